@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -86,6 +86,16 @@ class Prediction:
         detail: SignatureEntry = {**signatures[name], "outputs": described}
         contract: Contract = {**self.contract, "signatures": {**signatures, name: detail}}
         return Prediction({**self.outputs, **outputs}, contract)
+
+
+class Model(Protocol):
+    """What runs the signatures of a model: a `ServedModel`, or a client of a server."""
+
+    contract: Contract
+
+    def predict(self, name: str, rows: Sequence[InputRow]) -> list[Prediction]:
+        """Return the outputs of a signature row by row, without padding."""
+        ...
 
 
 class ServedModel:

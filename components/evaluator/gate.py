@@ -245,9 +245,9 @@ def no_comparison(version: str, error: str) -> Verdict:
 
 
 def make_decision(verdicts: Sequence[Verdict]) -> Decision:
-    """Combine the verdicts; the sentence names those that decide."""
+    """Combine the verdicts; the sentence names those that decide, without passed output checks."""
     failed = [verdict for verdict in verdicts if not verdict.passed]
-    deciding = failed or [verdict for verdict in verdicts if verdict.slice is None]
+    deciding = failed or [one for one in verdicts if one.slice is None and one.rule != "checks"]
     reasons = [verdict.reason for verdict in deciding]
     slices = {verdict.slice for verdict in verdicts if verdict.slice is not None}
     if slices and not failed:

@@ -23,7 +23,7 @@ from regard.components.predictor.split_reader import parse_example, read_records
 from regard.models.tasks.description import Feature
 from regard.serving import saved_model
 from regard.serving.contract import Contract, SavedModelError, read_contract
-from regard.serving.saved_model import InputLengthError, Prediction, ServedModel
+from regard.serving.saved_model import InputLengthError, Model, Prediction, ServedModel
 
 # A row number and a serialized example; None announces a batch.
 Record = tuple[int, bytes] | None
@@ -132,7 +132,7 @@ def _load(path: Path) -> ServedModel:
     return model
 
 
-def predict_batch(model: ServedModel, rows: Sequence[Row]) -> list[Prediction]:
+def predict_batch(model: Model, rows: Sequence[Row]) -> list[Prediction]:
     """Return the model's predictions; an error names the row that is too long.
 
     Raises:
@@ -151,7 +151,7 @@ def predict_batch(model: ServedModel, rows: Sequence[Row]) -> list[Prediction]:
         ) from None
 
 
-def _first_rejected(model: ServedModel, signature: str, rows: Sequence[Row]) -> Row | None:
+def _first_rejected(model: Model, signature: str, rows: Sequence[Row]) -> Row | None:
     for row in rows:
         try:
             model.predict(signature, [row.inputs])

@@ -10,7 +10,7 @@ from regard.components.common.errors import UserError
 from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
 from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
 from regard.serving.contract import Contract
-from regard.serving.saved_model import Prediction, ServedModel
+from regard.serving.saved_model import Model, Prediction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class ReferenceAttention:
 
     def extend(
         self,
-        model: ServedModel,
+        model: Model,
         predictions: Sequence[Prediction],
         rows: Sequence[InputRow],
         references: Sequence[Any],
@@ -103,7 +103,7 @@ class ReferenceScores:
 
     def extend(
         self,
-        model: ServedModel,
+        model: Model,
         predictions: Sequence[Prediction],
         rows: Sequence[InputRow],
         references: Sequence[Any],
@@ -148,7 +148,7 @@ def _scored_outputs(contract: Contract) -> tuple[str, Iterable[str]]:
 
 
 def _requests(
-    model: ServedModel, signature: str, rows: Sequence[InputRow], references: Sequence[Any]
+    model: Model, signature: str, rows: Sequence[InputRow], references: Sequence[Any]
 ) -> list[InputRow]:
     """Return the inputs of a signature, whose last one is the reference."""
     names = [entry["name"] for entry in model.contract["signatures"][signature]["inputs"]]
@@ -182,9 +182,7 @@ def _index(key: str, number: int, count: int) -> int:
     return number - 1
 
 
-def _predict_heads(
-    model: ServedModel, signature: str, requests: Sequence[InputRow]
-) -> list[Prediction]:
+def _predict_heads(model: Model, signature: str, requests: Sequence[InputRow]) -> list[Prediction]:
     """Run all rows in one batch, or in halves if the batch has too many weights."""
     import tensorflow as tf
 

@@ -18,6 +18,7 @@ from regard.pipeline.cli import (
     data,
     deploy,
     doctor,
+    evaluate,
     export,
     lineage,
     predict,
@@ -26,6 +27,7 @@ from regard.pipeline.cli import (
     run,
     runs,
     schedule,
+    score,
     serve,
     submit,
     terminal,
@@ -76,6 +78,8 @@ app.command("report", rich_help_panel=_PIPELINES)(report.report)
 app.command("clean", rich_help_panel=_PIPELINES)(clean.clean)
 app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
 app.command("predict", rich_help_panel=_MODELS)(predict.predict)
+app.command("evaluate", rich_help_panel=_MODELS)(evaluate.evaluate)
+app.command("score", rich_help_panel=_MODELS)(score.score)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
 app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
 app.command("export", rich_help_panel=_MODELS)(export.export)

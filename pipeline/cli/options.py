@@ -81,6 +81,14 @@ ConfigArgument = Annotated[Path, argument("CONFIG", "The pipeline's YAML file.")
 ModelArgument = Annotated[
     str, argument("MODEL", "NAME or NAME@VERSION in the registry, or a folder with a SavedModel.")
 ]
+AnyModelArgument = Annotated[
+    str,
+    argument(
+        "MODEL",
+        "NAME or NAME@VERSION in the registry, a folder with a SavedModel, or the address of a "
+        "served model, grpc://HOST:PORT/NAME.",
+    ),
+]
 RegistryOption = Annotated[
     Path | None, option("--registry", "DIR", "Model registry.", "$REGARD_HOME/registry")
 ]

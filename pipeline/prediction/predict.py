@@ -17,9 +17,9 @@ from regard.pipeline.prediction.input_rows import (
     read_line_batches,
     split_batches,
 )
-from regard.serving import saved_model
+from regard.pipeline.prediction.models import load_model
 from regard.serving.contract import Contract, SavedModelError, input_kinds
-from regard.serving.saved_model import Prediction
+from regard.serving.saved_model import InputLengthError, Prediction
 
 RowPrediction = tuple[InputRow, Prediction | None]
 
@@ -86,19 +86,7 @@ class LoadedModel:
     """
 
     def __init__(self, path: Path):
-        with saved_model.without_gc():
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  (imported by `saved_model.load` too)
-
-        try:
-            self._model = saved_model.load(path)
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            reason = (str(error).splitlines() or ["no reason given"])[0]
-            remedy = "Give the folder that contains saved_model.pb and variables/."
-            raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error
-        except SavedModelError as error:
-            remedy = "Train it again with `regard run`, or give another model."
-            raise UserError(f"The model cannot be used: {error}", str(path), remedy) from error
+        self._model = load_model(path)
         self._path = path
         self.contract = self._model.contract
 
@@ -125,7 +113,7 @@ class LoadedModel:
         values = [row.values for row in rows if row.values is not None]
         try:
             yield from self._model.predict(name, values) if rows else []
-        except saved_model.InputLengthError as error:
+        except InputLengthError as error:
             if len(rows) == 1:
                 remedy = "Shorten it, or train with a larger search.max_source_length or with "
                 remedy += "search.long_source: truncate."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from regard.pipeline.progress import NodeFacts
     from regard.pipeline.run_diff import DataDiff, RunDiff, ScoreDiff, ValueDiff
-    from regard.pipeline.run_store import RunRecord, Score
+    from regard.pipeline.run_store import RunRecord
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
 _STATUS_STYLES = {
@@ -190,7 +190,7 @@ def _score_row(score: ScoreDiff) -> Row:
     return Row(score["label"], sides, note, style)
 
 
-def value_with_interval(score: Score, scale: float) -> str:
+def value_with_interval(score: Mapping[str, Any], scale: float) -> str:
     """Format the value of a metric, with its confidence interval if that is known."""
     text = format_metric(score["value"], scale)
     if interval := score.get("interval"):

@@ -1,0 +1,166 @@
+"""Evaluates decoded models: metrics, slices, degenerate outputs, and the gate's decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from regard.components.common import events, prediction_table
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write, write_json
+from regard.components.common.prediction_table import PredictionsSummary
+from regard.components.data.target_overlap import read_overlap
+from regard.components.evaluator import gate, scoring
+from regard.components.evaluator.degeneration import find_degenerate_outputs
+from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
+from regard.components.evaluator.results import (
+    CANDIDATE,
+    PRODUCTION,
+    BaselineResult,
+    Comparison,
+    Decision,
+    DegenerateCheck,
+    Evaluation,
+    LengthBucket,
+    LengthScores,
+    ProductionResult,
+)
+from regard.components.evaluator.scoring import ModelScores
+from regard.components.evaluator.slices import (
+    REMEDY,
+    Slice,
+    make_slices,
+    read_vocabulary,
+)
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.models import metrics
+from regard.models.metrics import Rows
+from regard.models.metrics.perplexity import drop_incomparable_scores
+from regard.serving.contract import Contract
+
+NODE = "Evaluator"
+
+
+def evaluate(
+    source: Path, folder: Path, config: EvaluationConfig, findings: Path | None = None
+) -> tuple[Evaluation, Decision]:
+    """Score the models on the same rows, and decide about the candidate.
+
+    The files in ``regard.components.evaluator.results`` are written, except the decision, and the
+    outputs and references as plain text.
+
+    Args:
+        source: the folder with the tables of predictions and their summary.
+        folder: the folder to write to.
+        config: the ``evaluation`` section.
+        findings: the folder of the ExampleValidator; None if the training data are unknown.
+
+    Raises:
+        UserError: there are no rows, or a metric does not score such outputs.
+    """
+    summary = prediction_table.read_summary(source)
+    contract = summary["contract"]
+    inputs = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    is_text = contract["answer_kind"] == "text"
+    rows = _read_models(source, summary, config)
+    scores = {
+        model: ModelScores(own, config, with_attention=model not in config.baselines)
+        for model, own in rows.items()
+    }
+    vocabulary, overlap = None, None
+    if findings is not None:
+        vocabulary = read_vocabulary(findings, inputs) if inputs else None
+        if is_text and config.slices.target_overlap:
+            overlap = read_overlap(findings, REMEDY)
+    lengths = None
+    if contract["size"]:
+        lengths = prediction_table.read(source / prediction_table.CANDIDATE, ["size"])["size"]
+    slices = make_slices(rows[CANDIDATE], lengths, inputs, vocabulary, overlap, config)
+    scored = scoring.score_slices(scores, slices)
+    comparison = scoring.compare(scores, slices, config)
+    baselines = scoring.compare_baselines(scores, config)
+    evaluation = _evaluation(summary, scores, comparison, baselines, config)
+    evaluation.write(folder)
+    _write_slices(folder, scored, contract)
+    for name, lines in text_files(rows[CANDIDATE]).items():
+        atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
+
+    degenerate: dict[str, DegenerateCheck] = {}
+    if is_text:
+        sources = list(rows[CANDIDATE].columns[inputs[0]]) if inputs else None
+        degenerate = find_degenerate_outputs(rows[CANDIDATE], sources, config.checks)
+        content = {name: check.model_dump() for name, check in degenerate.items()}
+        write_json(folder / "checks.json", {"checks": content})
+        for check in degenerate.values():
+            if check.action == "warn" and check.is_over_limit:
+                text = f"Degenerate outputs: {check.summary}"
+                events.emit("warning", node=NODE, text=text)
+    decision = gate.decide(
+        {model: own.metrics for model, own in scores.items()},
+        scored,
+        comparison,
+        degenerate,
+        config,
+        version=summary.get("production_version") or "",
+        production_error=summary.get("production_error") or "",
+        baselines=baselines,
+    )
+    return evaluation, decision
+
+
+def _read_models(
+    source: Path, summary: PredictionsSummary, config: EvaluationConfig
+) -> dict[str, Rows]:
+    """Return the outputs of every model on the same rows, by model."""
+    contract = summary["contract"]
+    with_attention = any(map(metrics.needs_attention, scoring.required_metrics(config)))
+    candidate = read_rows(source / prediction_table.CANDIDATE, contract, with_attention)
+    if not candidate.hypotheses:
+        raise UserError(
+            "The test split has no rows, so the model cannot be evaluated",
+            remedy="Add rows to `data.test`, or increase `data.split.test`.",
+        )
+    rows = {CANDIDATE: candidate}
+    rows |= {name: baseline_rows(candidate, contract, name) for name in config.baselines}
+    if summary["production"]:
+        production = read_rows(source / prediction_table.PRODUCTION, contract, with_attention)
+        rows[PRODUCTION] = drop_incomparable_scores(production, candidate)
+    return rows
+
+
+def _evaluation(
+    summary: PredictionsSummary,
+    scores: Mapping[str, ModelScores],
+    comparison: Comparison | None,
+    baselines: list[BaselineResult],
+    config: EvaluationConfig,
+) -> Evaluation:
+    production = None
+    if PRODUCTION in scores:
+        production = ProductionResult(
+            version=summary.get("production_version"),
+            path=summary["production"],
+            metrics=scores[PRODUCTION].results(config.samples),
+            comparison=comparison,
+        )
+    candidate = scores[CANDIDATE].results(config.samples)
+    return Evaluation(
+        rows=summary["rows"], metrics=candidate, production=production, baselines=baselines
+    )
+
+
+def _write_slices(folder: Path, slices: Sequence[Slice], contract: Contract) -> None:
+    """Write the scored slices by length to one file, with the unit, and the others to another."""
+    others = []
+    buckets: list[LengthBucket] = []
+    for one in slices:
+        count, scores = len(one.rows), one.scores
+        if one.bounds:
+            low, high = one.bounds
+            buckets.append(LengthBucket(low=low, high=high, rows=count, scores=scores))
+        else:
+            others.append({"kind": one.kind, "name": one.name, "rows": count, "scores": scores})
+    if contract["size"]:
+        LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
+    if others:
+        write_json(folder / "slices.json", {"slices": others})

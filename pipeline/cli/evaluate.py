@@ -1,0 +1,120 @@
+"""``regard evaluate``: score a finished model on any data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from regard.components.common.errors import UserError
+from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import JsonOption, RegistryOption, argument, option
+from regard.pipeline.workspace import Workspace
+
+if TYPE_CHECKING:
+    from regard.components.evaluator.results import Evaluation
+
+
+def evaluate(
+    models: Annotated[
+        list[str],
+        argument(
+            "MODEL [MODEL]",
+            "NAME or NAME@VERSION in the registry, a folder with a SavedModel, or the address of a "
+            "served model, grpc://HOST:PORT/NAME. A second model is compared with the first.",
+        ),
+    ],
+    data: Annotated[
+        list[Path] | None,
+        option(
+            "--data",
+            "FILE",
+            "File with inputs and references in any format of data.train; repeatable.",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None, option("--source", "FILE", "Sources, one on a line; needs --target.")
+    ] = None,
+    target: Annotated[Path | None, option("--target", "FILE", "References, one on a line.")] = None,
+    metrics: Annotated[
+        str, option("--metrics", "NAMES", "Metrics, for example bleu,chrf.", "those of the run")
+    ] = "",
+    columns: Annotated[
+        str,
+        option(
+            "--columns", "FEATURE=COLUMN", "Columns of a table, for example source=en,target=fr."
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        option("--out -o", "DIR", "Folder for outputs, metrics and report.html.", "none"),
+    ] = None,
+    registry: RegistryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score one or two finished models on any data, with 95% confidence intervals.
+
+    [bold]Examples[/bold]
+
+      regard evaluate multi30k --source test_2017.en --target test_2017.de
+
+      regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
+
+    [bold]Exit status[/bold]: 0 success; 2 user error.
+    """
+    from regard.components.common.native_output import silence_output
+    from regard.pipeline.prediction import evaluate as evaluation
+
+    if len(models) > 2:
+        raise UserError(f"There are {len(models)} models.", "MODEL", "Give one or two.")
+    sides = {"source": source, "target": target}
+    if bool(data) == any(sides.values()) or not (data or all(sides.values())):
+        remedy = "Give --data FILE, or --source FILE and --target FILE."
+        raise UserError("The data are missing or ambiguous.", remedy=remedy)
+    files = [str(path.absolute()) for path in data or ()]
+    options = evaluation.EvaluateOptions(
+        files=files or {name: str(path.absolute()) for name, path in sides.items() if path},
+        metrics=[name.strip() for name in metrics.split(",") if name.strip()],
+        columns=_parse_columns(columns) if columns else None,
+        out=out,
+    )
+    root = registry or Workspace.from_environment().registry
+    with terminal.working("Loading …") as update, silence_output():
+        result = evaluation.evaluate(models, root, options, update)
+    if as_json:
+        terminal.print_json({"models": models, **result.model_dump()})
+        return
+    _print_table(result, models)
+    if out is not None:
+        terminal.print_lines(f"report  {(out / evaluation.REPORT).absolute()}")
+
+
+def _print_table(result: Evaluation, models: Sequence[str]) -> None:
+    """Print a line for each metric; with two models also the p-value of the compared metric."""
+    from regard.components.common.formatting import format_count
+    from regard.pipeline.cli.rendering.run_tables import value_with_interval
+
+    other = result.production
+    comparison = other.comparison if other else None
+    headings = ["metric", *models, *(["p"] if other else []), "signature"]
+    lines = []
+    for name, metric in result.metrics.items():
+        own = [metric, *([other.metrics[name]] if other else [])]
+        cells = [value_with_interval(one.model_dump(), one.scale) for one in own]
+        if other:
+            is_compared = comparison and comparison.metric == name and comparison.p_value
+            cells.append(f"{comparison.p_value:.3f}" if comparison and is_compared else "")
+        lines.append([metric.label, *cells, metric.signature])
+    terminal.print_lines(format_count(result.rows, "row"))
+    terminal.print_table(headings, lines, terminal.out())
+
+
+def _parse_columns(text: str) -> dict[str, int | str]:
+    columns: dict[str, int | str] = {}
+    for part in text.split(","):
+        name, separator, column = part.strip().partition("=")
+        if not (name and separator and column):
+            remedy = "Write for example source=en,target=fr or source=2,target=1."
+            raise UserError(f"{part.strip()!r} is not FEATURE=COLUMN.", "--columns", remedy)
+        columns[name] = int(column) if column.isdigit() else column
+    return columns

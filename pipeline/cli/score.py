@@ -1,0 +1,41 @@
+"""``regard score``: log-probabilities of given outputs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from regard.pipeline.cli.options import AnyModelArgument, RegistryOption, argument, flag
+from regard.pipeline.workspace import Workspace
+
+
+def score(
+    model: AnyModelArgument,
+    texts: Annotated[
+        list[str] | None,
+        argument(
+            "TEXT",
+            "Inputs and output of each row. Without TEXT, lines with tabs are read from standard "
+            "input.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, flag("--json", "Print JSON objects, which include the scores of tokens.")
+    ] = False,
+    registry: RegistryOption = None,
+) -> None:
+    """Print the log-probability of given outputs, for example to rerank an n-best list.
+
+    The score is the natural logarithm of the probability of the whole output, including its end.
+
+    [bold]Examples[/bold]
+
+      regard score multi30k "A dog runs." "Ein Hund läuft."
+
+      paste sentences.en sentences.de | regard score multi30k --json
+
+    [bold]Exit status[/bold]: 0 success; 2 user error.
+    """
+    from regard.pipeline.prediction import score as scoring
+
+    root = registry or Workspace.from_environment().registry
+    scoring.score(model, root, list(texts or []), as_json=as_json)

@@ -1,0 +1,257 @@
+"""Evaluate finished models on any data, with the metrics and the report of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from regard.components.common import prediction_table
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write
+from regard.components.common.prediction_table import ModelSummary, PredictionsSummary, Row
+from regard.components.data import config_rules
+from regard.components.data.corpus_plan import CorpusPlan
+from regard.components.data.images import Images
+from regard.components.data.read_problems import ReadProblems
+from regard.components.data.sources import Corpus
+from regard.components.evaluator.evaluation import evaluate as score
+from regard.components.evaluator.results import Evaluation
+from regard.components.registry.records import VersionRecord
+from regard.components.settings.data import DataConfig, Files, paths_in
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.models import metrics as known_metrics
+from regard.models import tasks
+from regard.models.tasks.description import Description, Feature
+from regard.pipeline.prediction.models import open_model
+from regard.serving.contract import SavedModelError
+from regard.serving.saved_model import Model, Prediction
+
+REPORT = "report.html"
+_OPTIONS = {
+    "data.train": "--data",
+    "data.train.source": "--source",
+    "data.train.target": "--target",
+}
+_INHERITED = ("columns", "header", "extra", "images", "bad_rows", "bad_rows_limit")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateOptions:
+    """What to evaluate on, and how.
+
+    Attributes:
+        files: one file, several, or one for each side, as in ``data.train``.
+        metrics: the metrics; none: those of the model's own evaluation.
+        columns: the columns of the features; None: those of the model's configuration.
+        out: the folder for the outputs, the metrics and the report; None: nothing is kept.
+    """
+
+    files: Files
+    metrics: Sequence[str] = ()
+    columns: Mapping[str, int | str] | None = None
+    out: Path | None = None
+
+
+def evaluate(
+    names: Sequence[str],
+    registry: Path,
+    options: EvaluateOptions,
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> Evaluation:
+    """Decode data with one or two models, and score them.
+
+    Args:
+        names: the model, and a second one to compare it with; see ``open_model``.
+        registry: the registry's folder.
+        options: the data and the metrics.
+        on_progress: called with a text while the models run.
+
+    Returns:
+        The metrics with confidence intervals; those of the second model are in ``production``, with
+        the significance test of the difference.
+
+    Raises:
+        UserError: a model, a file, a row or a metric cannot be used.
+    """
+    models = [open_model(name, registry) for name in names]
+    (model, record), *others = models
+    for name, (other, _) in zip(names[1:], others, strict=True):
+        if other.contract["task"] != model.contract["task"]:
+            kinds = f"{model.contract['task']} and {other.contract['task']}"
+            raise UserError(f"The models have different tasks: {kinds}.", where=name)
+    description = tasks.describe(model.contract["task"])
+    corpus = _corpus(description, record, options)
+    rows = _read_rows(corpus)
+    config = _evaluation_config(description, record, options.metrics, corpus.features)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.out or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        summaries: dict[str, ModelSummary] = {}
+        files = {"candidate": prediction_table.CANDIDATE, "production": prediction_table.PRODUCTION}
+        for (role, file), (one, _), name in zip(files.items(), models, names, strict=False):
+            predictions, summaries[role] = _decode(one, name, rows, config, on_progress)
+            prediction_table.write(folder / file, corpus.features, rows, predictions)
+        summary: PredictionsSummary = {
+            "rows": len(rows),
+            "sentences_per_second": summaries["candidate"]["sentences_per_second"],
+            "production": names[1] if others else None,
+            "production_version": names[1] if others else None,
+            "production_error": None,
+            "batch_size": config.batch_size,
+            "device": "",
+            "models": summaries,
+            "contract": model.contract,
+        }
+        prediction_table.write_summary(folder, summary)
+        evaluation, _ = score(folder, folder, config)
+        if options.out is not None:
+            _write_report(folder, names[0], description.name, record)
+    return evaluation
+
+
+def _corpus(description: Description, record: VersionRecord, options: EvaluateOptions) -> Corpus:
+    """Return the files with the columns that the model was trained with, if the format is equal.
+
+    Raises:
+        UserError: the files do not fit the task.
+    """
+    root = str(Path(next(paths_in(options.files))).absolute().parent)  # images are relative to it
+    settings: dict[str, Any] = {"root": root, "train": options.files, "split": None}
+    recorded = record.config.get("data") or {}
+    trained = DataConfig.model_validate(recorded) if recorded else None
+    kind = DataConfig.model_validate(settings).format_of(options.files)
+    if trained is not None and kind == trained.format_of(trained.train) != "parallel":
+        settings |= {key: getattr(trained, key) for key in _INHERITED}
+    if options.columns is not None:
+        settings |= {"columns": dict(options.columns)}
+        settings["header"] = any(isinstance(one, str) for one in options.columns.values())
+    data = DataConfig.model_validate(settings)
+    extra = (Feature(name, "text", "extra") for name in data.extra)
+    features = (*description.features, *extra)
+    for problem in config_rules.validate_data(data, features):
+        if problem.path != ("data", "split"):
+            raise UserError(problem.message, "--data")
+    return Corpus(data, features, spans=())
+
+
+def _read_rows(corpus: Corpus) -> list[Row]:
+    """Read all rows, as a run would read its test split.
+
+    Raises:
+        UserError: a file or a row cannot be used, or there are no rows.
+    """
+    from regard.components.corpus_gen.example_writer import ExampleEncoder
+    from regard.components.predictor.split_reader import parse_example
+
+    images, rows = Images.of(corpus.config), []
+    try:
+        plan = CorpusPlan(corpus)
+    except UserError as error:
+        raise UserError(error.message, _OPTIONS.get(error.where or ""), error.remedy) from None
+    for job in plan.jobs:
+        problems, file = ReadProblems(), job.group.files[0]
+        encode = ExampleEncoder(corpus.features, file, images)
+        for line, values in job.rows(corpus, problems, images):
+            rows.append(parse_example(encode(line, values), corpus.features, file))
+        problems.raise_if_unusable(corpus.config)
+    if not rows:
+        raise UserError("The files have no rows to evaluate.", "--data")
+    return rows
+
+
+def _evaluation_config(
+    description: Description,
+    record: VersionRecord,
+    names: Sequence[str],
+    features: Sequence[Feature],
+) -> EvaluationConfig:
+    """Return the evaluation of the model's run, without what needs its training data or a gate.
+
+    Raises:
+        UserError: a metric is unknown or does not fit the task.
+    """
+    recorded = dict(record.config.get("evaluation") or {})
+    chosen = list(names or recorded.get("metrics") or description.metrics)
+    if not names:
+        chosen = [one for one in chosen if not known_metrics.needs_attention(one)]
+    extras = {feature.name for feature in features}
+    slices = dict(recorded.get("slices") or {})
+    slices |= {"thresholds": {}, "oov": None, "target_overlap": False}
+    slices["by"] = [name for name in slices.get("by") or () if name in extras]
+    slices["patterns"] = {
+        name: one
+        for name, one in (slices.get("patterns") or {}).items()
+        if one["feature"] in extras
+    }
+    settings = {
+        **{key: recorded[key] for key in ("tokenize", "lowercase", "samples") if key in recorded},
+        **{key: recorded[key] for key in ("batch_size", "length_buckets") if key in recorded},
+        "metrics": chosen,
+        "slices": slices,
+        "baselines": [],
+        "production": {"metric": chosen[0]},
+    }
+    try:
+        for name in chosen:
+            known_metrics.get_metric(name, description.output_kind)
+        return EvaluationConfig.model_validate(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(first["msg"], "--metrics") from None
+    except ValueError as error:
+        raise UserError(str(error), "--metrics") from None
+
+
+def _decode(
+    model: Model,
+    name: str,
+    rows: Sequence[Row],
+    config: EvaluationConfig,
+    on_progress: Callable[[str], None],
+) -> tuple[list[Prediction], ModelSummary]:
+    """Decode all rows, long ones first."""
+    from regard.components.predictor.decode import predict_batch
+    from regard.components.predictor.reference_outputs import ReferenceScores
+    from regard.components.predictor.split_reader import row_length
+
+    order = sorted(range(len(rows)), key=lambda index: -row_length(rows[index]))
+    needs_scores = "perplexity" in config.metrics and model.contract["scored"] is not None
+    predictions: dict[int, Prediction] = {}
+    seconds = 0.0
+    for start in range(0, len(order), config.batch_size):
+        indices = order[start : start + config.batch_size]
+        batch = [rows[index] for index in indices]
+        started = time.monotonic()
+        try:
+            outputs = predict_batch(model, batch)
+        except SavedModelError as error:
+            raise UserError(f"The model cannot be used: {error}", name) from error
+        seconds += time.monotonic() - started
+        if needs_scores:
+            inputs, references = [row.inputs for row in batch], [row.references[0] for row in batch]
+            outputs = ReferenceScores().extend(model, outputs, inputs, references)
+        predictions |= zip(indices, outputs, strict=True)
+        on_progress(f"{name}: {len(predictions):,} of {len(rows):,} rows")
+    speed = round(len(rows) / seconds, 1) if seconds else 0.0
+    return [predictions[index] for index in range(len(rows))], {
+        "path": name,
+        "load_seconds": 0.0,
+        "seconds": round(seconds, 3),
+        "sentences_per_second": speed,
+    }
+
+
+def _write_report(folder: Path, name: str, task: str, record: VersionRecord) -> None:
+    from regard.components.common import provenance
+    from regard.components.reporter.page import render
+    from regard.components.reporter.run_facts import RunFacts, RunInfo
+
+    info = RunInfo(name, task, record.config, versions=provenance.stack_versions())
+    facts = RunFacts(info, dict.fromkeys(("predictions", "evaluation"), folder))
+    atomic_write(folder / REPORT, render(facts))

@@ -1,0 +1,147 @@
+"""Models to run: versions of the registry, SavedModel folders, and served models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.registry.publish import check_content
+from regard.components.registry.records import VersionRecord, read_record
+from regard.components.registry.store import Registry
+from regard.models.tasks import TASKS, describe
+from regard.models.tasks.description import Description
+from regard.serving import saved_model
+from regard.serving.client import Client, ClientError
+from regard.serving.contract import Contract, SavedModelError, SignatureEntry
+from regard.serving.saved_model import InputRow, Model, Prediction
+
+_ADDRESS = re.compile(
+    r"(?P<target>(?:grpcs?|https?)://[^/]+)/(?P<name>[^/@]+)(?:@(?P<version>\d+))?"
+)
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a served model, not a name or a folder."""
+    return "://" in text
+
+
+def open_model(text: str, registry: Path) -> tuple[Model, VersionRecord]:
+    """Load a model, or connect to a served one.
+
+    Args:
+        text: ``NAME``, ``NAME@VERSION``, a folder, or ``grpc://HOST:PORT/NAME[@VERSION]``
+            (``grpcs``, ``http``, ``https``).
+        registry: the registry's folder.
+
+    Returns:
+        The model, and its record, which is empty outside the registry.
+
+    Raises:
+        UserError: there is no such model, or it cannot be used.
+    """
+    if is_address(text):
+        return ServedByAddress(text), VersionRecord()
+    path = Registry(registry).resolve(text)
+    check_content(path)
+    return load_model(path), read_record(path)
+
+
+def load_model(path: Path) -> saved_model.ServedModel:
+    """Load a SavedModel.
+
+    Raises:
+        UserError: the folder holds no SavedModel with a contract.
+    """
+    with saved_model.without_gc():
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401  (imported by `saved_model.load` too)
+
+    try:
+        return saved_model.load(path)
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        reason = (str(error).splitlines() or ["no reason given"])[0]
+        remedy = "Give the folder that contains saved_model.pb and variables/."
+        raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error
+    except SavedModelError as error:
+        remedy = "Train it again with `regard run`, or give another model."
+        raise UserError(f"The model cannot be used: {error}", str(path), remedy) from error
+
+
+class ServedByAddress:
+    """A model that `regard serve` or TensorFlow Serving runs.
+
+    Its contract follows from the names of its inputs and outputs.
+
+    Args:
+        address: ``grpc://HOST:PORT/NAME[@VERSION]``, or with another scheme.
+
+    Raises:
+        UserError: the address is invalid, the server does not answer, or the model is not Regard's.
+    """
+
+    def __init__(self, address: str):
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
+            remedy = "Use grpc://HOST:PORT/NAME or http://HOST:PORT/NAME, with @VERSION if needed."
+            raise UserError("The address of the model is invalid.", address, remedy)
+        version = match["version"]
+        self._address = address
+        try:
+            self._client = Client(
+                match["target"], match["name"], version=int(version) if version else None
+            )
+            self.contract = self._create_contract()
+        except (ClientError, ValueError) as error:
+            remedy = "Check the address, and that `regard serve` runs there."
+            raise UserError(f"The server cannot be used: {error}", address, remedy) from None
+
+    def predict(self, name: str, rows: Sequence[InputRow]) -> list[Prediction]:
+        """Run a signature.
+
+        Raises:
+            UserError: the server rejects the rows, or does not answer.
+        """
+        try:
+            outputs = self._client.predict(rows, name)
+        except ClientError as error:
+            raise UserError(f"The server reports: {error}", self._address) from None
+        return [Prediction(one, self.contract) for one in outputs]
+
+    def _create_contract(self) -> Contract:
+        signatures = self._client.metadata()
+        default = signatures["serving_default"]
+        entries = default.entries
+        task = _find_task({entry["name"] for entry in entries}, set(default.outputs))
+        if task is None:
+            remedy = "Only models that Regard exported can be evaluated."
+            raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
+        described: dict[str, SignatureEntry] = {
+            name: {"inputs": one.entries, "outputs": dict.fromkeys(one.outputs, ())}
+            for name, one in signatures.items()
+            if not name.startswith("__")
+        }
+        scored = "score" if "score" in described else None
+        return {
+            "task": task.name,
+            "inputs": entries,
+            "answer": task.output,
+            "answer_kind": task.output_kind,
+            "score": "score" if "score" in default.outputs else None,
+            "detail": "serving_default",
+            "scored": scored,
+            "size": None,
+            "looks": None,
+            "heads": None,
+            "cut": None,
+            "signatures": described,
+        }
+
+
+def _find_task(inputs: set[str], outputs: set[str]) -> Description | None:
+    for description in map(describe, TASKS):
+        names = {feature.name for feature in description.features if feature.role == "input"}
+        if names == inputs and description.output in outputs:
+            return description
+    return None

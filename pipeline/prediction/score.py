@@ -1,0 +1,85 @@
+"""Print the log-probability that a model assigns to given outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.formatting import printable
+from regard.components.common.native_output import silence_output
+from regard.pipeline.prediction.input_rows import (
+    InputParser,
+    InputRow,
+    read_line_batches,
+    split_batches,
+)
+from regard.pipeline.prediction.models import open_model
+from regard.pipeline.prediction.output_format import to_list
+from regard.serving.contract import SavedModelError
+from regard.serving.saved_model import InputLengthError, Model, Prediction
+
+
+def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = False) -> None:
+    """Print the natural logarithm of the probability of each row's output, one row on a line.
+
+    Args:
+        name: the model; see ``open_model``.
+        registry: the registry's folder.
+        texts: the inputs and the output of each row; none: read lines with tabs from standard
+            input.
+        as_json: whether to print JSON objects, which contain the scores of single tokens.
+
+    Raises:
+        UserError: the model cannot score outputs, or a row is invalid.
+    """
+    with silence_output() as out:
+        model, _ = open_model(name, registry)
+        signature = model.contract["scored"]
+        if signature is None:
+            message = f"A model for {model.contract['task']} cannot score given outputs."
+            raise UserError(message, name)
+        entries = model.contract["signatures"][signature]["inputs"]
+        parser = InputParser({**model.contract, "inputs": entries})
+        if texts:
+            batches = split_batches(parser.parse_arguments(texts))
+        else:
+            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
+            batches = parser.parse_lines(read_line_batches(stdin))
+        for batch in batches:
+            for row, scored in _score_batch(model, signature, batch):
+                text = json.dumps(_fields(row, scored), ensure_ascii=False)
+                if not as_json:
+                    text = f"{scored.outputs['score']:.6f}" if scored else ""
+                out.write(f"{printable(text) if out.isatty() else text}\n")
+                out.flush()
+
+
+def _score_batch(
+    model: Model, signature: str, batch: Sequence[InputRow]
+) -> Iterator[tuple[InputRow, Prediction | None]]:
+    rows = [row.values for row in batch if row.values is not None]
+    try:
+        scored = iter(model.predict(signature, rows) if rows else [])
+    except InputLengthError as error:
+        remedy = "Shorten it, or leave it out."
+        raise UserError(str(error), remedy=remedy) from None
+    except SavedModelError as error:
+        raise UserError(f"The model cannot be used: {error}") from error
+    for row in batch:
+        yield row, next(scored) if row.values is not None else None
+
+
+def _fields(row: InputRow, scored: Prediction | None) -> dict[str, Any]:
+    """Return the row, its score, and the tokens of the output with their scores."""
+    fields = {**row.typed, "score": scored and scored.outputs["score"]}
+    if scored is None:
+        return fields
+    name = next((key for key in scored.outputs if key.endswith("scores")), None)
+    if name is not None:
+        tokens = name.removesuffix("scores") + "pieces"
+        fields["tokens"] = to_list(scored.outputs.get(tokens))
+        fields["token_scores"] = to_list(scored.outputs[name])
+    return fields

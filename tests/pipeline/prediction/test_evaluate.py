@@ -1,0 +1,139 @@
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+
+from regard.components.common.errors import UserError
+from regard.pipeline.cli.evaluate import evaluate as command
+from regard.pipeline.prediction.evaluate import REPORT, EvaluateOptions, evaluate
+from tests import fake_models, fake_tasks
+
+SOURCES = ["a small dog runs", "two cats sleep here", "the old house", "a dog", "green trees grow"]
+# The model reverses a text and writes it in capitals.
+REFERENCES = [text[::-1].upper() for text in SOURCES]
+REFERENCES[1] = REFERENCES[1].replace("S", "Z")
+REFERENCES[2] = "SOMETHING ELSE IS THERE"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    root = tmp_path_factory.mktemp("models")
+    fake_models.save(fake_models.Reverser(), root / "reverser")
+    fake_models.save(fake_tasks.Namer(), root / "namer")
+    fake_models.save(fake_tasks.Matcher(), root / "matcher")
+    return root
+
+
+@pytest.fixture
+def sides(tmp_path):
+    for name, lines in (("a.en", SOURCES), ("a.de", REFERENCES)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {"source": str(tmp_path / "a.en"), "target": str(tmp_path / "a.de")}
+
+
+def _evaluate(*names, files, **options):
+    return evaluate(
+        [str(name) for name in names], names[0].parent, EvaluateOptions(files, **options)
+    )
+
+
+def test_metrics_are_those_of_sacrebleu(models, sides, tmp_path):
+    names = ["bleu", "chrf", "exact_match"]
+    result = _evaluate(models / "reverser", files=sides, metrics=names, out=tmp_path / "out")
+    hypotheses = [text[::-1].upper() for text in SOURCES]
+    assert result.rows == 5
+    assert result.metrics["bleu"].value == BLEU().corpus_score(hypotheses, [REFERENCES]).score
+    assert result.metrics["chrf"].value == CHRF().corpus_score(hypotheses, [REFERENCES]).score
+    assert result.metrics["exact_match"].value == 0.6
+    assert result.metrics["bleu"].interval.samples == 1000
+    assert (tmp_path / "out" / "hypotheses.txt").read_text().splitlines() == hypotheses
+    assert (tmp_path / "out" / "references.txt").read_text().splitlines() == REFERENCES
+    page = (tmp_path / "out" / REPORT).read_text(encoding="utf-8")
+    assert "BLEU" in page
+    assert "SOMETHING ELSE" in page
+
+
+def test_order_and_batches_do_not_matter(models, sides):
+    one = _evaluate(models / "reverser", files=sides, metrics=["bleu"])
+    assert one == _evaluate(models / "reverser", files=sides, metrics=["bleu"])
+
+
+@pytest.mark.parametrize("kind", ["tsv", "jsonl", "parquet"])
+def test_formats(models, sides, tmp_path, kind):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / f"rows.{kind}"
+    rows = [{"fr": t, "en": s} for s, t in zip(SOURCES, REFERENCES, strict=True)]
+    if kind == "tsv":
+        lines = ["fr\ten", *(f"{row['fr']}\t{row['en']}" for row in rows)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    elif kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    columns = {"source": "en", "target": "fr"}
+    result = _evaluate(models / "reverser", files=[str(path)], metrics=["bleu"], columns=columns)
+    assert result.metrics == _evaluate(models / "reverser", files=sides, metrics=["bleu"]).metrics
+
+
+def test_two_models_are_compared(models, sides):
+    result = _evaluate(models / "reverser", models / "reverser", files=sides, metrics=["bleu"])
+    assert result.production.metrics == result.metrics
+    assert result.production.comparison.p_value == 1.0
+
+
+def test_numbers_and_images(models, tmp_path):
+    rated = tmp_path / "rated.tsv"
+    rated.write_text("a b\ta b\t5\na b\tc d\t1\na\ta c\t3\n", encoding="utf-8")
+    result = _evaluate(models / "matcher", files=[str(rated)], metrics=["pearson"])
+    assert result.rows == 3
+    assert result.metrics["pearson"].value > 0.5
+    (tmp_path / "a.png").write_bytes(fake_tasks.png(3, 4))
+    captions = tmp_path / "captions.tsv"
+    captions.write_text("a.png\t3 by 4\n", encoding="utf-8")
+    result = _evaluate(models / "namer", files=[str(captions)], metrics=["exact_match"])
+    assert result.metrics["exact_match"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"metrics": ["blue"]}, "Unknown metric 'blue'. Did you mean bleu"),
+        ({}, {"metrics": ["pearson"]}, "pearson scores outputs of kind number"),
+        ({"source": "none.en"}, {}, "--source: No such file"),
+        ({"target": os.devnull}, {}, "--target: /dev/null cannot be used"),
+    ],
+)
+def test_errors_name_the_option(models, sides, change, options, message):
+    with pytest.raises(UserError) as caught:
+        _evaluate(models / "reverser", files={**sides, **change}, **options)
+    text = f"{caught.value.where}: {caught.value.message}"
+    assert re.search(re.escape(message), text)
+
+
+def test_models_of_different_tasks_are_refused(models, sides):
+    with pytest.raises(UserError, match="different tasks: translation and similarity"):
+        _evaluate(models / "reverser", models / "matcher", files=sides)
+
+
+def test_the_command_prints_a_table_and_json(models, sides, capfd):
+    model, paths = str(models / "reverser"), {k: os.path.relpath(v) for k, v in sides.items()}
+    options = {name: Path(path) for name, path in paths.items()}
+    command([model], metrics="bleu,chrf", **options)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "5 rows"
+    assert lines[2].startswith("BLEU ")
+    assert lines[3].startswith("chrF ")
+    command([model, model], metrics="bleu", as_json=True, **options)
+    content = json.loads(capfd.readouterr().out)
+    assert content["models"] == [model, model]
+    assert content["metrics"]["bleu"]["value"] == content["production"]["metrics"]["bleu"]["value"]
+
+
+def test_the_command_needs_data(models):
+    with pytest.raises(UserError, match="data are missing or ambiguous"):
+        command([str(models / "reverser")])

@@ -80,11 +80,12 @@ def rows_for_signature(
     if heads is not None and heads["signature"] == signature:
         rows = rows[:_HEADS_ROWS]
     entries = contract["signatures"][signature]["inputs"]
-    if all("like" not in entry for entry in entries):
+    if not any("like" in entry or "default" in entry for entry in entries):
         return list(rows)
+    defaults = {entry["name"]: entry["default"] for entry in entries if "default" in entry}
     converted = []
     for row, row_outputs in zip(rows, outputs, strict=False):
-        values = {**row.inputs, **row_outputs}
+        values = {**defaults, **row.inputs, **row_outputs}
         inputs = {entry["name"]: values[entry.get("like", entry["name"])] for entry in entries}
         converted.append(dataclasses.replace(row, inputs=inputs, expected={}))
     return converted

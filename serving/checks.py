@@ -8,6 +8,7 @@ compares the outputs with earlier ones. Both files are JSON; see `check`.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -185,6 +186,8 @@ def _check_scores(
     tokens = contract["looks"]["rows"] if contract["looks"] else None
     for row, rescored, searched in zip(rows, outputs[scored], outputs[detail], strict=True):
         if tokens and tokens in rescored and rescored[tokens] != searched[tokens]:
+            continue
+        if math.isnan(searched[score]):  # of an empty hypothesis for a blank input
             continue
         text, _ = comparison.compare({score: rescored[score]}, {score: searched[score]})
         if text:

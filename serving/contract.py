@@ -35,9 +35,14 @@ class _RequiredInputKeys(TypedDict):
 
 
 class InputEntry(_RequiredInputKeys, total=False):
-    """An input of a signature; ``like`` names the model input or output that it repeats."""
+    """An input of a signature.
+
+    ``like`` names the model input or output that it repeats, ``default`` is the value of an input
+    that a client may leave out.
+    """
 
     like: str
+    default: str
 
 
 class SignatureEntry(TypedDict):

@@ -40,7 +40,10 @@ class OutputComparison:
         self._tolerances = tolerances
 
     def find_invalid(self, outputs: Outputs) -> list[str]:
-        """Describe a prediction or score that is not finite."""
+        """Describe a prediction or score that is not finite; an empty text needs no score."""
+        answer = outputs.get(self._answer)
+        if isinstance(answer, str) and not answer:
+            return []
         return [
             f"the {name} is {outputs[name]}"
             for name in dict.fromkeys((self._score, self._answer))
@@ -73,6 +76,7 @@ class OutputComparison:
                 rel_tol=self._tolerances["relative"],
                 abs_tol=self._tolerances["absolute"],
             )
+            is_close = is_close or (math.isnan(here) and math.isnan(there))
             return "" if is_close else f"the {plural} differ: {here:.6f} and {there:.6f}"
         if _is_float_array(here):
             return self._compare_arrays(plural, here, there)

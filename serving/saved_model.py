@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import math
 import os
 import re
 import sys
@@ -64,7 +65,7 @@ class Prediction:
     def score(self) -> float | None:
         """The log-probability (natural logarithm) of the hypothesis; None if there is none."""
         name = self.contract["score"]
-        return None if name is None else self.outputs[name]
+        return None if name is None or math.isnan(self.outputs[name]) else self.outputs[name]
 
     @property
     def truncated(self) -> int:

@@ -24,7 +24,7 @@ class Reverser(tf.Module):
 
     ``bug`` breaks it in one way: ``batch`` makes the score depend on the padding, ``flat`` gives
     an output without the batch's dimension, ``empty`` fails on an empty source, ``nan`` gives
-    it no number, ``weights`` gives `align` other weights than it gave before, ``refuse`` refuses
+    three letters no number, ``weights`` gives `align` other weights than it gave before, ``refuse`` refuses
     long sources as the real models do if configured to, ``score`` finds another score,
     ``spelling`` scores an answer with another tokenization.
     """
@@ -83,7 +83,7 @@ class Reverser(tf.Module):
         if self.bug == "batch":
             score -= tf.cast(letters.bounding_shape(1), tf.float32)
         if self.bug == "nan":
-            score = tf.where(lengths == 0, float("nan"), score)
+            score = tf.where(lengths == 3, float("nan"), score)
         if self.bug == "refuse":
             message = "a source has more than the 100 tokens of max_source_length; the lengths:"
             with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(cut == 0), [message])]):

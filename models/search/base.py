@@ -23,6 +23,7 @@ class Constraints(TypedDict, total=False):
     limits: Tensor
     minimums: Tensor
     prefix: Tensor
+    phrases: Tensor
 
 
 class RowInputs(TypedDict):
@@ -76,6 +77,7 @@ class Search:
         *,
         minimums: Tensor = None,
         prefix: Tensor = None,
+        phrases: Tensor = None,
         keys: Tensor = None,
     ) -> Hypotheses:
         """Search hypotheses for every row.
@@ -87,6 +89,8 @@ class Search:
                 must end there, whatever the other constraints are.
             minimums: ``[batch]``, the minimum length including EOS.
             prefix: ``[batch, prefix]``, the first tokens of every hypothesis, padded with PAD.
+            phrases: ``[batch, phrases, length]``, token sequences that every hypothesis contains,
+                padded with PAD; only for a beam search. The limits must have room for them.
             keys: ``[batch]`` integers. A search that samples draws the same tokens for rows with
                 the same key, in any batch. The default is the row number.
 
@@ -96,7 +100,7 @@ class Search:
         keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
         inputs: RowInputs = {
             "memory": state["memory"],
-            "constraints": constraints(limits, minimums, prefix),
+            "constraints": constraints(limits, minimums, prefix, phrases),
             "keys": ops.cast(keys, "int32"),
         }
         return self.run(step, state, inputs)
@@ -106,13 +110,17 @@ class Search:
         raise TypeError(f"{type(self).__name__} does not implement run.")
 
 
-def constraints(limits: Tensor, minimums: Tensor = None, prefix: Tensor = None) -> Constraints:
+def constraints(
+    limits: Tensor, minimums: Tensor = None, prefix: Tensor = None, phrases: Tensor = None
+) -> Constraints:
     """Return the given constraints as int32 tensors with one entry per row."""
     result: Constraints = {"limits": ops.cast(limits, "int32")}
     if minimums is not None:
         result["minimums"] = ops.cast(minimums, "int32")
     if prefix is not None:
         result["prefix"] = ops.cast(prefix, "int32")
+    if phrases is not None:
+        result["phrases"] = ops.cast(phrases, "int32")
     return result
 
 

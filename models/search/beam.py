@@ -25,8 +25,9 @@ from regard.models.search.logits_processor import (
     LogitsProcessor,
     check_penalties,
 )
+from regard.models.search.phrases import PhraseCandidates
 from regard.models.tensors import State, Tensor
-from regard.models.vocabulary import BOS, EOS
+from regard.models.vocabulary import BOS, EOS, PAD
 
 # Minimum attention of a source position, so that the coverage penalty stays finite.
 MIN_COVERAGE = 1e-4
@@ -128,6 +129,9 @@ class BeamSearch(Search):
             "state": tile_beams(beam_state(state), batch, size),
             "ids": ops.reshape(ids, (-1, longest)),
         }
+        if "phrases" in inputs["constraints"]:
+            is_empty = ops.all(ops.equal(inputs["constraints"]["phrases"], PAD), axis=-1)
+            beams["complete"] = ops.repeat(is_empty, size, axis=0)
         if self.coverage_penalty:
             mask = ops.repeat(state["memory"]["mask"], size, axis=0)
             beams["coverage"] = ops.cast(ops.zeros_like(mask), "float32")
@@ -149,13 +153,16 @@ class _BeamSteps:
     def __init__(self, search: BeamSearch, step: Step, inputs: RowInputs):
         self.search, self.step, self.size = search, step, search.beam_size
         self.memory, self.limits = inputs["memory"], inputs["constraints"]["limits"]
-        self.processor = LogitsProcessor(inputs["constraints"], self.size, search.penalties)
+        self.phrases = inputs["constraints"].get("phrases")
+        # The penalties could forbid the tokens of a phrase.
+        penalties = search.penalties if self.phrases is None else None
+        self.processor = LogitsProcessor(inputs["constraints"], self.size, penalties)
         self.max_penalty = search.penalty(self.limits)
         rows = ops.shape(self.limits)[0]
         self.first_beams = ops.arange(rows, dtype="int32")[:, None] * self.size
 
     def unfinished(self, position: Tensor, rows: State, beams: Any) -> Tensor:
-        best = rows["active"][1][:, 0]
+        best = ops.max(rows["active"][1], axis=1)
         finished = ops.logical_or(best <= MIN_SCORE / 2, position >= self.limits)
         bound = best / self.max_penalty
         finished = ops.logical_or(finished, rows["finished"][2][:, -1] >= bound)
@@ -170,7 +177,7 @@ class _BeamSteps:
             ops.reshape(rows["tokens"], (-1,)),
             {**beams["state"], "shared_cache": rows["shared_cache"], "memory": self.memory},
         )
-        candidates = Candidates(self.processor, logits, beams["ids"], position, scores)
+        candidates = self._candidates(logits, beams, position, scores)
         beams = {**beams, "state": beam_state(state)}
         if self.search.coverage_penalty:
             beams["coverage"] = beams["coverage"] + ops.cast(alignment, "float32")
@@ -182,9 +189,27 @@ class _BeamSteps:
         parents, tokens = candidates.prefixes(chosen), candidates.tokens(chosen)
         beams = take_rows(beams, ops.reshape(self.first_beams + parents, (-1,)))
         beams["ids"] = set_tokens(beams["ids"], ops.reshape(tokens, (-1, 1)), position)
+        if isinstance(candidates, PhraseCandidates):
+            complete = gather(candidates.complete, chosen)
+            beams["complete"] = ops.reshape(complete, (-1, ops.shape(complete)[2]))
         active = (_log_probs(log_probs, scores, candidates, chosen), scores)
         changes = {"tokens": tokens, "active": active, "shared_cache": shared_cache(state)}
         return {**rows, **changes, **finished}, beams
+
+    def _candidates(
+        self, logits: Tensor, beams: State, position: Tensor, scores: Tensor
+    ) -> Candidates:
+        arguments = {"logits": logits, "position": position, "prefix_scores": scores}
+        if self.phrases is None:
+            return Candidates(self.processor, ids=beams["ids"], **arguments)
+        return PhraseCandidates(
+            self.phrases,
+            self.limits,
+            beams["complete"],
+            beams["ids"],
+            processor=self.processor,
+            **arguments,
+        )
 
     def _finished(
         self, position: Tensor, rows: State, beams: State, candidates: Candidates

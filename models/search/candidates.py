@@ -49,7 +49,7 @@ class Candidates:
         else:
             log_probs = scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         totals = ops.reshape(scores, (-1, self.size, vocabulary)) + prefix_scores[:, :, None]
-        self._tokens = _candidate_tokens(totals, self.size)
+        self._tokens = self._select_tokens(totals)
         self.columns = ops.shape(self._tokens)[1]
         beams = ops.reshape(ops.arange(ops.shape(logits)[0], dtype="int32"), (-1, self.size, 1))
         indices = beams * vocabulary + self._tokens[:, None]
@@ -60,6 +60,10 @@ class Candidates:
             self.scores = ops.where(forbidden, MIN_SCORE, self.scores)
         has_penalty = processor.has_repetition_penalty
         self.gains = _take_flat(log_probs, indices) if has_penalty else None
+
+    def _select_tokens(self, totals: Tensor) -> Tensor:
+        """Return the tokens ``[batch, columns]`` that may follow a prefix; EOS is the last one."""
+        return _candidate_tokens(totals, self.size)
 
     def best(self, with_eos: bool) -> tuple[Tensor, Tensor]:
         """Return the scores and candidates of the best ``size`` of a row, ``[batch, size]``.

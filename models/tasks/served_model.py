@@ -49,8 +49,9 @@ class ServedModel:
               heads, ...]``; or None;
             - ``cut``: the output that counts the truncated tokens of an input, or None;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
-              model says which input or output it is ``like``) and its ``outputs``: for every
-              dimension after the batch the output with its length, or None if all of it is used.
+              model says which input or output it is ``like``, or has a ``default``) and its
+              ``outputs``: for every dimension after the batch the output with its length, or None
+              if all of it is used.
     """
 
     module: tf.Module
@@ -143,7 +144,7 @@ class ServedModule(tf.Module):
         return ServedModel(self, functions, contract)
 
 
-def _specs(name: str, kind: str, like: str = "") -> list[tf.TensorSpec]:
+def _specs(name: str, kind: str, **description: str) -> list[tf.TensorSpec]:
     """Return the tensors of an input of the contract."""
     if kind in ("text", "image"):
         return [tf.TensorSpec([None], tf.string, name)]

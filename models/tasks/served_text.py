@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from regard.models.search import Hypotheses, Search
+from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
-from regard.models.tasks.search_outputs import N_BEST, n_best, to_texts, token_ids
+from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import BOS, PAD
 
@@ -20,6 +22,10 @@ MAX_WEIGHTS = 2**27
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
 # last token.
 DECODER_INPUTS = "read_pieces"
+# The inputs of the signature ``constrained`` after those of the model.
+CONSTRAINTS = ("prefix", "phrases")
+# The beam of a constrained search: it is divided by the number of tokens covered.
+_MIN_CONSTRAINED_BEAM = 10
 # The rows and columns of the attention of ``Seq2Seq.heads``, by its names.
 _HEADS = {"cross": ("target", "source"), "source": ("source", "source"), "target": ("target", "")}
 
@@ -32,12 +38,14 @@ class ServedTextOutput(ServedModule):
         source_outputs: The outputs about the source, which ``_describe_source`` returns.
         source_labels: The input or output with the labels of the attended positions.
         source_lengths: The lengths of the dimensions of the attended positions.
+        cut_outputs: The output with the number of truncated tokens, if a source can be truncated.
     """
 
     prefix: str
     source_outputs: OutputLengths
     source_labels: str
     source_lengths: list[str | None]
+    cut_outputs: OutputLengths = {}
     _model: Seq2Seq
 
     @property
@@ -54,7 +62,7 @@ class ServedTextOutput(ServedModule):
         output, length = self._description.output, f"{self.prefix}length"
         target = {"name": self._description.reference.name, "kind": "text", "like": output}
         pair = [*self._inputs, target]
-        best: OutputLengths = {output: [], "score": []}
+        best: OutputLengths = {output: [], "score": [], **self.cut_outputs}
         tokens: OutputLengths = {f"{self.prefix}pieces": [length], length: []}
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}
         scores: OutputLengths = {f"{self.prefix}scores": [length], f"{self.prefix}cut": []}
@@ -69,8 +77,13 @@ class ServedTextOutput(ServedModule):
                 {"score": [], **tokens, **scores, **self.source_outputs, **alignment},
             ),
         }
+        constraints = [{"name": name, "kind": "text", "default": ""} for name in CONSTRAINTS]
+        signatures["constrained"] = Signature(
+            self.predict_constrained, [*self._inputs, *constraints], best
+        )
         if self._search.hypotheses > 1:
-            signatures["nbest"] = Signature(self.n_best, self._inputs, N_BEST)
+            outputs = {**N_BEST, **self.cut_outputs}
+            signatures["nbest"] = Signature(self.n_best, self._inputs, outputs)
         if self._model.head_names:
             signatures["heads"] = Signature(self.heads, pair, self._head_lengths())
         return signatures
@@ -89,10 +102,47 @@ class ServedTextOutput(ServedModule):
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.
 
-        The score is the natural logarithm of the probability.
+        The score is the natural logarithm of the probability. Of a blank source, the text is empty
+        and the score NaN.
         """
-        encoded, _ = self._encode(source)
-        return self._best(self._run_search(source, encoded, self._search.best()))
+        encoded, cut = self._encode(source)
+        return self._best(source, cut, self._run_search(source, encoded, self._search.best()))
+
+    def predict_constrained(
+        self, source: tf.Tensor, prefix: tf.Tensor, phrases: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Return the outputs of ``predict`` with constraints on the texts.
+
+        Args:
+            source: ``[batch]``.
+            prefix: ``[batch]``, the beginning of each text; empty for any.
+            phrases: ``[batch]``, what each text must contain, one phrase on a line.
+
+        Raises:
+            InvalidArgumentError: the constraints of a row are longer than a text can be.
+        """
+        encoded, cut = self._encode(source)
+        limit = self._max_length
+        prefix_ids = self._tokenizer.tokenize(limit_characters(prefix, limit + 1)[0])
+        lines = tf.strings.split(limit_characters(phrases, limit + 1)[0], "\n")
+        lines = tf.ragged.map_flat_values(tf.strings.strip, lines)
+        phrase_ids = self._tokenizer.tokenize(lines)
+        lengths = prefix_ids.row_lengths() + tf.reduce_sum(phrase_ids.row_lengths(axis=2), axis=1)
+        message = (
+            f"a prefix has more than {limit} tokens with its phrases, set by max_length_factor"
+        )
+        check = tf.debugging.Assert(tf.reduce_all(lengths <= limit), [message, lengths])
+        with tf.control_dependencies([check]):
+            minimums = tf.cast(lengths, tf.int32) + 1
+        hypotheses = self._run_search(
+            source,
+            encoded,
+            _beam_search(self._search),
+            minimums,
+            prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
+            phrases=tf.cast(phrase_ids.to_tensor(PAD), tf.int32),
+        )
+        return self._best(source, cut, hypotheses)
 
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, the tokens of both sides, and the attention.
@@ -108,7 +158,7 @@ class ServedTextOutput(ServedModule):
         _, alignment = self._model.teacher_force(encoded, ids)
         mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
         return {
-            **self._best(hypotheses),
+            **self._best(source, cut, hypotheses),
             **self._describe_source(encoded, cut),
             **self._describe_target(ids),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32) * mask),
@@ -138,8 +188,13 @@ class ServedTextOutput(ServedModule):
 
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
-        encoded, _ = self._encode(source)
-        return n_best(self._tokenizer, self._run_search(source, encoded, self._search))
+        encoded, cut = self._encode(source)
+        hypotheses = self._run_search(source, encoded, self._search)
+        outputs = n_best(self._tokenizer, hypotheses)
+        is_blank = self._is_blank(source)[:, None]
+        outputs["hypotheses"] = tf.where(is_blank, "", outputs["hypotheses"])
+        outputs["log_probabilities"] = tf.where(is_blank, math.nan, outputs["log_probabilities"])
+        return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the attention of every head for given texts ``[batch]`` and sources ``[batch]``.
@@ -189,16 +244,25 @@ class ServedTextOutput(ServedModule):
             outputs[f"{name}_heads"] = [None, None, *lengths[sides[0]], *lengths[sides[1]]]
         return outputs
 
-    def _best(self, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
+    def _best(
+        self, source: tf.Tensor, cut: tf.Tensor, hypotheses: Hypotheses
+    ) -> dict[str, tf.Tensor]:
         ids, lengths = hypotheses.ids[:, 0], hypotheses.lengths[:, 0]
-        texts = to_texts(self._tokenizer, ids, lengths)
-        return {self._description.output: texts, "score": hypotheses.log_probabilities[:, 0]}
+        is_blank = self._is_blank(source)
+        texts = tf.where(is_blank, "", to_texts(self._tokenizer, ids, lengths))
+        scores = tf.where(is_blank, math.nan, hypotheses.log_probabilities[:, 0])
+        outputs = {self._description.output: texts, "score": scores}
+        return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
     def _describe_target(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
         return {
             f"{self.prefix}pieces": self._tokenizer.id_to_string(ids),
             f"{self.prefix}length": count_tokens(ids),
         }
+
+    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
+        """Return which inputs have no content, ``[batch]``; their output is empty."""
+        return tf.zeros_like(source, tf.bool)
 
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return the inputs of the model, and the numbers of truncated tokens."""
@@ -212,7 +276,15 @@ class ServedTextOutput(ServedModule):
         """Reshape weights ``[..., positions]`` to the dimensions of the source."""
         return weights
 
-    def _run_search(self, source: tf.Tensor, encoded: tf.Tensor, search: Search) -> Hypotheses:
+    def _run_search(
+        self,
+        source: tf.Tensor,
+        encoded: tf.Tensor,
+        search: Search,
+        min_limits: tf.Tensor = 0,
+        **constraints: tf.Tensor,
+    ) -> Hypotheses:
+        """Search with the limits of the sources, raised to ``min_limits`` ``[batch]``."""
         raise NotImplementedError
 
 
@@ -226,12 +298,16 @@ class ServedText(ServedTextOutput):
         "source_cut": [],
     }
     source_labels = "source_pieces"
+    cut_outputs: OutputLengths = {"source_cut": []}
     source_lengths = ["source_length"]
 
     def contract(self) -> dict[str, Any]:
         # EOS does not count.
         size = {"output": "source_length", "minus": 1, "unit": "source tokens"}
         return {**super().contract(), "size": size, "cut": "source_cut"}
+
+    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
+        return tf.strings.regex_full_match(source, r"\s*")
 
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return ids ``[batch, source]`` with EOS, and the numbers of truncated tokens."""
@@ -248,17 +324,34 @@ class ServedText(ServedTextOutput):
             "source_cut": cut,
         }
 
-    def _run_search(self, source: tf.Tensor, encoded: tf.Tensor, search: Search) -> Hypotheses:
+    def _run_search(
+        self,
+        source: tf.Tensor,
+        encoded: tf.Tensor,
+        search: Search,
+        min_limits: tf.Tensor = 0,
+        **constraints: tf.Tensor,
+    ) -> Hypotheses:
         tokens = tf.cast(count_tokens(encoded) - 1, tf.float32)
         longest = tf.cast(tokens * self._limits.max_length_factor, tf.int32)
-        limits = longest + self._limits.max_length_offset + 1
+        limits = tf.maximum(longest + self._limits.max_length_offset + 1, min_limits)
         minimums = None
         if self._limits.min_length_factor:
             shortest = tf.math.ceil(tokens * self._limits.min_length_factor)
             minimums = tf.cast(shortest, tf.int32) + 1
         # Sampling depends only on the text and the seed.
         keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
-        return self._model.search(encoded, search, limits, minimums=minimums, keys=keys)
+        return self._model.search(
+            encoded, search, limits, minimums=minimums, keys=keys, **constraints
+        )
+
+
+def _beam_search(search: Search) -> BeamSearch:
+    """Return the best hypothesis of a beam that is wide enough for constraints."""
+    beam = copy.copy(search.best()) if isinstance(search, BeamSearch) else BeamSearch(n_best=1)
+    assert isinstance(beam, BeamSearch)
+    beam.beam_size = beam.beam_width = max(beam.beam_size, _MIN_CONSTRAINED_BEAM)
+    return beam
 
 
 def head_outputs(

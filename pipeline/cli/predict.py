@@ -32,6 +32,22 @@ def predict(
             "Write the attention of all rows to an interactive page, FILE.html.",
         ),
     ] = None,
+    prefix: Annotated[
+        str, option("--prefix", "TEXT", "What every output begins with.", "none")
+    ] = "",
+    phrases: Annotated[
+        list[str] | None,
+        option("--phrase", "TEXT", "What every output contains; repeatable.", "none"),
+    ] = None,
+    glossary: Annotated[
+        Path | None,
+        option(
+            "--glossary",
+            "FILE",
+            "Terms that are translated in one way: source term, tab, target term on each line.",
+            "none",
+        ),
+    ] = None,
     registry: RegistryOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
@@ -46,15 +62,28 @@ def predict(
 
       regard predict translation < sentences.en > sentences.de
 
+      regard predict translation --glossary terms.tsv < sentences.en > sentences.de
+
       regard predict similarity "A man plays a guitar." "Someone makes music."
 
       regard predict captioning photo.jpg --picture attention.html
     """
+    from regard.components.common.formatting import format_count
     from regard.components.registry.publish import check_content
     from regard.components.registry.store import Registry
     from regard.pipeline.prediction import predict as prediction
+    from regard.pipeline.prediction.constraints import Constraints, read_glossary
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     check_content(path)
-    options = prediction.PredictOptions(align, as_json, picture, terminal.out().width)
-    prediction.predict(path, [] if texts in (None, ["-"]) else list(texts or []), options)
+    terms = read_glossary(glossary) if glossary is not None else {}
+    constraints = Constraints(prefix, phrases or (), terms)
+    options = prediction.PredictOptions(align, as_json, picture, terminal.out().width, constraints)
+    truncated = prediction.predict(
+        path, [] if texts in (None, ["-"]) else list(texts or []), options
+    )
+    if truncated:
+        inputs = format_count(truncated, "input")
+        terminal.print_notes(
+            [f"{inputs} truncated to search.max_source_length; --json shows by how much"]
+        )

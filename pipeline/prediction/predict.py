@@ -11,6 +11,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction import attention_page, output_format
+from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
 from regard.pipeline.prediction.input_rows import (
     InputParser,
     InputRow,
@@ -33,21 +34,26 @@ class PredictOptions:
         as_json: whether to print JSON instead of text.
         picture: an HTML file for the attention, if any.
         width: the columns of the terminal.
+        constraints: what the outputs must begin with and contain.
     """
 
     align: bool = False
     as_json: bool = False
     picture: Path | None = None
     width: int = 80
+    constraints: Constraints | None = None
 
 
-def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> None:
+def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
     """Print the predictions of a model in order, one row on a line.
 
     Args:
         path: the SavedModel's folder.
         texts: the inputs; none: read standard input.
         options: what to print.
+
+    Returns:
+        The number of inputs that the model truncated.
 
     Raises:
         UserError: the model or a row is invalid, or the attention cannot be shown.
@@ -64,15 +70,19 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> None:
             stdin = open(0, "rb", closefd=False)  # noqa: SIM115
             batches = parser.parse_lines(read_line_batches(stdin))
         pairs: list[tuple[InputRow, Prediction]] = []
+        truncated = 0
         needs_attention = options.align or options.picture is not None
-        for row, prediction in model.predict(batches, needs_attention):
+        for row, prediction in model.predict(batches, needs_attention, options.constraints):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
+            if prediction is not None and prediction.truncated:
+                truncated += 1
             text = _format(row, prediction, model.contract, options)
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
             attention_page.write(options.picture, path.name, model.contract, pairs)
+    return truncated
 
 
 class LoadedModel:
@@ -91,7 +101,10 @@ class LoadedModel:
         self.contract = self._model.contract
 
     def predict(
-        self, batches: Iterable[list[InputRow]], with_attention: bool = False
+        self,
+        batches: Iterable[list[InputRow]],
+        with_attention: bool = False,
+        constraints: Constraints | None = None,
     ) -> Iterator[RowPrediction]:
         """Yield each row with its prediction, in order; an empty row has none.
 
@@ -99,12 +112,16 @@ class LoadedModel:
             UserError: the model rejects a row; the predictions before it have been yielded.
         """
         name = self.contract["detail"] if with_attention else "serving_default"
+        name = SIGNATURE if constraints else name
         try:
             self._model.signature(name)
         except SavedModelError as error:
             raise UserError(str(error), where=str(self._path)) from error
         for batch in batches:
-            predictions = self._predict_batch(name, [row for row in batch if row.values])
+            rows = [row for row in batch if row.values]
+            if constraints:
+                rows = [_constrain(row, constraints, self.contract) for row in rows]
+            predictions = self._predict_batch(name, rows)
             for row in batch:
                 yield row, next(predictions) if row.values else None
 
@@ -122,6 +139,10 @@ class LoadedModel:
                 raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
             for row in rows:
                 yield from self._predict_batch(name, [row])
+
+
+def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:
+    return dataclasses.replace(row, values=constraints.inputs(row.values or {}, contract))
 
 
 def _format(
@@ -142,6 +163,12 @@ def _format(
 
 def _validate_options(contract: Contract, options: PredictOptions) -> None:
     """Reject options that need attention of another kind than the model has."""
+    if options.constraints and SIGNATURE not in contract["signatures"]:
+        remedy = "Leave out --prefix, --phrase and --glossary, or run the model's pipeline again."
+        raise UserError("This model does not support constraints.", remedy=remedy)
+    if options.constraints and (options.align or options.picture is not None):
+        remedy = "Use either constraints, or --align and --picture."
+        raise UserError("The attention of constrained outputs is not available.", remedy=remedy)
     is_table = options.align and not options.as_json
     option = "--picture" if options.picture is not None else "--align"
     attention = contract["looks"]

@@ -139,16 +139,38 @@ class Client:
             raise ClientError("INVALID_ARGUMENT", message)
         deadline = self._deadline()
         names = [entry["name"] for entry in self._signature("score", deadline).entries]
-        signature = self._signature(DEFAULT_SIGNATURE, deadline)
-        model_inputs = [entry["name"] for entry in signature.entries]
+        model_inputs = self._input_names(deadline)
         output_names = [name for name in names if name not in model_inputs]
         if len(output_names) != 1:
             raise ClientError("UNIMPLEMENTED", "The model cannot score a given output.")
-        scored = []
-        for row, output in zip(rows, outputs, strict=True):
-            inputs = row if isinstance(row, Mapping) else {model_inputs[0]: row}
-            scored.append({**inputs, output_names[0]: output})
+        scored = [
+            {**_named(row, model_inputs), output_names[0]: output}
+            for row, output in zip(rows, outputs, strict=True)
+        ]
         return self._predict(scored, "score", deadline)
+
+    def constrain(
+        self, rows: Sequence[Any], prefix: str = "", phrases: Sequence[str] = ()
+    ) -> list[Row]:
+        """Return the outputs of ``predict`` with constraints on the texts.
+
+        Args:
+            rows: as for ``predict``.
+            prefix: what every output begins with.
+            phrases: what every output contains.
+
+        Raises:
+            ClientError: see ``predict``, or the model does not support constraints.
+            TypeError: ``rows`` or ``phrases`` is a single text.
+        """
+        for name, value in (("rows", rows), ("phrases", phrases)):
+            if isinstance(value, str | bytes):
+                raise TypeError(f"`{name}` must be a list, not {type(value).__name__}.")
+        deadline = self._deadline()
+        names = self._input_names(deadline)
+        constraints = {"prefix": prefix, "phrases": "\n".join(phrases)}
+        constrained = [{**_named(row, names), **constraints} for row in rows]
+        return self._predict(constrained, "constrained", deadline)
 
     def metadata(self) -> dict[str, Signature]:
         """Return the model's current signatures.
@@ -188,6 +210,9 @@ class Client:
             results += split_rows(outputs)
         return results
 
+    def _input_names(self, deadline: float) -> list[str]:
+        return [entry["name"] for entry in self._signature(DEFAULT_SIGNATURE, deadline).entries]
+
     def _signature(self, name: str, deadline: float) -> Signature:
         if name not in self._signatures:  # a newer version may have it
             self._signatures = self._send(self._connection.signatures, deadline)
@@ -214,6 +239,10 @@ class Client:
             tries += 1
 
 
+def _named(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    return row if isinstance(row, Mapping) else {names[0]: row}
+
+
 class AsyncClient:
     """A ``Client`` whose methods are coroutines; each call runs in a thread."""
 
@@ -232,6 +261,12 @@ class AsyncClient:
     async def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
         """See ``Client.score``."""
         return await self._run(self._client.score, rows, outputs)
+
+    async def constrain(
+        self, rows: Sequence[Any], prefix: str = "", phrases: Sequence[str] = ()
+    ) -> list[Row]:
+        """See ``Client.constrain``."""
+        return await self._run(self._client.constrain, rows, prefix, phrases)
 
     async def metadata(self) -> dict[str, Signature]:
         """See ``Client.metadata``."""

@@ -62,7 +62,7 @@ def test_a_good_model_passes(good, rows):
     [
         ("batch", "in a batch and alone: the scores differ"),
         ("flat", r"output score has shape \(\) for a batch of 5"),
-        ("nan", r"the empty row \(''\): the score is nan"),
+        ("nan", r"row 0 \('abc'\): the score is nan"),
         ("score", r"row 0 \('abc'\): rescored and from the search: the scores differ: -3"),
         ("weights", r"align, row 0 \('abc'\): now and of the Predictor: the alignments differ by"),
     ],

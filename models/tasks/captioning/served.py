@@ -55,8 +55,15 @@ class ServedCaptioner(ServedTextOutput):
         shape = tf.concat([tf.shape(weights)[:-1], self._model.encoder.grid], axis=0)
         return tf.reshape(weights, shape)
 
-    def _run_search(self, source: tf.Tensor, encoded: tf.Tensor, search: Search) -> Hypotheses:
-        limits = tf.fill([tf.shape(encoded)[0]], self._max_length + 1)
+    def _run_search(
+        self,
+        source: tf.Tensor,
+        encoded: tf.Tensor,
+        search: Search,
+        min_limits: tf.Tensor = 0,
+        **constraints: tf.Tensor,
+    ) -> Hypotheses:
+        limits = tf.maximum(tf.fill([tf.shape(encoded)[0]], self._max_length + 1), min_limits)
         # Sampling depends only on the image and the seed.
         sums = tf.reduce_sum(tf.cast(encoded, tf.int32), axis=[1, 2, 3])
-        return self._model.search(encoded, search, limits, keys=sums)
+        return self._model.search(encoded, search, limits, keys=sums, **constraints)

@@ -131,6 +131,7 @@ def test_a_task_names_its_answer(in_memory):
     # What the table of predictions has columns for; no column of the data is called so.
     assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
     sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
+    sides |= {"prefix": tf.constant(["", "a"]), "phrases": tf.constant(["", "cat\ndog"])}
     for name, function in served.signatures.items():
         promised = served.contract["signatures"][name]
         arguments = [sides[entry["name"]] for entry in promised["inputs"]]
@@ -206,11 +207,61 @@ def test_hypotheses_have_their_least_length(in_memory, factor):
     assert (lengths <= 2 * token_ids + 11).all()
 
 
+@pytest.mark.parametrize("search", ["greedy", "beam", "sampling"])
+def test_constraints_hold(in_memory, search):
+    """Whatever the search of the model is; the score is that of the whole text."""
+    served = make(in_memory, type=search, max_source_length=20)
+    prefixes = ["", "der Hund", "eine", "weit", "", "weg"]
+    phrases = ["", "Katze\nlief weit", "weg", "Hund\n\n  eine ", "lief weg", "Katze"]
+    arguments = map(tf.constant, (SENTENCES, prefixes, phrases))
+    result = served.module.predict_constrained(*arguments)
+    texts = [text.decode() for text in result["translation"].numpy()]
+    for text, source, prefix, lines in zip(texts, SENTENCES, prefixes, phrases, strict=True):
+        if not source:
+            assert text == ""
+            continue
+        assert text.startswith(prefix)
+        assert all(line.strip() in text for line in lines.split("\n"))
+    again = served.module.score(tf.constant(SENTENCES), result["translation"])
+    for row in (0, 1, 3, 4):
+        assert result["score"][row] <= 0
+        assert again["score"][row] >= result["score"][row] - 20
+
+
+def test_constraints_longer_than_an_output_are_refused(in_memory):
+    served = make(in_memory, type="greedy", max_source_length=5, max_length_factor=1.0)
+    arguments = map(tf.constant, (["a cat"], [""], ["the cat " * 20]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="tokens with its phrases"):
+        served.module.predict_constrained(*arguments)
+
+
+def test_a_blank_source_has_an_empty_output_without_a_score(in_memory, loaded):
+    sources = tf.constant(["", "  ", "\t", "a cat"])
+    for name in ("serving_default", "align"):
+        result = loaded.signatures[name](source=sources)
+        assert result["translation"].numpy().tolist()[:3] == [b"", b"", b""]
+        assert np.isnan(result["score"].numpy()).tolist() == [True, True, True, False]
+
+
+def test_every_signature_reports_truncation(in_memory):
+    served = make(in_memory, type="beam", beam_size=2, n_best=2, max_source_length=3)
+    inputs = {"source": tf.constant(["a", "the dog ran far away"])}
+    inputs |= {name: tf.constant(["", ""]) for name in ("target", "prefix", "phrases")}
+    for name, function in served.signatures.items():
+        arguments = [inputs[one["name"]] for one in served.contract["signatures"][name]["inputs"]]
+        cut = function(*arguments)["source_cut"].numpy()
+        assert cut[0] == 0
+        assert cut[1] > 0
+
+
 def test_n_best(in_memory):
     served = make(in_memory, type="beam", beam_size=4, n_best=3, length_penalty=1.0)
-    assert set(served.signatures) == {"serving_default", "align", "score", "nbest"}
+    assert set(served.signatures) == {
+        *("serving_default", "align", "score", "nbest", "constrained")
+    }
     sources = tf.constant(SENTENCES[:5])
     result = {name: value.numpy() for name, value in served.module.n_best(sources).items()}
+    assert result.pop("source_cut").tolist() == [0] * 5
     assert {value.shape for value in result.values()} == {(5, 3)}
     best = served.module.align(sources)
     assert result["hypotheses"][:, 0].tolist() == best["translation"].numpy().tolist()
@@ -224,7 +275,7 @@ def test_n_best_where_there_are_fewer(in_memory):
     served = make(in_memory, type="beam", beam_size=3, n_best=3, max_length_offset=0)
     result = served.module.n_best(tf.constant(["", "a cat"]))
     assert result["hypotheses"][0].numpy().tolist() == [b"", b"", b""]
-    assert float(result["log_probabilities"][0, 0]) > -1e3
+    assert np.isnan(result["log_probabilities"][0]).all()
     assert (result["scores"][0, 1:].numpy() < -1e8).all()
 
 
@@ -252,7 +303,8 @@ def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
     served = make(in_memory, type="beam", n_best=2, **penalties)
     answers = saved_nbest(served, tmp_path)(source=tf.constant(SENTENCES[:5]))
     assert servable(tmp_path)
-    assert np.isfinite(answers["log_probabilities"][:, 0]).all()
+    finite = np.isfinite(answers["log_probabilities"][:, 0]).tolist()
+    assert finite == [bool(text) for text in SENTENCES[:5]]
 
 
 def saved_nbest(served, folder):

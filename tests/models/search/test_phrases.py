@@ -1,0 +1,141 @@
+"""Lexical constraints against exhaustive search, and what they never change."""
+
+import numpy as np
+import pytest
+
+from regard.models.search import BeamSearch
+from regard.models.vocabulary import PAD
+from tests.models.search.test_beam import penalised
+from tests.models.search.toy import Toy, arrays, targets_of
+
+TOY = Toy(scale=1.5)
+# The tokens of the toy's vocabulary are 1 (UNK), 4, 5 and 6.
+PHRASES = {
+    "none": [],
+    "one token": [[5]],
+    "a pair": [[6, 4]],
+    "twice the same token": [[5, 5]],
+    "two phrases": [[4], [6]],
+    "a start of its own": [[5, 5, 6]],
+    "all room": [[4, 5], [6, 6]],
+}
+OVERLAPPING = {"overlapping": [[4, 5], [5, 6]], "equal": [[6], [6]], "inside": [[4, 5, 6], [5]]}
+
+
+def padded(*rows):
+    """Phrases of every row as one array; one row stands for three equal ones."""
+    rows = rows * 3 if len(rows) == 1 else rows
+    count = max(map(len, rows))
+    length = max((len(phrase) for row in rows for phrase in row), default=0)
+    result = np.full((len(rows), count, length), PAD, "int32")
+    for row, phrases in zip(result, rows, strict=True):
+        for slot, phrase in zip(row, phrases, strict=False):
+            slot[: len(phrase)] = phrase
+    return result
+
+
+def contains(target, phrase):
+    return any(list(target[start : start + len(phrase)]) == phrase for start in range(len(target)))
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (1.0, 0.0), (0.6, 0.5)])
+@pytest.mark.parametrize("phrases", PHRASES.values(), ids=PHRASES)
+def test_a_wide_beam_is_exhaustive(phrases, alpha, beta):
+    limit = 5
+    search = BeamSearch(4**4 + 20, alpha, beta, n_best=3)
+    limits = np.full(3, limit)
+    result = arrays(search(TOY.step, TOY.state(), limits, phrases=padded(phrases)))
+    for row in range(3):
+        every = {
+            target: penalised(TOY, row, target, alpha, beta)
+            for target in TOY.targets(limit)
+            if all(contains(target, phrase) for phrase in phrases)
+        }
+        ranked = sorted(every, key=lambda target: -every[target][0])[:3]
+        assert targets_of(result, row) == ranked
+        for rank, target in enumerate(ranked):
+            assert result.scores[row, rank] == pytest.approx(every[target][0], abs=1e-4)
+            assert result.log_probabilities[row, rank] == pytest.approx(every[target][1], abs=1e-4)
+
+
+@pytest.mark.parametrize("phrases", OVERLAPPING.values(), ids=OVERLAPPING)
+def test_phrases_may_overlap(phrases):
+    """Only near its limit, a hypothesis must have room for phrases one after the other."""
+    search = BeamSearch(4**5, 0.6, n_best=1)
+    result = arrays(search(TOY.step, TOY.state(), np.full(3, 6), phrases=padded(phrases)))
+    for row in range(3):
+        best = max(
+            penalised(TOY, row, target, 0.6, 0.0)[0]
+            for target in TOY.targets(5)
+            if all(contains(target, phrase) for phrase in phrases)
+        )
+        (target,) = targets_of(result, row)
+        assert all(contains(target, phrase) for phrase in phrases)
+        assert result.scores[row, 0] >= best - 1e-4
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("phrases", {**PHRASES, **OVERLAPPING}.values())
+def test_a_narrow_beam_always_satisfies_them(phrases, size):
+    limits = np.array([5, 8, 12])
+    for seed in range(8):
+        toy = Toy(scale=2.5, seed=seed)
+        result = arrays(BeamSearch(size)(toy.step, toy.state(), limits, phrases=padded(phrases)))
+        for row in range(3):
+            targets = targets_of(result, row)
+            assert targets
+            for target in targets:
+                assert len(target) <= limits[row]
+                assert all(contains(target, phrase) for phrase in phrases)
+
+
+def test_rows_have_their_own_phrases():
+    """A row equals its result alone, whatever the other rows of the batch contain."""
+    rows = [[[5]], [[4, 6], [5]], [[1, 4, 5]]]
+    search, limits = BeamSearch(4), np.array([6, 7, 9])
+    together = arrays(search(TOY.step, TOY.state(), limits, phrases=padded(*rows)))
+    for row in range(3):
+        alone = arrays(
+            search(
+                TOY.step,
+                TOY.state([row]),
+                limits[row : row + 1],
+                phrases=padded(*[rows[row]] * 3)[:1],
+            )
+        )
+        assert targets_of(together, row) == targets_of(alone, 0)
+        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
+
+
+def test_without_phrases_nothing_changes():
+    limits = np.array([3, 8, 6])
+    for size in (1, 3, 5):
+        search = BeamSearch(size, 0.6)
+        plain = arrays(search(TOY.step, TOY.state(), limits))
+        empty = arrays(search(TOY.step, TOY.state(), limits, phrases=padded([], [[5]], [])))
+        none = arrays(search(TOY.step, TOY.state(), limits, phrases=np.zeros((3, 2, 2), "int32")))
+        assert targets_of(none, 1) == targets_of(plain, 1)
+        for row in (0, 2):
+            assert targets_of(empty, row) == targets_of(plain, row)
+            np.testing.assert_allclose(empty.scores[row], plain.scores[row], atol=1e-4)
+
+
+def test_a_prefix_may_cover_a_phrase():
+    prefix, limits = np.array([[4, 5], [6, 0], [0, 0]]), np.full(3, 7)
+    phrases = padded([[5, 6]])
+    result = arrays(
+        BeamSearch(200, 0.0, n_best=1)(
+            TOY.step, TOY.state(), limits, prefix=prefix, phrases=phrases
+        )
+    )
+    for row, start in enumerate(([4, 5], [6], [])):
+        (target,) = targets_of(result, row)
+        assert list(target[: len(start)]) == start
+        assert contains(target, [5, 6])
+
+
+def test_penalties_against_repetition_do_not_forbid_a_phrase():
+    search = BeamSearch(3, no_repeat_ngram_size=1, repetition_penalty=2.0)
+    result = arrays(search(TOY.step, TOY.state(), np.full(3, 6), phrases=padded([[5, 5, 5]])))
+    for row in range(3):
+        assert all(contains(target, [5, 5, 5]) for target in targets_of(result, row))

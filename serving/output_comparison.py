@@ -100,8 +100,8 @@ class OutputComparison:
         allowed = np.maximum(
             self._tolerances["array"], self._tolerances["relative"] * np.abs(there)
         )
-        # `any(difference > allowed)` would accept NaN.
-        is_close = (difference <= allowed).all()
+        # `any(difference > allowed)` would accept a NaN in one of them.
+        is_close = ((difference <= allowed) | (np.isnan(here) & np.isnan(there))).all()
         return "" if is_close else f"the {plural} differ by {difference.max():.6f}"
 
     def _is_tie(self, name: str, actual: Outputs, expected: Outputs) -> bool:

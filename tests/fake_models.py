@@ -24,8 +24,9 @@ class Reverser(tf.Module):
 
     ``bug`` breaks it in one way: ``batch`` makes the score depend on the padding, ``flat`` gives
     an output without the batch's dimension, ``empty`` fails on an empty source, ``nan`` gives
-    three letters no number, ``weights`` gives `align` other weights than it gave before, ``refuse`` refuses
-    long sources as the real models do if configured to, ``score`` finds another score,
+    three letters no number, ``weights`` gives `align` other weights than it gave before,
+    ``refuse`` refuses long sources as the real models do if configured to, ``score`` finds another
+    score,
     ``spelling`` scores an answer with another tokenization.
     """
 
@@ -188,6 +189,37 @@ class ManyHeaded(Reverser):
             both = tf.stack([layer, layer], axis=1)
         names = ("source_pieces", "source_length", "target_pieces", "target_length")
         return {**{name: result[name] for name in names}, "cross_heads": both}
+
+
+class Constrained(Reverser):
+    """Also takes constraints: the answer is the prefix, the capitals, and the phrases."""
+
+    def contract(self) -> dict[str, Any]:
+        contract = super().contract()
+        names = ("prefix", "phrases")
+        inputs = [{"name": name, "kind": "text", "default": ""} for name in names]
+        contract["signatures"]["constrained"] = {
+            "inputs": [*contract["inputs"], *inputs],
+            "outputs": {"translation": [], "score": []},
+        }
+        return contract
+
+    def signatures(self) -> dict[str, Any]:
+        return {**super().signatures(), "constrained": self.constrained}
+
+    @tf.function(
+        input_signature=[
+            *_TEXTS,
+            tf.TensorSpec([None], tf.string, name="prefix"),
+            tf.TensorSpec([None], tf.string, name="phrases"),
+        ]
+    )
+    def constrained(
+        self, source: tf.Tensor, prefix: tf.Tensor, phrases: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        out = self.answer(source)
+        text = tf.strings.join([prefix, out["translation"], phrases], "|")
+        return {"translation": text, "score": out["score"]}
 
 
 class TokenizingReverser(Reverser):

@@ -144,7 +144,7 @@ class Client:
         if len(output_names) != 1:
             raise ClientError("UNIMPLEMENTED", "The model cannot score a given output.")
         scored = [
-            {**_named(row, model_inputs), output_names[0]: output}
+            {**_inputs_by_name(row, model_inputs), output_names[0]: output}
             for row, output in zip(rows, outputs, strict=True)
         ]
         return self._predict(scored, "score", deadline)
@@ -169,7 +169,7 @@ class Client:
         deadline = self._deadline()
         names = self._input_names(deadline)
         constraints = {"prefix": prefix, "phrases": "\n".join(phrases)}
-        constrained = [{**_named(row, names), **constraints} for row in rows]
+        constrained = [{**_inputs_by_name(row, names), **constraints} for row in rows]
         return self._predict(constrained, "constrained", deadline)
 
     def metadata(self) -> dict[str, Signature]:
@@ -239,7 +239,7 @@ class Client:
             tries += 1
 
 
-def _named(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
+def _inputs_by_name(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
     return row if isinstance(row, Mapping) else {names[0]: row}
 
 

@@ -85,5 +85,14 @@ def test_numbers_that_are_none_are_impossible():
     comparison = OutputComparison({"answer": "translation", "score": "score"}, LIMITS)
     assert comparison.find_invalid(ANSWER) == []
     assert comparison.find_invalid({**ANSWER, "score": float("nan")}) == ["the score is nan"]
+
+
+def test_an_empty_text_needs_no_score():
+    comparison = OutputComparison({"answer": "translation", "score": "score"}, LIMITS)
+    empty = {**ANSWER, "translation": "", "score": float("nan")}
+    assert comparison.find_invalid(empty) == []
+    assert comparison.compare(empty, dict(empty)) == ("", False)
+    several = {"log_probabilities": np.array([np.nan, -1.0])}
+    assert comparison.compare(several, dict(several)) == ("", False)
     comparison = OutputComparison({"answer": "similarity", "score": None}, LIMITS)
     assert comparison.find_invalid({"similarity": float("inf")}) == ["the similarity is inf"]

@@ -61,6 +61,23 @@ def uncached(model, memory, length):
     return step, {"memory": memory, "read": empty, "position": empty[:, 0]}
 
 
+def test_phrases_hold_and_their_score_is_forced(model):
+    """Also where phrases compete with the limit, and rows have different phrases."""
+    phrases = np.array([[[4, 5, 4], [PAD] * 3], [[6, 5, PAD], [4, 4, PAD]], [[5] * 3, [6] * 3]])
+    limits = np.array([5, 9, 7])
+    result = arrays(model.search(SOURCE, BeamSearch(3, 0.6), limits, phrases=phrases))
+    for row, n in np.ndindex(result.lengths.shape):
+        if not result.lengths[row, n]:
+            continue
+        ids = result.ids[row : row + 1, n]
+        text = ",".join(map(str, ids[0]))
+        for phrase in phrases[row]:
+            assert ",".join(str(token) for token in phrase if token != PAD) in text
+        score = float(model.score(SOURCE[row : row + 1], ids)[0])
+        assert result.log_probabilities[row, n] == pytest.approx(score, abs=1e-4)
+    assert (result.lengths[:, 0] > 0).all()
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_reported_is_forced_and_cached_is_uncached(model, name):
     search = SEARCHES[name]

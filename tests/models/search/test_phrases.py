@@ -93,7 +93,7 @@ def test_rows_have_their_own_phrases():
     """A row equals its result alone, whatever the other rows of the batch contain."""
     rows = [[[5]], [[4, 6], [5]], [[1, 4, 5]]]
     search, limits = BeamSearch(4), np.array([6, 7, 9])
-    together = arrays(search(TOY.step, TOY.state(), limits, phrases=padded(*rows)))
+    batched = arrays(search(TOY.step, TOY.state(), limits, phrases=padded(*rows)))
     for row in range(3):
         alone = arrays(
             search(
@@ -103,8 +103,8 @@ def test_rows_have_their_own_phrases():
                 phrases=padded(*[rows[row]] * 3)[:1],
             )
         )
-        assert targets_of(together, row) == targets_of(alone, 0)
-        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-4)
+        assert targets_of(batched, row) == targets_of(alone, 0)
+        np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
 
 
 def test_without_phrases_nothing_changes():

@@ -240,3 +240,29 @@ def test_control_characters_do_not_reach_a_terminal(model, monkeypatch, is_termi
     monkeypatch.setattr(prediction, "silence_output", lambda: contextlib.nullcontext(stream))
     prediction.predict(Path(model), ["a\x1bb"], prediction.PredictOptions())
     assert stream.getvalue() == expected
+
+
+@pytest.fixture(scope="module")
+def constrained(tmp_path_factory):
+    return fake_models.save(fake_models.Constrained(), tmp_path_factory.mktemp("constrained") / "m")
+
+
+def test_constraints(constrained, printed, tmp_path):
+    options = {"prefix": "p", "phrases": ["y"]}
+    assert printed(constrained, "abc", "", "de", **options) == "p|CBA|y\n\np|ED|y\n"
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("one\tEINS\n", encoding="utf-8")
+    lines = printed(constrained, "one", "two", glossary=terms).splitlines()
+    assert lines == ["|ENO|EINS", "|OWT|"]
+
+
+def test_constraints_that_cannot_hold_are_refused(model, constrained):
+    with pytest.raises(UserError, match="does not support constraints"):
+        predict(str(model), ["abc"], prefix="p")
+    with pytest.raises(UserError, match="attention of constrained outputs"):
+        predict(str(constrained), ["abc"], prefix="p", align=True)
+
+
+def test_truncation_is_announced(model, capfd):
+    predict(str(model), ["a" * 300, "b"], align=True)
+    assert "note: 1 input truncated to search.max_source_length" in capfd.readouterr().err

@@ -52,13 +52,14 @@ def folder(tmp_path_factory):
     fake_models.save(fake_tasks.Namer(), root / "namer" / "1")
     fake_models.save(fake_tasks.Matcher(), root / "matcher" / "1")
     fake_models.save(fake_models.ManyHeaded(), root / "headed" / "1")
+    fake_models.save(fake_models.Constrained(), root / "constrained" / "1")
     return root
 
 
 @pytest.fixture(scope="module", params=["regard", REAL])
 def ports(request, folder, tmp_path_factory):
     """The ports of gRPC and REST."""
-    names = ("reverser", "sorter", "namer", "headed", "matcher")
+    names = ("reverser", "sorter", "namer", "headed", "matcher", "constrained")
     if request.param == "regard":
         every = VersionPolicy(None, all_versions=True)
         models = [ModelConfig(name, folder / name, every) for name in names]
@@ -139,6 +140,18 @@ def test_heads_have_all_layers_and_no_padding(connect):
     assert long["cross_heads"].shape == (2, 3, 7, 7)
     assert short["cross_heads"].shape == (2, 3, 2, 2)
     assert short["cross_heads"][1, 0].tolist() == [[1, 0], [0, 1]]
+
+
+def test_constraints(connect):
+    client = connect("constrained")
+    rows = client.constrain(["abc", {"source": "x"}], prefix="p", phrases=["y", "z"])
+    assert [row["translation"] for row in rows] == ["p|CBA|y\nz", "p|X|y\nz"]
+    assert [row["translation"] for row in client.constrain(["ab"])] == ["|BA|"]
+    for arguments in ({"rows": "abc"}, {"rows": ["abc"], "phrases": "abc"}):
+        with pytest.raises(TypeError, match=r"must be a list, not str"):
+            client.constrain(**arguments)
+    with pytest.raises(ClientError, match="no signature 'constrained'"):
+        connect("reverser").constrain(["abc"])
 
 
 def test_scores_of_given_outputs(connect):

@@ -1,4 +1,4 @@
-"""Drift of logged requests from the data that a version was trained and evaluated on.
+"""Drift of logged requests from the data that a version was trained on.
 
 The memory does not depend on the size of the log. Nothing here needs TensorFlow.
 """
@@ -20,12 +20,8 @@ from regard.components.data.profiles import BOUNDS, Profile, histogram, read_pro
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_analysis import split_words
 from regard.components.data.text_files import read_lines
+from regard.components.example_validator import training_profile
 from regard.components.example_validator.drift_check import DriftFindings, check_drift
-from regard.components.example_validator.training_profile import (
-    length_profile,
-    train_profile,
-    word_profile,
-)
 from regard.components.registry.records import read_record
 from regard.components.registry.store import PROFILE, Registry
 from regard.components.settings.data import DataChecksConfig
@@ -74,22 +70,22 @@ class RequestCounter:
 
     def _add_row(self, row: dict[str, Any]) -> None:
         for name, length in row["inputs"].items():
-            self._lengths[name][min(length, BOUNDS[-1] + 1)] += 1
+            self._lengths[name][min(int(length), BOUNDS[-1] + 1)] += 1
         for name, counts in self._words.items():
             for word in split_words(row.get("texts", {}).get(name, "")):
                 short = word[:_MAX_WORD]
                 counts[short if short in counts or len(counts) < _MAX_WORDS else ""] += 1
 
     def profile(self) -> Profile:
-        """Return the profile of the features that have enough rows."""
+        """Return the profile of the rows."""
         lengths = {
-            name: length_profile(Feature(name, "text"), histogram(counts))
+            name: training_profile.length_profile(Feature(name, "text"), histogram(counts))
             for name, counts in self._lengths.items()
-            if counts.total() >= MIN_ROWS
         }
-        texts = self._words.items()
-        words = {name: word_profile(one) for name, one in texts if one.total() >= MIN_ROWS}
-        return train_profile(self.lines["rows"], words, lengths)
+        # Without texts in the log, words are not compared.
+        texts = {name: counts for name, counts in self._words.items() if counts.total()}
+        words = {name: training_profile.word_profile(counts) for name, counts in texts.items()}
+        return training_profile.train_profile(self.lines["rows"], words, lengths)
 
 
 def measure(
@@ -124,10 +120,10 @@ def measure(
     config = read_record(folder).config.get("data", {}).get("checks", {})
     production, checks = json.dumps({"version": version, "profile": path}), DataChecksConfig
     findings = check_drift(production, counter.profile(), checks.model_validate(config))
-    if not findings or not findings["checks"]:
+    if counter.lines["rows"] < MIN_ROWS or not findings or not findings["checks"]:
         raise UserError(
             f"The log has {counter.lines['rows']} rows of {version} and {counter.lines['other']} "
-            f"other lines; at least {MIN_ROWS} rows are needed.",
+            f"other lines; at least {MIN_ROWS} rows with lengths are needed.",
             remedy="Log more rows with --log-sample, or give another version.",
         )
     return findings, counter.lines

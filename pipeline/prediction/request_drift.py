@@ -74,7 +74,7 @@ class RequestCounter:
         for name, counts in self._words.items():
             for word in split_words(row.get("texts", {}).get(name, "")):
                 short = word[:_MAX_WORD]
-                counts[short if short in counts or len(counts) < _MAX_WORDS else ""] += 1
+                counts[short if short in counts or len(counts) < _MAX_WORDS else "…"] += 1
 
     def profile(self) -> Profile:
         """Return the profile of the rows."""

@@ -111,6 +111,8 @@ class RequestLog:
         """Return the lengths of a row's texts, its numbers, and its texts if they are logged."""
         fields: dict[str, Any] = {"inputs": {}, "outputs": {}}
         texts: dict[str, str] = {}
+        # Other numbers tell what a row contains, as texts do.
+        numbers = {"inputs": "_length", "outputs": ("score", "cut", "length")}
         for side, tensors in (("inputs", inputs), ("outputs", outputs)):
             for name, tensor in tensors.items():
                 value = tensor.item(row) if tensor.ndim == 1 and row < len(tensor) else None
@@ -118,8 +120,7 @@ class RequestLog:
                     with contextlib.suppress(UnicodeDecodeError):  # an image
                         texts[name] = value.decode()
                         fields[side][name] = len(texts[name])
-                # Other numbers tell what a row contains, as texts do.
-                elif name.endswith(("score", "cut", "length")) and isinstance(value, int | float):
+                elif name.endswith(numbers[side]) and isinstance(value, int | float):
                     fields[name] = value if math.isfinite(value) else None
         if self._options.texts and sum(map(len, texts.values())) <= _MAX_TEXT:
             fields["texts"] = texts

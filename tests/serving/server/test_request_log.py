@@ -74,7 +74,7 @@ def test_lengths_and_numbers_without_texts(open_log, tmp_path):
     inputs = {
         "source": texts(NASTY, ""),
         "image": np.array([b"\xff\xd8\xff", b"\x89PNG"], object),
-        "income": np.array([1234.0, 4321.0]),
+        "credit_score": np.array([1234.0, 4321.0]),
         "points": np.zeros((2, 3, 2), np.float32),
         "points_length": np.array([3, 2], np.int32),
     }

@@ -111,7 +111,8 @@ def measure(
     start = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
     reference = read_profile(path, "Give a version that `regard run` has published.")
     counter = RequestCounter(version, reference, start)
-    files = [file for log in logs for file in (*log.parent.glob(f"{escape(log.name)}.[0-9]*"), log)]
+    rotated = [sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True) for log in logs]
+    files = [file for log, older in zip(logs, rotated, strict=True) for file in (*older, log)]
     try:
         for line in (line for file in files for line in read_lines(str(file))):
             counter.add(line or "")

@@ -98,7 +98,7 @@ class RequestLog:
             if random.random() >= self._options.sample:
                 continue
             if len(self._lines) >= _MAX_WAITING:
-                self._count("dropped", 1, "the disk is too slow")
+                self._count("dropped", 1, "lines arrive faster than the disk takes them")
                 continue
             self._lines.append(json.dumps({**head, **self._describe(row, inputs, outputs)}))
 

@@ -80,10 +80,11 @@ def sum_bucket(key: WordBucket, parts: Iterable[Mapping[str, int]]) -> tuple[str
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)
-    return key[0], _word_profile(counts)
+    return key[0], word_profile(counts)
 
 
-def _word_profile(counts: Counter[str]) -> WordProfile:
+def word_profile(counts: Counter[str]) -> WordProfile:
+    """Return the profile of counted words."""
     return {
         "total": counts.total(),
         "distinct": len(counts),
@@ -170,7 +171,7 @@ def profile_training_split(corpus: Corpus) -> Profile:
         for i, counter in words.items():
             for text in _texts(values[i]):
                 counter.update(split_words(text))
-    by_name = {features[i].name: _word_profile(counter) for i, counter in words.items()}
+    by_name = {features[i].name: word_profile(counter) for i, counter in words.items()}
     profiles = {
         features[i].name: length_profile(features[i], histogram(counts))
         for i, counts in lengths.items()

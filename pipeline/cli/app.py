@@ -18,6 +18,7 @@ from regard.pipeline.cli import (
     data,
     deploy,
     doctor,
+    drift,
     evaluate,
     export,
     lineage,
@@ -81,6 +82,7 @@ app.command("predict", rich_help_panel=_MODELS)(predict.predict)
 app.command("evaluate", rich_help_panel=_MODELS)(evaluate.evaluate)
 app.command("score", rich_help_panel=_MODELS)(score.score)
 app.command("serve", rich_help_panel=_MODELS)(serve.serve)
+app.command("drift", rich_help_panel=_MODELS)(drift.drift)
 app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
 app.command("export", rich_help_panel=_MODELS)(export.export)
 app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import RegistryOption, argument, option
+from regard.pipeline.cli.options import RegistryOption, argument, flag, option
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -104,6 +104,21 @@ def serve(
             "not allowed",
         ),
     ] = None,
+    log_requests: Annotated[
+        Path | None, option("--log-requests", "FILE", "Log of requests in JSON lines.", "no log")
+    ] = None,
+    log_sample: Annotated[
+        float, option("--log-sample", "SHARE", "Share of rows to log, at random.", min=0, max=1)
+    ] = 1.0,
+    log_texts: Annotated[
+        bool, flag("--log-texts", "Log inputs and outputs, not only their lengths and scores.")
+    ] = False,
+    log_size: Annotated[
+        int, option("--log-size", "MB", "Size from which the log is rotated.", min=1)
+    ] = 100,
+    log_files: Annotated[
+        int, option("--log-files", "N", "Files of the log to keep.", min=2, max=100)
+    ] = 5,
     registry: RegistryOption = None,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
@@ -121,9 +136,8 @@ def serve(
       curl localhost:8501/v1/models/quickstart:predict -d '{"instances": ["20 Nov 2026"]}'
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from regard.pipeline.deployment.serve import list_models
-    from regard.pipeline.deployment.serve import serve as run_server
-    from regard.serving.server.options import BatchingOptions, ManagerOptions, ServerOptions
+    from regard.pipeline.deployment import serve as deployment
+    from regard.serving.server import options
 
     if (certificate is None) != (key is None) or (client_ca and not certificate):
         raise UserError(
@@ -131,15 +145,18 @@ def serve(
         )
     if not port and not rest_port:
         raise UserError("Both ports are disabled.", remedy="Give --port or --rest-api-port.")
-    run_server(
-        list_models(models or [], model_config, registry or Workspace.from_environment().registry),
-        ManagerOptions(
-            batching=BatchingOptions(max_batch_size, batch_timeout / 1000),
+    log = (log_sample, log_texts, log_size << 20, log_files)
+    registry = registry or Workspace.from_environment().registry
+    deployment.serve(
+        deployment.list_models(models or [], model_config, registry),
+        options.ManagerOptions(
+            batching=options.BatchingOptions(max_batch_size, batch_timeout / 1000),
             threads=os.cpu_count() or 1,
             run_seconds=timeout,
             reload_roots=tuple(reload_roots or ()),
+            request_log=options.RequestLogOptions(log_requests, *log) if log_requests else None,
         ),
-        ServerOptions(
+        options.ServerOptions(
             host,
             port or None,
             rest_port or None,

@@ -119,7 +119,8 @@ def serve(
         on_stop: called when the server begins to stop.
 
     Raises:
-        UserError: no model can be loaded, a port cannot be bound, or a TLS file does not exist.
+        UserError: no model can be loaded, a port cannot be bound, the request log cannot be opened,
+            or a TLS file does not exist.
     """
     for file in (*(server_options.tls_files or ()), server_options.client_ca):
         if file is not None and not file.is_file():
@@ -152,7 +153,7 @@ def serve(
             await server.start()
         except OSError as error:
             await manager.close()
-            remedy = "Choose another --port or --rest-api-port, or stop the program that uses it."
+            remedy = "Choose another one with --port, --rest-api-port or --log-requests."
             raise UserError(str(error), remedy=remedy) from None
         if not (available := _list_available(manager)):
             await server.stop(0)

@@ -7,6 +7,7 @@ not its model was pushed. A run that was refused or failed has trained on nothin
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, cast
 
 from regard.components.common.files import read_json_object, write_json
 from regard.components.common.formatting import format_count
-from regard.components.data.profiles import Profile, measure_drift, read_profile
+from regard.components.data.profiles import Profile
+from regard.components.example_validator.drift_check import check_drift as measure_drift
 from regard.components.example_validator.training_profile import profile_training_split
 from regard.components.registry.store import PROFILE, Registry
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
@@ -28,7 +30,6 @@ CURRENT_PROFILE = "profile.json"
 _MAX_NAMES = 3
 _FIRST = "nothing was trained yet"
 _MEASURES = {"drift_words": "words", "drift_oov": "new words", "drift_lengths": "lengths"}
-_REMEDY = "Remove the file. Drift is then not measured against it."
 
 
 @dataclass(frozen=True)
@@ -94,26 +95,19 @@ def check_drift(
     if not path or not path.is_file():
         return ConditionResult("drift", True, "no version in production to measure it against yet")
     name = f"{config.name}@{version}"
-    maximum = {measure: check.limit for measure, check in config.data.checks.drift_checks.items()}
-    values = measure_drift(read_profile(path, _REMEDY), cached_profile(snapshot, folder, save))
-    largest = {
-        measure: max(
-            ((result["value"], feature) for feature, result in values[measure].items()),
-            key=lambda pair: pair[0],
-        )
-        for measure in maximum
-        if values[measure]
-    }
-    if not largest:
+    reference = json.dumps({"version": name, "profile": str(path)})
+    drift = measure_drift(reference, cached_profile(snapshot, folder, save), config.data.checks)
+    checks = drift["checks"] if drift else {}
+    if not checks:
         return ConditionResult("drift", False, f"nothing can be compared with {name}")
-    exceeded = [measure for measure, (value, _) in largest.items() if value > maximum[measure]]
+    exceeded = any(check["exceeded"] for check in checks.values())
     text = ", ".join(
-        f"{_MEASURES[measure]} of {feature} {value:.3f}"
-        f" ({'>' if measure in exceeded else '≤'} {maximum[measure]:g})"
-        for measure, (value, feature) in largest.items()
-        if measure in exceeded or not exceeded
+        f"{_MEASURES[measure]} of {check['feature']} {check['value']:.3f}"
+        f" ({'>' if check['exceeded'] else '≤'} {check['limit']:g})"
+        for measure, check in checks.items()
+        if check["exceeded"] or not exceeded
     )
-    return ConditionResult("drift", bool(exceeded), f"since {name}: {text}")
+    return ConditionResult("drift", exceeded, f"since {name}: {text}")
 
 
 def cached_profile(snapshot: DataSnapshot, folder: Path, save: bool = True) -> Profile:

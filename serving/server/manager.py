@@ -19,6 +19,7 @@ from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.metrics import Metrics
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
+from regard.serving.server.request_log import RequestLog
 from regard.serving.server.servable import DEFAULT_SIGNATURE, Servable
 from regard.serving.server.versions import (
     AVAILABLE,
@@ -80,6 +81,7 @@ class ModelManager:
         load: LoadServable = Servable,
     ):
         self.options, self.metrics, self._load = options, metrics or Metrics(), load
+        self._log: RequestLog | None = None
         self._models: dict[str, _Model] = {}
         self._set_models(models)
         self._load_pool = ThreadPoolExecutor(1, "load")
@@ -94,7 +96,13 @@ class ModelManager:
         return sorted(self._models)
 
     async def start(self) -> None:
-        """Load the existing versions, then keep scanning for new ones."""
+        """Load the existing versions, then keep scanning for new ones.
+
+        Raises:
+            OSError: the request log cannot be opened.
+        """
+        if self.options.request_log:
+            self._log = RequestLog(self.options.request_log, self.metrics)
         await self.poll()
         if self.options.poll_seconds > 0:
             self._poll_task = asyncio.get_running_loop().create_task(self._keep_polling())
@@ -182,7 +190,7 @@ class ModelManager:
             ServingError: the version or signature does not exist, the inputs do not fit, or the
                 model fails.
         """
-        signature = signature or DEFAULT_SIGNATURE
+        signature, started = signature or DEFAULT_SIGNATURE, time.monotonic()
         version = self.find(spec)
         most = max(self.options.batching.max_request_rows, self.options.batching.max_batch_size)
         if (rows := count_rows(inputs)) > most:
@@ -197,6 +205,9 @@ class ModelManager:
         rows = max(rows, 1)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
+        if self._log:
+            name = {"model": spec.model, "version": version.number, "signature": signature}
+            self._log.add(started, {**name, "status": "OK"}, inputs, results)
         return PredictResult(version.number, signature, {name: results[name] for name in names})
 
     @contextlib.contextmanager
@@ -222,6 +233,8 @@ class ModelManager:
             if status == "OK":
                 labels = {"model_name": known, "API": api, "entrypoint": entry_point}
                 self.metrics.observe("request_latency", _microseconds_since(started), **labels)
+            elif self._log:
+                self._log.add(started, {"model": known, "status": status}, {}, {})
 
     async def close(self) -> None:
         """Unload all models after their last requests."""
@@ -231,6 +244,8 @@ class ModelManager:
         await asyncio.gather(*self._unload_tasks)
         self._load_pool.shutdown(wait=True)
         self._run_pool.shutdown(wait=True)
+        if self._log:
+            self._log.close()
 
     def _batcher(self, version: Version, signature: str) -> Batcher:
         """Return the batcher of a signature, which is created for its first request."""

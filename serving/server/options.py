@@ -24,6 +24,25 @@ class BatchingOptions:
 
 
 @dataclass(frozen=True)
+class RequestLogOptions:
+    """What is logged of requests, and where.
+
+    Attributes:
+        file: the file, with the lines in JSON.
+        sample: the share of rows, and of failed requests, to log.
+        texts: whether to log texts; otherwise only their lengths.
+        max_bytes: size from which the file is renamed to ``FILE.1``, and so on.
+        files: the number of files to keep, at least 2.
+    """
+
+    file: Path
+    sample: float = 1.0
+    texts: bool = False
+    max_bytes: int = 100 << 20
+    files: int = 5
+
+
+@dataclass(frozen=True)
 class ManagerOptions:
     """How models are loaded and run.
 
@@ -36,6 +55,7 @@ class ManagerOptions:
         run_seconds: time limit for the computation of a batch, which is then cancelled.
         reload_roots: folders whose models a client may load with ``HandleReloadConfigRequest``;
             none: the method is off.
+        request_log: what is logged of requests; None: nothing.
     """
 
     poll_seconds: float = 1.0
@@ -45,6 +65,7 @@ class ManagerOptions:
     threads: int = 2
     run_seconds: float = 30.0
     reload_roots: tuple[Path, ...] = ()
+    request_log: RequestLogOptions | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""Drift of logged requests from the data that a version was trained on.
+
+The memory does not depend on the size of the log. Nothing here needs TensorFlow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from regard.components.common.errors import UserError
+from regard.components.data.profiles import BOUNDS, Profile, histogram, read_profile
+from regard.components.data.read_problems import UnreadableFile
+from regard.components.data.text_analysis import split_words
+from regard.components.data.text_files import read_lines
+from regard.components.example_validator import training_profile
+from regard.components.example_validator.drift_check import DriftFindings, check_drift
+from regard.components.registry.records import read_record
+from regard.components.registry.store import PROFILE, Registry
+from regard.components.settings.data import DataChecksConfig
+from regard.models.tasks.description import Feature
+
+# Words and lengths are compared only if ten of them are expected. The divergence of two samples of
+# the same data is therefore below 0.02 on average, whatever their size.
+MIN_ROWS = 200
+_MAX_WORDS = 1 << 17  # different words of a feature; all others count as one word
+_MAX_WORD = 100  # characters
+
+
+class RequestCounter:
+    """Counts the rows of a version in logs.
+
+    Args:
+        version: ``NAME@VERSION``.
+        reference: its profile.
+        start: the time of the first row to count, in the form of the log.
+
+    Attributes:
+        lines: the number of lines: ``rows`` that are counted, ``damaged`` lines, and ``other``
+            lines, of failed requests, other versions and earlier times.
+    """
+
+    def __init__(self, version: str, reference: Profile, start: str):
+        self._version, self._start = version, start
+        self.lines = Counter(rows=0, other=0, damaged=0)
+        self._lengths: dict[str, Counter[int]] = defaultdict(Counter)
+        self._words = {
+            name: Counter(dict.fromkeys(feature["words"], 0))
+            for name, feature in reference["features"].items()
+            if "words" in feature
+        }
+
+    def add(self, line: str) -> None:
+        """Count a line."""
+        try:
+            row = orjson.loads(line)
+            is_own = row["status"] == "OK" and f"{row['model']}@{row['version']}" == self._version
+            if is_own := is_own and row["time"] >= self._start:
+                self._add_row(row)
+            self.lines["rows" if is_own else "other"] += 1
+        except (AttributeError, KeyError, TypeError, ValueError):
+            self.lines["damaged"] += 1
+
+    def _add_row(self, row: dict[str, Any]) -> None:
+        for name, length in row["inputs"].items():
+            self._lengths[name][min(int(length), BOUNDS[-1] + 1)] += 1
+        for name, counts in self._words.items():
+            for word in split_words(row.get("texts", {}).get(name, "")):
+                short = word[:_MAX_WORD]
+                counts[short if short in counts or len(counts) < _MAX_WORDS else "…"] += 1
+
+    def profile(self) -> Profile:
+        """Return the profile of the rows."""
+        lengths = {
+            name: training_profile.length_profile(Feature(name, "text"), histogram(counts))
+            for name, counts in self._lengths.items()
+        }
+        # Without texts in the log, words are not compared.
+        texts = {name: counts for name, counts in self._words.items() if counts.total()}
+        words = {name: training_profile.word_profile(counts) for name, counts in texts.items()}
+        return training_profile.train_profile(self.lines["rows"], words, lengths)
+
+
+def measure(
+    model: str, registry: Path, logs: Sequence[Path], hours: float
+) -> tuple[DriftFindings, Counter[str]]:
+    """Compare the requests to a version with its profile.
+
+    Args:
+        model: ``NAME``, ``NAME@VERSION``, or a folder.
+        registry: the registry's folder.
+        logs: files of the request log; rotated files are added.
+        hours: ignore earlier requests.
+
+    Returns:
+        The drift, and the ``RequestCounter.lines``.
+
+    Raises:
+        UserError: there is no such model, it has no profile, a file cannot be read, or there are
+            too few rows.
+    """
+    folder = Registry(registry).resolve(model)
+    version, path = f"{folder.parent.resolve().name}@{folder.name}", str(folder / PROFILE)
+    start = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
+    reference = read_profile(path, "Give a version that `regard run` has published.")
+    counter = RequestCounter(version, reference, start)
+    rotated = [sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True) for log in logs]
+    files = [file for log, older in zip(logs, rotated, strict=True) for file in (*older, log)]
+    try:
+        for line in (line for file in files for line in read_lines(str(file))):
+            counter.add(line or "")
+    except UnreadableFile as error:
+        raise error.problem.as_user_error() from None
+    config = read_record(folder).config.get("data", {}).get("checks", {})
+    production, checks = json.dumps({"version": version, "profile": path}), DataChecksConfig
+    findings = check_drift(production, counter.profile(), checks.model_validate(config))
+    if counter.lines["rows"] < MIN_ROWS or not findings or not findings["checks"]:
+        raise UserError(
+            f"The log has {counter.lines['rows']} rows of {version} and {counter.lines['other']} "
+            f"other lines; at least {MIN_ROWS} rows with lengths are needed.",
+            remedy="Log more rows with --log-sample, or give another version.",
+        )
+    return findings, counter.lines

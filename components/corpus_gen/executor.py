@@ -127,6 +127,8 @@ def _write_findings(
     uri: str, content_digest: str, summary: CorpusSummary, results: Sequence[GroupResult]
 ) -> None:
     """Write ``corpus.json``, and warn the user of what was skipped."""
+    for text in summary.formats:
+        events.emit("note", node="CorpusGen", text=text)
     for note in summary.notes:
         events.emit("warning", node="CorpusGen", text=note)
     problems = summary.problems

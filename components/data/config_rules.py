@@ -125,7 +125,7 @@ def _validate_format(
     needed = ", ".join(f"{feature.name}: path" for feature in features if not feature.optional)
     kind = data.format_of(files)
     if kind is None:
-        message = "the file names do not show one format; set data.format to tsv, jsonl or parquet"
+        message = "the file names do not show one format; set data.format, for example to csv"
         yield Problem(path, f"{message}, or give one path for each side: {{{needed}}}")
     elif isinstance(files, dict):
         if kind != "parallel":
@@ -134,8 +134,11 @@ def _validate_format(
         yield from _validate_names(path, files, features)
     elif kind == "parallel":
         yield Problem(path, f"parallel files need one path for each side: {{{needed}}}")
-    elif any(name.lower().endswith(".parquet.gz") for name in path_list(files)):
-        yield Problem(path, "Parquet in gzip is not supported; unpack the file with `gunzip`")
+    elif any(name.lower().endswith((".parquet.gz", ".arrow.gz")) for name in path_list(files)):
+        yield Problem(path, f"{kind} in gzip is not supported; unpack the file with `gunzip`")
+    elif kind == "tmx" and data.columns is None:
+        message = "tmx files need the language of each side, such as {source: en, target: fr}"
+        yield Problem(("data", "columns"), message)
 
 
 def _validate_names(
@@ -159,13 +162,13 @@ def _validate_columns(
     formats = {data.format_of(files) for files in data.files_by_split().values()}
     for side, column in columns.items():
         if isinstance(column, str):
-            if "tsv" in formats and not data.header:
+            if formats & {"tsv", "csv"} and data.header is False:
                 message = "without data.header a column is a number from 1"
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif formats & {"jsonl", "parquet"}:
-            message = f"jsonl and parquet need the name of the key or column; got {column}"
+        elif named := [one for one in ("jsonl", "parquet", "arrow", "tmx") if one in formats]:
+            message = f"{named[0]} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")

@@ -12,9 +12,10 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import check_regular
+from regard.components.common.files import check_regular, read_json_object
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
-from regard.components.settings.data import SPLITS, DataConfig, Files, Format
+from regard.components.settings.data import SPLITS, DataConfig
+from regard.components.settings.data_formats import Files, Format
 from regard.models.suggestions import did_you_mean
 from regard.models.tasks.description import Feature
 
@@ -178,7 +179,8 @@ def _check_unique(groups: Sequence[FileGroup]) -> None:
 def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
     config, key = corpus.config, f"data.{split}"
     kind = config.format_of(files)
-    assert kind is not None, "config_rules refuses unknown formats"
+    if kind is None:
+        raise UserError("The file names do not show one format", key, "Set `data.format`.")
     if isinstance(files, dict):
         sides = tuple(feature.name for feature in corpus.features if files.get(feature.name))
         paths = [_expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
@@ -208,7 +210,7 @@ def _expand(root: str, item: str, key: str) -> list[str]:
         UserError: no file matches, or one of them is a folder or cannot be read.
     """
     path = os.path.join(root, os.path.expanduser(item))
-    matches = [path]
+    matches = _saved_files(path, key) if os.path.isdir(path) else [path]
     if not os.path.exists(path):
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
@@ -221,6 +223,17 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     for match in matches:
         _check_readable(match, key)
     return matches
+
+
+def _saved_files(folder: str, key: str) -> list[str]:
+    """Return the Arrow files of a folder that Hugging Face Datasets saved; otherwise the folder."""
+    splits = read_json_object(os.path.join(folder, "dataset_dict.json")).get("splits")
+    if splits:
+        remedy = f"Name one of its splits: `{os.path.join(folder, str(splits[0]))}`."
+        raise UserError(f"{folder} holds {', '.join(map(str, splits))}", where=key, remedy=remedy)
+    files = read_json_object(os.path.join(folder, "state.json")).get("_data_files") or []
+    names = [os.path.basename(str(file.get("filename"))) for file in files]
+    return [os.path.join(folder, name) for name in names] or [folder]
 
 
 def _check_readable(path: str, key: str) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
+from regard.components.settings.data_formats import (
+    FORMATS,
+    Encoding,
+    Files,
+    Format,
+    add_suffix,
+    paths_in,
+)
 from regard.models.settings.base import (
     Count,
     Fraction,
@@ -29,36 +33,7 @@ from regard.models.settings.base import (
     option,
 )
 
-Format = Literal["parallel", "tsv", "jsonl", "parquet"]
 SPLITS = ("train", "eval", "test")
-# The formats that file names give; ``.gz`` may follow.
-_FORMATS: dict[str, Format] = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_FORMATS[".parquet"] = "parquet"
-
-
-def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Replace the errors of all forms of a value by one."""
-    try:
-        return handler(value)
-    except ValidationError:
-        raise PydanticCustomError(
-            "files",
-            "a path, a list of paths, or a path for each side such as "
-            "{source: train.en, target: train.de} is expected",
-        ) from None
-
-
-_Path = Annotated[str, Field(pattern=r"\S")]
-_Paths = _Path | Annotated[list[_Path], Field(min_length=1)]
-Files = Annotated[
-    _Paths | Annotated[dict[str, _Paths], Field(min_length=1)], WrapValidator(_name_files)
-]
-
-
-def paths_in(files: Files) -> Iterator[str]:
-    """Yield the paths of a value of ``train``, ``eval`` or ``test``, one side after another."""
-    for value in files.values() if isinstance(files, dict) else [files]:
-        yield from [value] if isinstance(value, str) else value
 
 
 class SplitConfig(Section):
@@ -245,14 +220,16 @@ class DataConfig(Section):
     )
     format: Format | None = option(
         None,
-        "File format: parallel files with one sentence per line, tab-separated columns, one JSON "
-        "object per line, or Parquet; null: by file name (.tsv, .jsonl, .parquet, each also with "
-        ".gz; one path per side is parallel).",
+        "File format: parallel files with one sentence per line, tab-separated columns without "
+        "quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet, Arrow, or "
+        "TMX; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx; text also with .gz). "
+        "A folder that Hugging Face Datasets saved is arrow; one path per side is parallel.",
     )
     train: Annotated[Files, NotInTrainingKey] = Field(
         description="Files to train on: {source: path, target: path} for parallel files (or lists "
-        "of paths in the same order), otherwise a path, a glob or a list of them. The "
-        "placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and "
+        "of paths in the same order), otherwise a path, a glob or a list of them. With columns "
+        "{source: en, target: fr}, corpus stands for the parallel files corpus.en and corpus.fr. "
+        "The placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and "
         "{VERSION} match the spans of a growing corpus in their newest versions.",
         examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
     )
@@ -273,13 +250,14 @@ class DataConfig(Section):
     )
     columns: dict[str, int | str] | None = option(
         None,
-        "Column of each feature: a number from 1 (tsv), a name (tsv with header, parquet) or a key "
-        "(jsonl). null: the order of the task's features for tsv without header (source, target "
-        "for translation), otherwise the columns or keys with the names of the features.",
+        "Column of each feature: a number from 1 (tsv, csv), a name (in a header row, parquet, "
+        "arrow), a key (jsonl) or a language (tmx); translation.en is a field of translation. "
+        "null: the order of the task's features without header (source, target for translation), "
+        "otherwise the columns or keys with the names of the features.",
     )
     extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = option(
         (),
-        "Additional text columns for evaluation.slices; in a tsv file without header they follow "
+        "Additional text columns for evaluation.slices; in a table without header they follow "
         "the columns of the task. All files need them; a row may leave them empty.",
         examples=[["domain"]],
     )
@@ -288,7 +266,23 @@ class DataConfig(Section):
         "Folder of the images that rows refer to, relative to root; null: root. Only for tasks "
         "with images.",
     )
-    header: bool = option(False, "The first line of a tsv file contains column names.")
+    header: bool | Literal["auto"] = option(
+        "auto",
+        "The first row of a tsv or csv file contains column names; auto: if its cells are names of "
+        "features, names in columns, common names of columns, languages, or text in a column of "
+        "numbers. `regard validate` prints the header.",
+    )
+    delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = option(
+        None,
+        "Character between the columns of a csv file; null: the one of tab, comma, semicolon and "
+        "bar that gives the most regular rows.",
+        examples=[";"],
+    )
+    encoding: Encoding | None = option(
+        None,
+        "Encoding of text files; null: UTF-8, and for tmx the one that it declares.",
+        examples=["cp1252"],
+    )
     bad_rows: Literal["fail", "skip"] = option(
         "fail",
         "What to do with invalid rows: not UTF-8, missing or surplus columns, missing keys, broken "
@@ -310,16 +304,31 @@ class DataConfig(Section):
     def files_by_split(self) -> dict[str, Files]:
         """Return the files of every split that has its own: ``train``, ``eval``, ``test``."""
         files = {"train": self.train, "eval": self.eval, "test": self.test}
-        return {split: value for split, value in files.items() if value is not None}
+        return {split: self._sides(value) for split, value in files.items() if value is not None}
+
+    def _sides(self, files: Files) -> Files:
+        """Return the parallel files that a path without a suffix and languages stand for."""
+        languages = self.columns or {}
+        is_open = self.format in (None, "parallel") and not isinstance(files, dict)
+        if not is_open or not languages or any(isinstance(one, int) for one in languages.values()):
+            return files
+        paths = [*paths_in(files)]
+        if self.format is None and any(self._has_format(path) for path in paths):
+            return files
+        return {side: [add_suffix(path, one) for path in paths] for side, one in languages.items()}
+
+    def _has_format(self, path: str) -> bool:
+        suffix = Path(path.removesuffix(".gz")).suffix.lower()
+        return bool(suffix and suffix in FORMATS) or os.path.exists(os.path.join(self.root, path))
 
     def format_of(self, files: Files) -> Format | None:
         """Return the format of files: the one that is set, else the one of their names."""
         if self.format is not None:
             return self.format
-        if isinstance(files, dict):
+        if isinstance(self._sides(files), dict):
             return "parallel"
         names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
-        formats = {_FORMATS.get(Path(name).suffix) for name in names}
+        formats = {FORMATS.get(Path(name).suffix) for name in names}
         return formats.pop() if len(formats) == 1 else None
 
     @property

@@ -38,7 +38,10 @@ _OPTIONS = {
     "data.train.source": "--source",
     "data.train.target": "--target",
 }
-_INHERITED = ("columns", "header", "extra", "images", "bad_rows", "bad_rows_limit")
+_INHERITED = (
+    *("columns", "header", "delimiter", "encoding", "extra", "images"),
+    *("bad_rows", "bad_rows_limit"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +133,7 @@ def _corpus(description: Description, record: VersionRecord, options: EvaluateOp
         settings |= {key: getattr(trained, key) for key in _INHERITED}
     if options.columns is not None:
         settings |= {"columns": dict(options.columns)}
-        settings["header"] = any(isinstance(one, str) for one in options.columns.values())
+        settings["header"] = "auto"
     data = DataConfig.model_validate(settings)
     extra = (Feature(name, "text", "extra") for name in data.extra)
     features = (*description.features, *extra)

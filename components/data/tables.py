@@ -1,0 +1,121 @@
+"""The rows of tab-separated and CSV files."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from regard.components.common.formatting import format_count, truncate
+from regard.components.data.columns import column_indices, is_header
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.text_files import InvalidLine, read_lines
+
+# The line, from 1, and the cells of a row in the order of the features. The cells are None if the
+# row is skipped and its problem recorded; a cell is None if it is missing.
+Cells = tuple[int, Sequence[Any] | None]
+
+# In the order in which they are preferred.
+_DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
+_SAMPLE_ROWS, _SAMPLE_CHARACTERS = 200, 1 << 16
+# Characters of a cell. A quote that is not closed reads up to so many.
+_MAX_CELL = 1 << 24
+
+
+def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+    """Yield the rows of a table; a row with line feeds in quotes has the number of its first."""
+    (path,), config = group.files, corpus.config
+    lines = read_lines(path, problems, encoding=config.encoding)
+    rows: Iterator[tuple[int, list[str] | None]]
+    notes = []
+    if group.format == "tsv":
+        rows = (
+            (line, None if isinstance(text, InvalidLine) else text.split("\t"))
+            for line, text in enumerate(lines, 1)
+        )
+    else:
+        sample = list(_take_sample(lines))
+        delimiter = config.delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
+        notes.append(f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated")
+        rows = _parse_csv(itertools.chain(sample, lines), delimiter, path, problems)
+    indices: list[int | None] = []
+    width, rule = 0, ""
+    for line, cells in rows:
+        if cells is not None and not width:
+            width, has_header = len(cells), is_header(cells, corpus)
+            names = [name.strip() for name in cells] if has_header else [""] * width
+            indices = column_indices(corpus, path, names, line, has_header)
+            rule = f"as the {'header' if has_header else 'first row'} (line {line})"
+            if has_header:
+                notes.append(f"header: {truncate(', '.join(names))}")
+            elif notes:
+                notes.append("no header")
+            if notes:
+                problems.formats.setdefault(", ".join(notes), []).append(path)
+            if has_header:
+                continue
+        if cells is not None and len(cells) != width:
+            columns = format_count(len(cells), "column")
+            text = truncate("\t".join(cells))
+            problems.add(path, line, f"{columns} instead of {width} {rule}: {text!r}")
+            cells = None
+        if cells is None:
+            yield line, None
+        else:
+            yield line, [None if index is None else cells[index] for index in indices]
+
+
+def _take_sample(lines: Iterator[str]) -> Iterator[str]:
+    size = 0
+    for text in itertools.islice(lines, _SAMPLE_ROWS):
+        yield text
+        size += len(text)
+        if size > _SAMPLE_CHARACTERS:
+            break
+
+
+def _regularity(lines: Iterable[str], delimiter: str) -> float:
+    """Return the share of rows with as many columns as the first row; 0 for a single column."""
+    widths: list[int] = []
+    with contextlib.suppress(csv.Error):  # also where the sample ends within quotes
+        reader = csv.reader((f"{text}\n" for text in lines), delimiter=delimiter, strict=True)
+        widths.extend(len(cells) for cells in reader if cells)
+    return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
+
+
+def _parse_csv(
+    lines: Iterable[str], delimiter: str, path: str, problems: ReadProblems
+) -> Iterator[tuple[int, list[str] | None]]:
+    """Yield each row with its first line; None for a row that is skipped.
+
+    Raises:
+        UnreadableFile: quotes over several lines are wrong, so that it is unclear where rows end.
+    """
+    csv.field_size_limit(_MAX_CELL)  # of the process; the default of 128 KiB is less than a book
+    has_invalid = False
+
+    def terminated() -> Iterator[str]:
+        nonlocal has_invalid
+        for text in lines:
+            has_invalid = has_invalid or isinstance(text, InvalidLine)
+            yield f"{text}\n"
+
+    reader = csv.reader(terminated(), delimiter=delimiter, strict=True)
+    while True:
+        line, has_invalid = reader.line_num + 1, False
+        try:
+            cells: list[str] | None = next(reader, None)
+            if cells is None:
+                return
+        except csv.Error as error:
+            if reader.line_num > line:
+                message = f"the quotes of the row that begins here are wrong: {error}"
+                remedy = 'Close each quote, and write a quote in a quoted text as `""`.'
+                raise UnreadableFile(path, message, remedy, line) from None
+            problems.add(path, line, f"not CSV: {error}")
+            has_invalid = True
+        if cells or has_invalid:  # no blank lines
+            yield line, None if has_invalid else cells

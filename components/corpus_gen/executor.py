@@ -127,11 +127,11 @@ def _write_findings(
     uri: str, content_digest: str, summary: CorpusSummary, results: Sequence[GroupResult]
 ) -> None:
     """Write ``corpus.json``, and warn the user of what was skipped."""
-    for text in summary.formats:
-        events.emit("note", node="CorpusGen", text=text)
     for note in summary.notes:
         events.emit("warning", node="CorpusGen", text=note)
     problems = summary.problems
+    for note in problems.format_notes():
+        events.emit("note", node="CorpusGen", text=note)
     content: dict[str, Any] = {
         "fingerprint": content_digest,
         "rows": summary.rows,

@@ -21,7 +21,6 @@ _WORD = re.compile(
     "question|reference|response|second|segment|sent|sentence|source|src|summary|target|text|tgt|"
     "title|translation"
 )
-_MAX_NAME = 40
 
 
 def _words(name: str) -> list[str]:
@@ -47,30 +46,19 @@ def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
         return config.header
     if any(isinstance(column, str) for column in (columns or {}).values()):
         return True
-    names = {cell.lower() for cell in cells if cell.strip()}
-    # The column of row numbers that pandas writes has no name.
-    is_distinct = len(names) >= max(2, len(cells) - (not cells[0]))
-    if not is_distinct or any(
-        len(name) > _MAX_NAME or not re.fullmatch(r"\w[\w .()/:#-]*", name) for name in names
-    ):
+    names = [cell.strip().lower() for cell in cells]
+    # One name may be empty: that of the row numbers that pandas writes.
+    are_names = all(re.fullmatch(r"(\w[\w .()/:#-]{0,39})?", name) for name in names)
+    if not are_names or len({*names}) < len(names):
         return False
     own = {feature.name for feature in corpus.features}
-    if 2 * sum(name in own or is_column_name(name) for name in names) > len(cells):
+    if 2 * sum(name in own or is_column_name(name) for name in names) > len(names):
         return True
-    places = columns or {feature.name: i for i, feature in enumerate(corpus.features, 1)}
-    numbers = [places.get(f.name) for f in corpus.features if f.kind == "number"]
-    return any(
-        isinstance(place, int) and place <= len(cells) and not _is_number(cells[place - 1])
-        for place in numbers
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return not text.strip()
-    return True
+    for position, feature in enumerate(corpus.features, 1):
+        place = int(columns.get(feature.name, 0) if columns else position)
+        if feature.kind == "number" and re.match(r"(?!nan|inf)[^\W\d]", [*names, ""][place - 1]):
+            return True
+    return False
 
 
 def column_indices(

@@ -6,17 +6,21 @@ line. CorpusGen checks the same rules, because parameters of a run can change th
 
 from __future__ import annotations
 
+import contextlib
+import encodings
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from encodings.aliases import aliases
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.settings.data import DataConfig, Files, SpansConfig
 from regard.models.settings.base import Path, Problem
-from regard.models.suggestions import suggest
+from regard.models.suggestions import did_you_mean, suggest
 from regard.models.tasks.description import Feature
 
 
@@ -68,9 +72,20 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
     yield from _validate_features(data, features)
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
+    if data.encoding and (message := _encoding_error(data.encoding)):
+        yield Problem(("data", "encoding"), message)
     yield from _validate_spans(data)
     if data.columns is not None:
         yield from _validate_columns(data, data.columns, features)
+
+
+def _encoding_error(name: str) -> str | None:
+    known = {*aliases, *aliases.values()}
+    with contextlib.suppress(LookupError, ValueError):  # of codecs that are not encodings of text
+        if encodings.normalize_encoding(name).lower() in known and "a".encode(name):
+            return None
+    examples = "Examples: latin-1, cp1252, utf-16, gb18030"
+    return f"unknown encoding {truncate(name)!r}. {did_you_mean(name, known)}{examples}"
 
 
 def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:

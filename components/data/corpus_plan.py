@@ -117,16 +117,12 @@ class SpanSummary:
 
 @dataclass
 class CorpusSummary:
-    """The rows of a corpus by split and span, its problems, and notes for the user.
-
-    ``formats`` has a sentence on each format that was detected.
-    """
+    """The rows of a corpus by split and span, its problems, and notes for the user."""
 
     rows: dict[str, int]
     spans: list[SpanSummary]
     problems: ReadProblems
     notes: list[str]
-    formats: list[str]
 
 
 class CorpusPlan:
@@ -189,8 +185,7 @@ class CorpusPlan:
         spans = [_span_summary(span, results) for span in self.corpus.spans or ()]
         notes = [*problems.notes(), *self._test_share_notes(spans)]
         notes += self._replay_notes(spans, rows["train"])
-        formats = list(problems.format_notes())
-        return CorpusSummary(in_split_order(rows), spans, problems, notes, formats)
+        return CorpusSummary(in_split_order(rows), spans, problems, notes)
 
     def _check_not_empty(self, rows: Mapping[str, int], skipped: int) -> None:
         empty = [name for name, count in in_split_order(rows).items() if not count]

@@ -53,14 +53,14 @@ class ReadProblems:
         examples: the first invalid lines and rows: not UTF-8, a NUL character, a wrong number of
             columns, no JSON, missing or invalid values.
         unreadable: the files that cannot be read.
-        formats: how files are read, as far as it is not set, and the files.
+        formats: how files are read if it was detected, each with the first of these files.
         rows: the number of all rows that were read.
         skipped_rows: the number of those that are not used.
     """
 
     examples: list[ReadProblem] = field(default_factory=list)
     unreadable: list[ReadProblem] = field(default_factory=list)
-    formats: dict[str, list[str]] = field(default_factory=dict)
+    formats: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     skipped_rows: int = 0
 
@@ -75,8 +75,7 @@ class ReadProblems:
         """Add the problems of a later file."""
         self.examples.extend(other.examples[: MAX_EXAMPLES - len(self.examples)])
         self.unreadable.extend(other.unreadable)
-        for text, files in other.formats.items():
-            self.formats.setdefault(text, []).extend(files)
+        self.formats = {**other.formats, **self.formats}
         self.rows += other.rows
         self.skipped_rows += other.skipped_rows
 
@@ -85,10 +84,9 @@ class ReadProblems:
         return bool(self.unreadable or (self.skipped_rows and config.bad_rows == "fail"))
 
     def format_notes(self) -> Iterator[str]:
-        """Yield a sentence about how files are read, one for all that are read alike."""
-        for text, files in self.formats.items():
-            more = format_count(len(files) - 1, "more file") if files[1:] else ""
-            yield f"{os.path.basename(files[0])}{more and f' and {more}'}: {text}"
+        """Yield a sentence about each detected format."""
+        for text, file in self.formats.items():
+            yield f"{os.path.basename(file)}: {text}"
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence if rows were skipped."""

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular, read_json_object
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
-from regard.components.settings.data import SPLITS, DataConfig
-from regard.components.settings.data_formats import Files, Format
+from regard.components.settings.data import SPLITS, DataConfig, Files, Format
 from regard.models.suggestions import did_you_mean
 from regard.models.tasks.description import Feature
 
@@ -210,7 +209,7 @@ def _expand(root: str, item: str, key: str) -> list[str]:
         UserError: no file matches, or one of them is a folder or cannot be read.
     """
     path = os.path.join(root, os.path.expanduser(item))
-    matches = _saved_files(path, key) if os.path.isdir(path) else [path]
+    matches = _saved_files(path) if os.path.isdir(path) else [path]
     if not os.path.exists(path):
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
@@ -225,12 +224,8 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     return matches
 
 
-def _saved_files(folder: str, key: str) -> list[str]:
-    """Return the Arrow files of a folder that Hugging Face Datasets saved; otherwise the folder."""
-    splits = read_json_object(os.path.join(folder, "dataset_dict.json")).get("splits")
-    if splits:
-        remedy = f"Name one of its splits: `{os.path.join(folder, str(splits[0]))}`."
-        raise UserError(f"{folder} holds {', '.join(map(str, splits))}", where=key, remedy=remedy)
+def _saved_files(folder: str) -> list[str]:
+    """Return the files of a folder that Hugging Face Datasets saved; of another one the folder."""
     files = read_json_object(os.path.join(folder, "state.json")).get("_data_files") or []
     names = [os.path.basename(str(file.get("filename"))) for file in files]
     return [os.path.join(folder, name) for name in names] or [folder]
@@ -238,7 +233,7 @@ def _saved_files(folder: str, key: str) -> list[str]:
 
 def _check_readable(path: str, key: str) -> None:
     if os.path.isdir(path):
-        remedy = "Name its files, for example `folder/*.tsv`."
+        remedy = "Name its files, for example `folder/*.tsv`, or a split in it."
         raise UserError(f"{path} is a folder", where=key, remedy=remedy)
     try:
         check_regular(path)

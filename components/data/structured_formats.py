@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.formatting import truncate
@@ -118,16 +118,17 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
     columns: list[tuple[str, pa.DataType] | None] = []
 
     def choose(schema: pa.Schema) -> list[str]:
-        kinds = list(_column_types(schema))
-        indices = column_indices(corpus, path, [name for name, _ in kinds])
+        fields = list(schema.empty_table().flatten().schema)
+        indices = column_indices(corpus, path, [field.name for field in fields])
         for i, feature in zip(indices, corpus.features, strict=True):
-            columns.append(None if i is None else _cast_column(*kinds[i], feature, path))
+            columns.append(None if i is None else _cast_column(fields[i], feature, path))
         return sorted({column[0] for column in columns if column})
 
     try:
         for batch in _open_batches(path, group.format, choose):
+            table = pa.Table.from_batches([batch]).flatten()  # a struct becomes `translation.en`
             values = [
-                _column(batch, *column).to_pylist() if column else [None] * len(batch)
+                table[column[0]].cast(column[1]).to_pylist() if column else [None] * len(table)
                 for column in columns
             ]
             for cells in zip(*values, strict=True):
@@ -143,7 +144,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
 def _open_batches(
     path: str, kind: str, choose: Callable[[pa.Schema], list[str]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the columns that are chosen from the schema."""
+    """Yield the rows, of Parquet only the columns that are chosen from the schema."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -162,29 +163,7 @@ def _open_batches(
             yield from (batch.slice(start, 4096) for start in range(0, len(batch), 4096))
 
 
-def _column_types(
-    fields: Iterable[pa.Field], prefix: str = ""
-) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the names of columns with their types; ``translation.en`` is a field of a column."""
-    import pyarrow.types as types
-
-    for field in fields:
-        if types.is_struct(field.type):
-            yield from _column_types(field.type, f"{prefix}{field.name}.")
-        else:
-            yield prefix + field.name, field.type
-
-
-def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
-    import pyarrow.compute as pc
-
-    outer, *inner = [name] if name in batch.schema.names else name.split(".")
-    return (pc.struct_field(batch[outer], inner) if inner else batch[outer]).cast(kind)
-
-
-def _cast_column(
-    name: str, kind: pa.DataType, feature: Feature, path: str
-) -> tuple[str, pa.DataType]:
+def _cast_column(field: pa.Field, feature: Feature, path: str) -> tuple[str, pa.DataType]:
     """Return a column, and the type that it is cast to before it is read.
 
     Raises:
@@ -193,6 +172,7 @@ def _cast_column(
     import pyarrow as pa
     import pyarrow.types as types
 
+    kind = field.type
     depth, inner = 0, kind
     while types.is_list(inner) or types.is_large_list(inner) or types.is_fixed_size_list(inner):
         depth, inner = depth + 1, inner.value_type
@@ -202,12 +182,12 @@ def _cast_column(
     if depth not in depths or not any(getattr(types, f"is_{test}")(inner) for test in tests):
         raise UnreadableFile(
             path,
-            f"the column {name!r} holds {kind}, not {expected}",
+            f"the column {field.name!r} holds {kind}, not {expected}",
             "Name another column in `data.columns`.",
         )
     if feature.kind in ("text", "image"):
         kind = pa.large_list(pa.large_binary()) if depth else pa.large_binary()
-    return name, kind
+    return field.name, kind
 
 
 _STRINGS = ("string", "large_string", "binary", "large_binary")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import itertools
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +12,7 @@ from regard.components.common.formatting import format_count, truncate
 from regard.components.data.columns import column_indices, is_header
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
-from regard.components.data.text_files import InvalidLine, read_lines
+from regard.components.data.text_files import InvalidLine, read_blocks, read_lines
 
 # The line, from 1, and the cells of a row in the order of the features. The cells are None if the
 # row is skipped and its problem recorded; a cell is None if it is missing.
@@ -20,7 +20,7 @@ Cells = tuple[int, Sequence[Any] | None]
 
 # In the order in which they are preferred.
 _DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
-_SAMPLE_ROWS, _SAMPLE_CHARACTERS = 200, 1 << 16
+_SAMPLE_BYTES = 1 << 16
 # Characters of a cell. A quote that is not closed reads up to so many.
 _MAX_CELL = 1 << 24
 
@@ -37,10 +37,11 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             for line, text in enumerate(lines, 1)
         )
     else:
-        sample = list(_take_sample(lines))
+        head = next(read_blocks(path, _SAMPLE_BYTES), b"")
+        sample = head.decode(config.encoding or "utf-8-sig", "replace")
         delimiter = config.delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
         notes.append(f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated")
-        rows = _parse_csv(itertools.chain(sample, lines), delimiter, path, problems)
+        rows = _parse_csv(lines, delimiter, path, problems)
     indices: list[int | None] = []
     width, rule = 0, ""
     for line, cells in rows:
@@ -49,12 +50,9 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             names = [name.strip() for name in cells] if has_header else [""] * width
             indices = column_indices(corpus, path, names, line, has_header)
             rule = f"as the {'header' if has_header else 'first row'} (line {line})"
-            if has_header:
-                notes.append(f"header: {truncate(', '.join(names))}")
-            elif notes:
-                notes.append("no header")
-            if notes:
-                problems.formats.setdefault(", ".join(notes), []).append(path)
+            if has_header or notes:
+                header = f"header: {truncate(', '.join(names))}" if has_header else "no header"
+                problems.formats.setdefault(", ".join([*notes, header]), path)
             if has_header:
                 continue
         if cells is not None and len(cells) != width:
@@ -68,20 +66,11 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             yield line, [None if index is None else cells[index] for index in indices]
 
 
-def _take_sample(lines: Iterator[str]) -> Iterator[str]:
-    size = 0
-    for text in itertools.islice(lines, _SAMPLE_ROWS):
-        yield text
-        size += len(text)
-        if size > _SAMPLE_CHARACTERS:
-            break
-
-
-def _regularity(lines: Iterable[str], delimiter: str) -> float:
+def _regularity(sample: str, delimiter: str) -> float:
     """Return the share of rows with as many columns as the first row; 0 for a single column."""
     widths: list[int] = []
     with contextlib.suppress(csv.Error):  # also where the sample ends within quotes
-        reader = csv.reader((f"{text}\n" for text in lines), delimiter=delimiter, strict=True)
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True)
         widths.extend(len(cells) for cells in reader if cells)
     return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 

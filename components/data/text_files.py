@@ -70,11 +70,12 @@ def read_lines(
         rows = _decode_chunk(chunk, encoding)
         if rows is None:
             is_first = problems is not None and not problems.examples
-            remedy = _encoding_remedy(chunk) if is_first and not encoding else None
             rows = [
-                decode_line(raw.removesuffix(b"\r"), path, number, problems, encoding, remedy)
+                decode_line(raw.removesuffix(b"\r"), path, number, problems, encoding)
                 for number, raw in enumerate(chunk.split(b"\n"), line + 1)
             ]
+            if problems is not None and is_first and not encoding:
+                problems.examples[0].remedy = _encoding_remedy(chunk)
         line += len(rows)
         yield from rows
     if not line:
@@ -87,7 +88,6 @@ def decode_line(
     line: int,
     problems: ReadProblems | None,
     encoding: str | None = None,
-    remedy: str | None = None,
 ) -> str:
     """Decode one line; if it is not valid text, record the problem."""
     replaced = raw.decode(encoding or "utf-8", "replace")
@@ -102,7 +102,7 @@ def decode_line(
         if "\0" not in text:
             return text
         problem = f"NUL at character {text.index(chr(0)) + 1}"
-    problems.add(path, line, f"{problem}: {truncate(replaced)!r}", remedy)
+    problems.add(path, line, f"{problem}: {truncate(replaced)!r}")
     return InvalidLine(replaced)
 
 

@@ -17,61 +17,6 @@ _MAX_UNIT = 1 << 26  # bytes from the end of one unit to the end of the next
 _MAX_KEYS = 10
 
 
-class _UnitParser:
-    """Collects units: the line, the texts by language and the properties by type, in lower case."""
-
-    def __init__(self, path: str, encoding: str | None):
-        self.units: list[tuple[int, dict[str, str]]] = []
-        self._path = path
-        self._parser = parser = expat.ParserCreate("utf-8" if encoding else None)
-        parser.buffer_text = True
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        parser.CharacterDataHandler = self._add_text
-        # Declared entities may expand without limit or name files; others are not text.
-        parser.EntityDeclHandler = parser.SkippedEntityHandler = lambda name, *_: self._fail(
-            f"the entity {name!r} is not part of XML", "Replace entities by their characters."
-        )
-        self._line = self._bytes = self._unit_end = self._codes = 0
-        self._values: dict[str, str] = {}
-        self._key = ""
-        self._texts: list[str] = []
-
-    def _fail(self, message: str, remedy: str = "Export the file again.") -> None:
-        raise UnreadableFile(self._path, message, remedy, self._parser.CurrentLineNumber)
-
-    def feed(self, data: bytes) -> None:
-        """Parse the next bytes; none at the end."""
-        try:
-            self._parser.Parse(data, not data)
-        except expat.ExpatError as error:
-            self._fail(f"not valid XML: {expat.ErrorString(error.code)}")
-        self._bytes += len(data)
-        if self._bytes - self._unit_end > _MAX_UNIT:
-            self._fail(f"a translation unit is longer than {_MAX_UNIT >> 20} MiB")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "tu":
-            self._line, self._values = self._parser.CurrentLineNumber, {}
-        elif name in ("tuv", "prop"):
-            key = "type" if name == "prop" else "xml:lang" if "xml:lang" in attributes else "lang"
-            self._key = attributes.get(key, "").lower().replace("_", "-")
-        if name in ("seg", "prop"):
-            self._texts = []
-        self._codes += name in _CODES
-
-    def _add_text(self, text: str) -> None:
-        if not self._codes:
-            self._texts.append(text)
-
-    def _end(self, name: str) -> None:
-        self._codes -= name in _CODES
-        if name in ("seg", "prop"):
-            self._values.setdefault(self._key, "".join(self._texts).strip())
-        elif name == "tu":
-            self.units.append((self._line, self._values))
-            self._unit_end = self._parser.CurrentByteIndex
-
-
 def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the units of a file that have all languages; the line is that of the unit.
 
@@ -79,31 +24,79 @@ def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterat
     """
     (path,), config = group.files, corpus.config
     columns = [str((config.columns or {}).get(f.name, "")).lower() for f in corpus.features]
-    required = {i for i, feature in enumerate(corpus.features) if not feature.optional}
+    required = [
+        column for column, f in zip(columns, corpus.features, strict=True) if not f.optional
+    ]
     keys: set[str] = set()
     rows = skipped = 0
-    parser = _UnitParser(path, config.encoding)
-    for data in itertools.chain(read_blocks(path, recode=config.encoding), [b""]):
-        parser.feed(data)
-        for line, values in parser.units:
-            cells = [_value_of(values, column) for column in columns]
-            if any(cells[i] is None for i in required):
-                skipped += 1
-                keys.update(itertools.islice(values, _MAX_KEYS - len(keys)))
-            else:
-                rows += 1
-                yield line, cells
-        parser.units.clear()
-    names = " and ".join(filter(None, columns))
+    for line, unit in _read_units(path, config.encoding):
+        values = {column: _value_of(unit, column) for column in columns}
+        if any(values[column] is None for column in required):
+            skipped += 1
+            keys.update(itertools.islice(unit, _MAX_KEYS - len(keys)))
+        else:
+            rows += 1
+            yield line, [values[column] for column in columns]
+    names = " and ".join(required)
     if not rows:
         message = f"no unit has {names}; there are {', '.join(sorted(keys)) or 'no units'}"
         raise UnreadableFile(path, message, "Check `data.columns`.")
     if skipped:
         note = f"{skipped:,} of {rows + skipped:,} units lack {names} and are left out"
-        problems.formats.setdefault(note, []).append(path)
+        problems.formats.setdefault(note, path)
 
 
-def _value_of(values: dict[str, str], column: str) -> str | None:
-    if column in values or not column:
-        return values.get(column)
-    return next((text for key, text in values.items() if key.startswith(f"{column}-")), None)
+def _value_of(unit: dict[str, str], column: str) -> str | None:
+    if column in unit or not column:
+        return unit.get(column)
+    return next((text for key, text in unit.items() if key.startswith(f"{column}-")), None)
+
+
+def _read_units(path: str, encoding: str | None) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line of each unit, with its texts by language and its properties by type."""
+    parser = expat.ParserCreate("utf-8" if encoding else None)
+    parser.buffer_text = True
+    units: list[tuple[int, dict[str, str]]] = []  # the last one is not complete
+    texts: list[str] = []
+    keys = [""]
+    codes = size = unit_end = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal codes
+        codes += name in _CODES
+        if name == "tu":
+            units.append((parser.CurrentLineNumber, {}))
+        elif name in ("tuv", "prop"):
+            key = next(filter(None, map(attributes.get, ("type", "xml:lang", "lang"))), "")
+            keys.append(key.lower().replace("_", "-"))
+        if name in ("seg", "prop"):
+            texts.clear()
+
+    def end(name: str) -> None:
+        nonlocal codes, unit_end
+        codes -= name in _CODES
+        if name in ("seg", "prop") and units:
+            units[-1][1].setdefault(keys[-1], "".join(texts).strip())
+        if name in ("tuv", "prop"):
+            keys.pop()
+        if name == "tu":
+            unit_end = parser.CurrentByteIndex
+
+    def refuse(*_: object) -> None:
+        raise ValueError("it declares or uses entities, which could expand without limit")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = lambda text: None if codes else texts.append(text)
+    parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse
+    for data in itertools.chain(read_blocks(path, recode=encoding), [b""]):
+        try:
+            parser.Parse(data, not data)
+            size += len(data)
+            if size - unit_end > _MAX_UNIT:
+                raise ValueError(f"a translation unit is longer than {_MAX_UNIT >> 20} MiB")
+        except (expat.ExpatError, ValueError) as error:
+            line = parser.CurrentLineNumber
+            raise UnreadableFile(path, f"not TMX: {error}", "Export it again.", line) from None
+        complete = len(units) if not data else len(units) - 1
+        yield from units[:complete]
+        del units[:complete]

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
-from regard.components.settings.data_formats import (
-    FORMATS,
-    Encoding,
-    Files,
-    Format,
-    add_suffix,
-    paths_in,
-)
 from regard.models.settings.base import (
     Count,
     Fraction,
@@ -33,7 +30,36 @@ from regard.models.settings.base import (
     option,
 )
 
+Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx"]
 SPLITS = ("train", "eval", "test")
+# The formats that file names give; ``.gz`` may follow. A name without a suffix is a folder.
+_FORMATS: dict[str, Format] = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_FORMATS |= {".parquet": "parquet", ".arrow": "arrow", "": "arrow", ".tmx": "tmx"}
+
+
+def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """Replace the errors of all forms of a value by one."""
+    try:
+        return handler(value)
+    except ValidationError:
+        raise PydanticCustomError(
+            "files",
+            "a path, a list of paths, or a path for each side such as "
+            "{source: train.en, target: train.de} is expected",
+        ) from None
+
+
+_Path = Annotated[str, Field(pattern=r"\S")]
+_Paths = _Path | Annotated[list[_Path], Field(min_length=1)]
+Files = Annotated[
+    _Paths | Annotated[dict[str, _Paths], Field(min_length=1)], WrapValidator(_name_files)
+]
+
+
+def paths_in(files: Files) -> Iterator[str]:
+    """Yield the paths of a value of ``train``, ``eval`` or ``test``, one side after another."""
+    for value in files.values() if isinstance(files, dict) else [files]:
+        yield from [value] if isinstance(value, str) else value
 
 
 class SplitConfig(Section):
@@ -268,20 +294,14 @@ class DataConfig(Section):
     )
     header: bool | Literal["auto"] = option(
         "auto",
-        "The first row of a tsv or csv file contains column names; auto: if its cells are names of "
-        "features, names in columns, common names of columns, languages, or text in a column of "
-        "numbers. `regard validate` prints the header.",
+        "Whether the first row of a tsv or csv file holds column names; auto: if its cells are "
+        "common names of columns, or a column of numbers begins with a word.",
     )
     delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = option(
-        None,
-        "Character between the columns of a csv file; null: the one of tab, comma, semicolon and "
-        "bar that gives the most regular rows.",
-        examples=[";"],
+        None, "Character between the columns of a csv file; null: detect tab , ; or |."
     )
-    encoding: Encoding | None = option(
-        None,
-        "Encoding of text files; null: UTF-8, and for tmx the one that it declares.",
-        examples=["cp1252"],
+    encoding: str | None = option(
+        None, "Encoding of text files, for example cp1252; null: UTF-8, in tmx the declared one."
     )
     bad_rows: Literal["fail", "skip"] = option(
         "fail",
@@ -309,17 +329,21 @@ class DataConfig(Section):
     def _sides(self, files: Files) -> Files:
         """Return the parallel files that a path without a suffix and languages stand for."""
         languages = self.columns or {}
-        is_open = self.format in (None, "parallel") and not isinstance(files, dict)
-        if not is_open or not languages or any(isinstance(one, int) for one in languages.values()):
+        numbers = [one for one in languages.values() if isinstance(one, int)]
+        if isinstance(files, dict) or not languages or numbers:
             return files
-        paths = [*paths_in(files)]
-        if self.format is None and any(self._has_format(path) for path in paths):
+        stems = {path: path.removesuffix(".gz") for path in paths_in(files)}
+        has_format = self.format is None and any(
+            Path(stem).suffix.lower() in {*_FORMATS} - {""}
+            or os.path.exists(os.path.join(self.root, path))
+            for path, stem in stems.items()
+        )
+        if has_format or self.format not in (None, "parallel"):
             return files
-        return {side: [add_suffix(path, one) for path in paths] for side, one in languages.items()}
-
-    def _has_format(self, path: str) -> bool:
-        suffix = Path(path.removesuffix(".gz")).suffix.lower()
-        return bool(suffix and suffix in FORMATS) or os.path.exists(os.path.join(self.root, path))
+        return {
+            side: [f"{stem}.{language}{path[len(stem) :]}" for path, stem in stems.items()]
+            for side, language in languages.items()
+        }
 
     def format_of(self, files: Files) -> Format | None:
         """Return the format of files: the one that is set, else the one of their names."""
@@ -328,7 +352,7 @@ class DataConfig(Section):
         if isinstance(self._sides(files), dict):
             return "parallel"
         names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
-        formats = {FORMATS.get(Path(name).suffix) for name in names}
+        formats = {_FORMATS.get(Path(name).suffix) for name in names}
         return formats.pop() if len(formats) == 1 else None
 
     @property

@@ -51,14 +51,13 @@ def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
     are_names = all(re.fullmatch(r"(\w[\w .()/:#-]{0,39})?", name) for name in names)
     if not are_names or len({*names}) < len(names):
         return False
-    own = {feature.name for feature in corpus.features}
-    if 2 * sum(name in own or is_column_name(name) for name in names) > len(names):
-        return True
     for position, feature in enumerate(corpus.features, 1):
         place = int(columns.get(feature.name, 0) if columns else position)
-        if feature.kind == "number" and re.match(r"(?!nan|inf)[^\W\d]", [*names, ""][place - 1]):
-            return True
-    return False
+        cell = "".join(names[place - 1 : place])
+        if feature.kind == "number" and cell:
+            return not re.match(r"\d|nan|inf", cell)
+    own = {feature.name for feature in corpus.features}
+    return 2 * sum(name in own or is_column_name(name) for name in names) > len(names)
 
 
 def column_indices(
@@ -93,8 +92,8 @@ def column_indices(
         elif column is None or (columns is None and feature.optional):
             indices.append(None)
         else:
-            text = f"there is no column {column!r}"
-            text += f": the first row has {len(names)}" if isinstance(column, int) else ""
+            text = "there is" if line is None else "the first row has"
+            text += f" no column {column!r} for {feature.name}"
             remedy = columns_remedy(corpus, names, str(column))
             if line is not None and len(names) == 1:
                 remedy = "Tabs separate the columns of tsv files. If another character does, set "

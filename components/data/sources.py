@@ -226,8 +226,9 @@ def _expand(root: str, item: str, key: str) -> list[str]:
 
 def _saved_files(folder: str) -> list[str]:
     """Return the files of a folder that Hugging Face Datasets saved; of another one the folder."""
-    files = read_json_object(os.path.join(folder, "state.json")).get("_data_files") or []
-    names = [os.path.basename(str(file.get("filename"))) for file in files]
+    files = read_json_object(os.path.join(folder, "state.json")).get("_data_files")
+    entries = [one for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    names = [os.path.basename(str(one.get("filename"))) for one in entries]
     return [os.path.join(folder, name) for name in names] or [folder]
 
 

@@ -84,27 +84,29 @@ def _parse_csv(
         UnreadableFile: quotes over several lines are wrong, so that it is unclear where rows end.
     """
     csv.field_size_limit(_MAX_CELL)  # of the process; the default of 128 KiB is less than a book
-    has_invalid = False
+    texts: list[str] = []  # the lines of a row
 
     def terminated() -> Iterator[str]:
-        nonlocal has_invalid
         for text in lines:
-            has_invalid = has_invalid or isinstance(text, InvalidLine)
+            texts.append(text)
             yield f"{text}\n"
 
     reader = csv.reader(terminated(), delimiter=delimiter, strict=True)
     while True:
-        line, has_invalid = reader.line_num + 1, False
+        texts.clear()
+        line = reader.line_num + 1
+        cells: list[str] | None = None
         try:
-            cells: list[str] | None = next(reader, None)
-            if cells is None:
-                return
+            cells = next(reader)
+        except StopIteration:
+            return
         except csv.Error as error:
-            if reader.line_num > line:
+            if len(texts) > 1 or texts[0].count('"') % 2:
                 message = f"the quotes of the row that begins here are wrong: {error}"
                 remedy = 'Close each quote, and write a quote in a quoted text as `""`.'
                 raise UnreadableFile(path, message, remedy, line) from None
             problems.add(path, line, f"not CSV: {error}")
-            has_invalid = True
-        if cells or has_invalid:  # no blank lines
-            yield line, None if has_invalid else cells
+        if InvalidLine in map(type, texts):
+            cells = None
+        if cells != []:  # a blank line is not a row
+            yield line, cells

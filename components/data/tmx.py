@@ -94,9 +94,9 @@ def _read_units(path: str, encoding: str | None) -> Iterator[tuple[int, dict[str
             size += len(data)
             if size - unit_end > _MAX_UNIT:
                 raise ValueError(f"a translation unit is longer than {_MAX_UNIT >> 20} MiB")
-        except (expat.ExpatError, ValueError) as error:
-            line = parser.CurrentLineNumber
-            raise UnreadableFile(path, f"not TMX: {error}", "Export it again.", line) from None
+        except (expat.ExpatError, LookupError, ValueError) as error:
+            line, remedy = parser.CurrentLineNumber, "Set `data.encoding`, or export it again."
+            raise UnreadableFile(path, f"not TMX: {error}", remedy, line) from None
         complete = len(units) if not data else len(units) - 1
         yield from units[:complete]
         del units[:complete]

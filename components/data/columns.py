@@ -51,13 +51,16 @@ def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
     are_names = all(re.fullmatch(r"(\w[\w .()/:#-]{0,39})?", name) for name in names)
     if not are_names or len({*names}) < len(names):
         return False
+    used: list[str] = []
     for position, feature in enumerate(corpus.features, 1):
         place = int(columns.get(feature.name, 0) if columns else position)
-        cell = "".join(names[place - 1 : place])
-        if feature.kind == "number" and cell:
-            return not re.match(r"\d|nan|inf", cell)
+        cell = names[place - 1 : place]
+        if feature.kind == "number" and any(cell):
+            return not re.match(r"\d|nan|inf", cell[0])
+        used += cell
     own = {feature.name for feature in corpus.features}
-    return 2 * sum(name in own or is_column_name(name) for name in names) > len(names)
+    known = {name for name in names if name in own or is_column_name(name)}
+    return known.issuperset(used) or 2 * len(known) > len(names)
 
 
 def column_indices(

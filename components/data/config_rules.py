@@ -182,8 +182,8 @@ def _validate_columns(
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif named := [one for one in ("jsonl", "parquet", "arrow", "tmx") if one in formats]:
-            message = f"{named[0]} needs the name of a column, key or language; got {column}"
+        elif others := [one for one in ("jsonl", "parquet", "arrow", "tmx") if one in formats]:
+            message = f"{others[0]} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")

@@ -134,7 +134,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
             for cells in zip(*values, strict=True):
                 line += 1
                 yield line, _decode_cells(cells, corpus, path, line, problems)
-    except (pa.ArrowException, OSError, KeyError) as error:  # two columns have one name
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:  # also in names
         message = f"not a readable {group.format.capitalize()} file: {str(error).splitlines()[0]}"
         raise UnreadableFile(path, message, "Write or download the file again.") from error
     if not line:

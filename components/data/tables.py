@@ -21,7 +21,7 @@ Cells = tuple[int, Sequence[Any] | None]
 # In the order in which they are preferred.
 _DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SAMPLE_BYTES = 1 << 16
-# Characters of a cell. A quote that is not closed reads up to so many.
+# Characters of a cell; a quote that is not closed reads to this limit.
 _MAX_CELL = 1 << 24
 
 

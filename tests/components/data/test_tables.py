@@ -107,6 +107,7 @@ HEADERS = {
     "source\ttarget": TRANSLATION,
     "English\tNorwegian": TRANSLATION,
     "Source text\tTarget text": TRANSLATION,
+    "input\toutput\tkind\tplace\tx": TRANSLATION,
     "relatedness_score\tsentence_A\tsentence_B": SCORED,
     "gs\tx\ty": SCORED,
     "file\tcaption": CAPTIONED,
@@ -129,8 +130,7 @@ ROWS = {
 @pytest.mark.parametrize("first", [*HEADERS, *ROWS])
 def test_header_is_detected(single, first):
     features = {**HEADERS, **ROWS}[first]
-    width = len(features)
-    row = table(("1", "b", "c")[:width])
+    row = table(("1", *"bcde")[: first.count("\t") + 1])
     columns = {feature.name: i for i, feature in enumerate(features, 1)}
     group = single("tsv", f"{first}\n{row}")
     _, problems = read_group(group, features=features, columns=columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.formatting import truncate
@@ -24,55 +24,45 @@ class _SkippedCellError(Exception):
 
 def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the rows of a file with one JSON object per line."""
-    (path,) = group.files
-    config, features = corpus.config, corpus.features
-    names = [str((config.columns or {}).get(feature.name, feature.name)) for feature in features]
+    (path,), config = group.files, corpus.config
+    names = [
+        f.name if config.columns is None else config.columns.get(f.name) for f in corpus.features
+    ]
+    pairs = zip(names, corpus.features, strict=True)
+    required = [str(name) for name, feature in pairs if not feature.optional]
     for line, text in enumerate(read_lines(path, problems, encoding=config.encoding), 1):
         if isinstance(text, InvalidLine):
             yield line, None
             continue
         content, problem = _parse_json(text)
-        remedy, cells = None, [_lookup(content, name) for name in names]
+        remedy = None
         if problem:
             problem = f"{problem}: {truncate(text)!r}"
-        elif None in cells:
-            keys = list(_keys(content))
-            needed = (name for name, f in zip(names, features, strict=True) if not f.optional)
-            if missing := [
-                name for name in needed if _lookup(content, name) is None and name not in keys
-            ]:
-                problem = f"there is no key {missing[0]!r}"
-                remedy = columns_remedy(corpus, keys, missing[0])
+        elif missing := [name for name in required if name not in content]:
+            problem = f"there is no key {missing[0]!r}"
+            keys = [key for key, value in content.items() if not isinstance(value, dict)]
+            remedy = columns_remedy(corpus, keys, missing[0])
         if problem:
             problems.add(path, line, problem, remedy)
             yield line, None
         else:
-            yield line, _decode_cells(cells, corpus, path, line, problems)
-
-
-def _keys(content: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in content.items():
-        yield from (f"{key}.{inner}" for inner in value) if isinstance(value, dict) else [key]
-
-
-def _lookup(content: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a key; ``translation.en`` is a key of an inner object."""
-    if name in content or "." not in name:
-        return content.get(name)
-    outer, _, inner = name.partition(".")
-    value = content.get(outer)
-    return _lookup(value, inner) if isinstance(value, dict) else None
+            yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
 
 
 def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
-    """Return a JSON object, or what is wrong with it."""
+    """Return a JSON object, also with keys such as ``translation.en``, or what is wrong with it."""
     try:
         content = json.loads(text)
     except RecursionError:
         return {}, "not JSON: nested too deeply"
     except ValueError as error:
         return {}, f"not JSON: {getattr(error, 'msg', error)}"
-    return (content, None) if isinstance(content, dict) else ({}, "not a JSON object")
+    if not isinstance(content, dict):
+        return {}, "not a JSON object"
+    inner = {key: value for key, value in content.items() if isinstance(value, dict)}
+    return {
+        f"{key}.{name}": inner[key][name] for key in inner for name in inner[key]
+    } | content, None
 
 
 def _decode_cells(

@@ -31,7 +31,7 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     lines = read_lines(path, problems, encoding=config.encoding)
     rows: Iterator[tuple[int, list[str] | None]]
     notes = []
-    if group.format == "tsv":
+    if group.format == "tsv" and config.delimiter is None:
         rows = (
             (line, None if isinstance(text, InvalidLine) else text.split("\t"))
             for line, text in enumerate(lines, 1)

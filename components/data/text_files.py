@@ -110,7 +110,8 @@ def _encoding_remedy(chunk: bytes) -> str | None:
     """Return how to set the encoding of lines that are not UTF-8, if it can be guessed."""
     import charset_normalizer
 
-    lines = [line for line in chunk[: 8 * _MAX_SAMPLE].split(b"\n") if not line.isascii()]
+    head = chunk[: 8 * _MAX_SAMPLE].split(b"\n")
+    lines = [line for line in head if not line.isascii() or b"\0" in line]
     wrong = [line for line in lines if _decode_chunk(line, None) is None]
     sample = b"\n".join(wrong)[:_MAX_SAMPLE]
     best = charset_normalizer.from_bytes(sample).best()
@@ -119,9 +120,10 @@ def _encoding_remedy(chunk: bytes) -> str | None:
         return None
     # Most European text is the same in several encodings. Short text is hardly more than a guess.
     is_short = len(sample) < 200 and 4 * sum(byte > 127 for byte in sample) < len(sample)
-    is_western = is_short or "cp1252" in best.could_be_from_charset
+    is_western = b"\0" not in sample and (is_short or "cp1252" in best.could_be_from_charset)
     name = "cp1252" if is_western else best.encoding
-    return f"These bytes look like {name}. Set `data.encoding: {name}`."
+    is_other = name not in ("ascii", "utf_8")  # with a NUL
+    return f"These bytes look like {name}. Set `data.encoding: {name}`." if is_other else None
 
 
 def _file_kind(head: bytes) -> str | None:

@@ -62,6 +62,12 @@ def paths_in(files: Files) -> Iterator[str]:
         yield from [value] if isinstance(value, str) else value
 
 
+def _add_suffix(path: str, suffix: int | str) -> str:
+    """Return the path of a language: ``corpus.gz`` becomes ``corpus.en.gz``."""
+    stem = path.removesuffix(".gz")
+    return f"{stem}.{suffix}{path[len(stem) :]}"
+
+
 class SplitConfig(Section):
     """How eval and test are split off train: by the hash of one feature."""
 
@@ -298,7 +304,7 @@ class DataConfig(Section):
         "common names of columns, or a column of numbers begins with a word.",
     )
     delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = option(
-        None, "Character between the columns of a csv file; null: detect tab , ; or |."
+        None, "Character between columns; null: tab in tsv, in csv detected from tab , ; and |."
     )
     encoding: str | None = option(
         None, "Encoding of text files, for example cp1252; null: UTF-8, in tmx the declared one."
@@ -328,22 +334,18 @@ class DataConfig(Section):
 
     def _sides(self, files: Files) -> Files:
         """Return the parallel files that a path without a suffix and languages stand for."""
-        languages = self.columns or {}
-        numbers = [one for one in languages.values() if isinstance(one, int)]
-        if isinstance(files, dict) or not languages or numbers:
-            return files
-        stems = {path: path.removesuffix(".gz") for path in paths_in(files)}
-        has_format = self.format is None and any(
-            Path(stem).suffix.lower() in {*_FORMATS} - {""}
-            or os.path.exists(os.path.join(self.root, path))
-            for path, stem in stems.items()
+        languages, paths = self.columns or {}, [*paths_in(files)]
+        is_stem = self.format == "parallel" or not (
+            self.format or any(map(self._has_format, paths))
         )
-        if has_format or self.format not in (None, "parallel"):
+        has_languages = languages and all(isinstance(one, str) for one in languages.values())
+        if isinstance(files, dict) or not is_stem or not has_languages:
             return files
-        return {
-            side: [f"{stem}.{language}{path[len(stem) :]}" for path, stem in stems.items()]
-            for side, language in languages.items()
-        }
+        return {side: [_add_suffix(path, one) for path in paths] for side, one in languages.items()}
+
+    def _has_format(self, path: str) -> bool:
+        suffix = Path(path.removesuffix(".gz")).suffix.lower()
+        return bool(suffix and suffix in _FORMATS) or os.path.exists(os.path.join(self.root, path))
 
     def format_of(self, files: Files) -> Format | None:
         """Return the format of files: the one that is set, else the one of their names."""

@@ -115,7 +115,11 @@ CHINESE = "今天天气很好，我们去公园。\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding"), [(GERMAN, "cp1252"), (RUSSIAN * 9, "cp1251"), (CHINESE * 9, "gb18030")]
+    ("text", "encoding"),
+    [
+        *[(GERMAN, "cp1252"), (RUSSIAN * 9, "cp1251"), (CHINESE * 9, "gb18030")],
+        (GERMAN * 2, "utf_16_le"),
+    ],
 )
 def test_probable_encoding(tmp_path, text, encoding):
     path = write(tmp_path, ("good\n" + text).encode(encoding))
@@ -128,6 +132,8 @@ def test_probable_encoding(tmp_path, text, encoding):
 
 def test_no_probable_encoding_of_utf8_with_errors(tmp_path):
     _, problems = read(write(tmp_path, GERMAN.encode() * 9 + GERMAN.encode("cp1252")))
+    assert problems.examples[0].remedy is None
+    _, problems = read(write(tmp_path, f"{GERMAN}\0{GERMAN}".encode()))
     assert problems.examples[0].remedy is None
 
 

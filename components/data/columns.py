@@ -21,22 +21,29 @@ _WORD = re.compile(
     "question|reference|response|second|segment|sent|sentence|source|src|summary|target|text|tgt|"
     "title|translation"
 )
+_MAX_CHOICES = 100
 
 
 def _words(name: str) -> list[str]:
     return re.sub(r"[\W\d_]+", " ", name).lower().split()
 
 
-def is_column_name(text: str) -> bool:
-    """Return whether a text is a common name of a column, or a language such as ``en-US``."""
+@functools.cache
+def _languages() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the codes and the English names of languages."""
     from babel import Locale
 
-    languages = Locale("en").languages
+    names = Locale("en").languages
+    return frozenset(names), frozenset(name.lower() for name in names.values())
+
+
+def is_column_name(text: str) -> bool:
+    """Return whether a text is a common name of a column, or a language such as ``en-US``."""
+    codes, languages = _languages()
     if re.fullmatch(r"[a-z]{2}([-_][a-z]{2,4})?", text.lower()):
-        return text[:2].lower() in languages
-    names = {name.lower() for name in languages.values()}
+        return text[:2].lower() in codes
     words = [word for word in _words(text) if len(word) > 1]
-    return bool(words) and all(_WORD.fullmatch(word) or word in names for word in words)
+    return bool(words) and all(_WORD.fullmatch(word) or word in languages for word in words)
 
 
 def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
@@ -107,7 +114,8 @@ def column_indices(
 
 def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
     """Return how to set ``data.columns``, guessed from the names of a file's columns or keys."""
-    rest = [name for name in names if name not in {feature.name for feature in corpus.features}]
+    own = {feature.name for feature in corpus.features}
+    rest = [name for name in names if name not in own][:_MAX_CHOICES]
     columns = {}
     for feature in corpus.features:
         if feature.optional and feature.name not in names:

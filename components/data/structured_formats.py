@@ -41,7 +41,7 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
         elif missing := [name for name in required if name not in content]:
             problem = f"there is no key {missing[0]!r}"
             keys = [key for key, value in content.items() if not isinstance(value, dict)]
-            remedy = columns_remedy(corpus, keys, missing[0])
+            remedy = None if problems.examples else columns_remedy(corpus, keys, missing[0])
         if problem:
             problems.add(path, line, problem, remedy)
             yield line, None

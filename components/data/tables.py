@@ -21,8 +21,8 @@ Cells = tuple[int, Sequence[Any] | None]
 # In the order in which they are preferred.
 _DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SAMPLE_BYTES = 1 << 16
-# Characters of a cell; a quote that is not closed reads to this limit.
-_MAX_CELL = 1 << 24
+# Characters of a row over several lines, to which a quote that is not closed reads.
+_MAX_ROW = 1 << 24
 
 
 def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
@@ -83,17 +83,23 @@ def _parse_csv(
     Raises:
         UnreadableFile: quotes over several lines are wrong, so that it is unclear where rows end.
     """
-    csv.field_size_limit(_MAX_CELL)  # of the process; the default of 128 KiB is less than a book
+    csv.field_size_limit(1 << 26)  # of the process: as long as a line may be, instead of 128 KiB
     texts: list[str] = []  # the lines of a row
+    size = 0
 
     def terminated() -> Iterator[str]:
+        nonlocal size
         for text in lines:
             texts.append(text)
+            size += len(text) + 64  # bytes of an empty text
+            if size > _MAX_ROW and len(texts) > 1:
+                raise csv.Error("it is too long")
             yield f"{text}\n"
 
     reader = csv.reader(terminated(), delimiter=delimiter, strict=True)
     while True:
         texts.clear()
+        size = 0
         line = reader.line_num + 1
         cells: list[str] | None = None
         try:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from xml.parsers import expat
 
+from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
@@ -39,7 +40,8 @@ def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterat
             yield line, [values[column] for column in columns]
     names = " and ".join(required)
     if not rows:
-        message = f"no unit has {names}; there are {', '.join(sorted(keys)) or 'no units'}"
+        languages = truncate(", ".join(sorted(keys))) or "no units"
+        message = f"no unit has {names}; there are {languages}"
         raise UnreadableFile(path, message, "Check `data.columns`.")
     if skipped:
         note = f"{skipped:,} of {rows + skipped:,} units lack {names} and are left out"

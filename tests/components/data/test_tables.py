@@ -67,11 +67,15 @@ def test_quotes_over_lines_name_the_first(single, row):
     assert "quote" in error.problem.remedy
 
 
-def test_cells_are_limited(single, monkeypatch):
+@pytest.mark.parametrize("row", ["x" * 50 + "\n", '","\n', "\n"])
+def test_rows_are_limited(single, monkeypatch, row):
     text = f'a,b\n"{"x" * 200_000}\ny",b\n'
     assert len(read_group(single("csv", text))[0]) == 2
-    monkeypatch.setattr(tables, "_MAX_CELL", 100_000)
-    assert unreadable(single("csv", text)).problem.line == 2
+    monkeypatch.setattr(tables, "_MAX_ROW", 1 << 16)
+    for end in ("", f'",b\n{text}'):
+        error = unreadable(single("csv", 'a,b\n"x",y\n"' + row * 2000 + end))
+        assert error.problem.line == 3
+        assert "too long" in str(error)
 
 
 @pytest.mark.parametrize("encoding", [None, "utf-16"])

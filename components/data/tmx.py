@@ -14,8 +14,8 @@ from regard.components.data.text_files import read_blocks
 
 # Inline elements that hold codes of a document format instead of text.
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
-_MAX_UNIT = 1 << 26  # bytes from the end of one unit to the end of the next
-_MAX_KEYS = 10
+_MAX_UNIT = 1 << 24  # bytes from the end of one unit to the end of the next
+_MAX_KEYS, _MAX_DEPTH = 10, 100
 
 
 def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
@@ -60,27 +60,30 @@ def _read_units(path: str, encoding: str | None) -> Iterator[tuple[int, dict[str
     parser.buffer_text = True
     units: list[tuple[int, dict[str, str]]] = []  # the last one is not complete
     texts: list[str] = []
-    keys = [""]
+    keys = [""]  # of the open elements
     codes = size = unit_end = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal codes
         codes += name in _CODES
+        key = keys[-1]
         if name == "tu":
             units.append((parser.CurrentLineNumber, {}))
         elif name in ("tuv", "prop"):
-            key = next(filter(None, map(attributes.get, ("type", "xml:lang", "lang"))), "")
-            keys.append(key.lower().replace("_", "-"))
+            values = map(attributes.get, ("type", "xml:lang", "lang"))
+            key = next(filter(None, values), "").lower().replace("_", "-")
+        keys.append(key)
+        if len(keys) > _MAX_DEPTH:
+            raise ValueError("elements are nested too deeply")
         if name in ("seg", "prop"):
             texts.clear()
 
     def end(name: str) -> None:
         nonlocal codes, unit_end
         codes -= name in _CODES
+        key = keys.pop()
         if name in ("seg", "prop") and units:
-            units[-1][1].setdefault(keys[-1], "".join(texts).strip())
-        if name in ("tuv", "prop"):
-            keys.pop()
+            units[-1][1].setdefault(key, "".join(texts).strip())
         if name == "tu":
             unit_end = parser.CurrentByteIndex
 

@@ -107,6 +107,7 @@ def test_entities_are_refused(single, doctype, text):
         (document(unit(en="a", fr="b"))[:-20], "no element found", 7),
         (document("<tu>\n<seg></tu>"), "mismatched tag", 6),
         (document("</tuv>"), "mismatched tag", 5),
+        (document("<hi>" * 200), "nested too deeply", 5),
         (document("<seg>a</seg>"), "no unit has en and fr", None),
         (document(unit(en="a", de="b")), "there are de, en", None),
         (document(unit(en="a")).replace(b"utf-8", b"nonsense"), "unknown encoding", 1),

@@ -22,6 +22,7 @@ REQUIRES = [
     "regex>=2024.11",
     "scipy>=1.13,<2",
     "ftfy>=6.3,<7",
+    "charset-normalizer>=3.3,<4",
     "rensa>=0.5,<0.6",  # before 1.0: each minor release may change what it hashes
     "numpy>=1.26,<3",
     "pyarrow>=15,<19",

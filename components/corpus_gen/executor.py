@@ -130,6 +130,8 @@ def _write_findings(
     for note in summary.notes:
         events.emit("warning", node="CorpusGen", text=note)
     problems = summary.problems
+    for note in problems.format_notes():
+        events.emit("note", node="CorpusGen", text=note)
     content: dict[str, Any] = {
         "fingerprint": content_digest,
         "rows": summary.rows,

@@ -6,17 +6,21 @@ line. CorpusGen checks the same rules, because parameters of a run can change th
 
 from __future__ import annotations
 
+import contextlib
+import encodings
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from encodings.aliases import aliases
 
 from regard.components.common.errors import UserError
+from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.settings.data import DataConfig, Files, SpansConfig
 from regard.models.settings.base import Path, Problem
-from regard.models.suggestions import suggest
+from regard.models.suggestions import did_you_mean, suggest
 from regard.models.tasks.description import Feature
 
 
@@ -68,9 +72,20 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
     yield from _validate_features(data, features)
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
+    if data.encoding and (message := _encoding_error(data.encoding)):
+        yield Problem(("data", "encoding"), message)
     yield from _validate_spans(data)
     if data.columns is not None:
         yield from _validate_columns(data, data.columns, features)
+
+
+def _encoding_error(name: str) -> str | None:
+    known = {*aliases, *aliases.values()}
+    with contextlib.suppress(LookupError, ValueError):  # of codecs that are not encodings of text
+        if encodings.normalize_encoding(name).lower() in known and "a".encode(name):
+            return None
+    examples = "Examples: latin-1, cp1252, utf-16, gb18030"
+    return f"unknown encoding {truncate(name)!r}. {did_you_mean(name, known)}{examples}"
 
 
 def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
@@ -125,7 +140,7 @@ def _validate_format(
     needed = ", ".join(f"{feature.name}: path" for feature in features if not feature.optional)
     kind = data.format_of(files)
     if kind is None:
-        message = "the file names do not show one format; set data.format to tsv, jsonl or parquet"
+        message = "the file names do not show one format; set data.format, for example to csv"
         yield Problem(path, f"{message}, or give one path for each side: {{{needed}}}")
     elif isinstance(files, dict):
         if kind != "parallel":
@@ -134,8 +149,11 @@ def _validate_format(
         yield from _validate_names(path, files, features)
     elif kind == "parallel":
         yield Problem(path, f"parallel files need one path for each side: {{{needed}}}")
-    elif any(name.lower().endswith(".parquet.gz") for name in path_list(files)):
-        yield Problem(path, "Parquet in gzip is not supported; unpack the file with `gunzip`")
+    elif any(name.lower().endswith((".parquet.gz", ".arrow.gz")) for name in path_list(files)):
+        yield Problem(path, f"{kind} in gzip is not supported; unpack the file with `gunzip`")
+    elif kind == "tmx" and data.columns is None:
+        message = "tmx files need the language of each side, such as {source: en, target: fr}"
+        yield Problem(("data", "columns"), message)
 
 
 def _validate_names(
@@ -159,13 +177,13 @@ def _validate_columns(
     formats = {data.format_of(files) for files in data.files_by_split().values()}
     for side, column in columns.items():
         if isinstance(column, str):
-            if "tsv" in formats and not data.header:
+            if formats & {"tsv", "csv"} and data.header is False:
                 message = "without data.header a column is a number from 1"
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif formats & {"jsonl", "parquet"}:
-            message = f"jsonl and parquet need the name of the key or column; got {column}"
+        elif others := [one for one in ("jsonl", "parquet", "arrow", "tmx") if one in formats]:
+            message = f"{others[0]} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")

@@ -7,6 +7,7 @@ of all problems.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -52,19 +53,21 @@ class ReadProblems:
         examples: the first invalid lines and rows: not UTF-8, a NUL character, a wrong number of
             columns, no JSON, missing or invalid values.
         unreadable: the files that cannot be read.
+        formats: how files are read if it was detected, each with the first of these files.
         rows: the number of all rows that were read.
         skipped_rows: the number of those that are not used.
     """
 
     examples: list[ReadProblem] = field(default_factory=list)
     unreadable: list[ReadProblem] = field(default_factory=list)
+    formats: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     skipped_rows: int = 0
 
-    def add(self, file: str, line: int, text: str) -> None:
+    def add(self, file: str, line: int, text: str, remedy: str | None = None) -> None:
         """Record the problem of a line."""
         if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(ReadProblem(file, line, text))
+            self.examples.append(ReadProblem(file, line, text, remedy))
             # Lines are decoded a block at a time, before their values are checked.
             self.examples.sort(key=lambda problem: problem.line or 0)
 
@@ -72,12 +75,18 @@ class ReadProblems:
         """Add the problems of a later file."""
         self.examples.extend(other.examples[: MAX_EXAMPLES - len(self.examples)])
         self.unreadable.extend(other.unreadable)
+        self.formats = {**other.formats, **self.formats}
         self.rows += other.rows
         self.skipped_rows += other.skipped_rows
 
     def is_fatal(self, config: DataConfig) -> bool:
         """Return whether a file cannot be read, or an invalid row must not be skipped."""
         return bool(self.unreadable or (self.skipped_rows and config.bad_rows == "fail"))
+
+    def format_notes(self) -> Iterator[str]:
+        """Yield a sentence about each detected format."""
+        for text, file in self.formats.items():
+            yield f"{os.path.basename(file)}: {text}"
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence if rows were skipped."""
@@ -99,7 +108,7 @@ class ReadProblems:
         first, limit = self.examples[0], config.bad_rows_limit
         if config.bad_rows == "fail":
             count = f" ({self.skipped_rows:,} invalid rows in total)" * (self.skipped_rows > 1)
-            remedy = "Fix the file, or set `data.bad_rows` to skip."
+            remedy = first.remedy or "Fix the file, or set `data.bad_rows` to skip."
             raise UserError(first.text + count, first.location, remedy)
         # A quotient, not a product: 29 of 100 rows are not above a limit of 0.29.
         share = self.skipped_rows / self.rows
@@ -108,6 +117,7 @@ class ReadProblems:
                 f"{self.skipped_rows:,} of {format_count(self.rows, 'row')} ({share:.2%}) would be "
                 f"skipped; the limit is {limit:.2%}. First problem: {first.text}",
                 first.location,
-                "Fix the files or how they are read (`data.columns`, `data.images`), or raise "
+                first.remedy
+                or "Fix the files or how they are read (`data.columns`, `data.images`), or raise "
                 "`data.bad_rows_limit`.",
             )

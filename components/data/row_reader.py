@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser, Value
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.split_assignment import canonical
-from regard.components.data.structured_formats import (
-    Cells,
-    missing_column,
-    read_jsonl,
-    read_parquet,
-)
-from regard.components.data.text_files import read_lines
+from regard.components.data.structured_formats import read_batches, read_jsonl
+from regard.components.data.tables import Cells, read_table
+from regard.components.data.text_files import InvalidLine, read_lines
+from regard.components.data.tmx import read_tmx
 from regard.models.tasks.description import Feature
 
 Row = tuple[int, Sequence[Value]]
@@ -95,7 +91,7 @@ def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterato
 
 
 def _read_parallel(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    sides = [read_lines(path, problems) for path in group.files]
+    sides = [read_lines(path, problems, encoding=corpus.config.encoding) for path in group.files]
     names = [feature.name for feature in corpus.features]
     indices = [group.sides.index(name) if name in group.sides else None for name in names]
     in_order = None not in indices
@@ -103,7 +99,7 @@ def _read_parallel(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> 
     for line, row in enumerate(zip_longest(*sides, fillvalue=_END), 1):
         if _END in row:
             break
-        if None in row:
+        if InvalidLine in map(type, row):
             yield line, None
         else:
             yield line, row if in_order else [None if i is None else row[i] for i in indices]
@@ -124,66 +120,14 @@ def _read_parallel(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> 
     )
 
 
-def _read_tsv(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    (path,), config = group.files, corpus.config
-    indices: list[int | None] = []
-    width = 0
-    rule = ""
-    for line, text in enumerate(read_lines(path, problems), 1):
-        if text is None:
-            yield line, None
-            continue
-        cells = text.split("\t")
-        if not indices:
-            header = cells if config.header else []
-            width = len(cells)
-            indices = [
-                _column_index(f, i, corpus, header, width, path)
-                for i, f in enumerate(corpus.features)
-            ]
-            rule = f"as the {'header' if header else 'first row'} (line {line})"
-            if header:
-                continue
-        if len(cells) != width:
-            columns = format_count(len(cells), "column")
-            problem = f"{columns} instead of {width} {rule}: {truncate(text)!r}"
-            problems.add(path, line, problem)
-            yield line, None
-            continue
-        yield line, [None if index is None else cells[index] for index in indices]
-
-
-def _column_index(
-    feature: Feature, position: int, corpus: Corpus, header: Sequence[str], width: int, path: str
-) -> int | None:
-    """Return the column of a feature, from 0; None for an optional feature without a column."""
-    columns = corpus.config.columns
-    column: int | str | None = position + 1
-    if columns is not None:
-        column = columns.get(feature.name)
-    elif header:
-        column = feature.name
-    if isinstance(column, str) and column in header:
-        return header.index(column)
-    if isinstance(column, int) and column <= width:
-        return column - 1
-    if column is None or (columns is None and feature.optional):
-        return None
-    if isinstance(column, str):
-        raise missing_column(path, column, header, line=1)
-    raise UnreadableFile(
-        path,
-        f"column {column} for {feature.name} is missing: the first row has "
-        f"{format_count(width, 'column')}",
-        "Tabs separate columns, which count from 1. Check `data.columns`.",
-        1,
-    )
-
-
-_TABLES = ("parallel", "tsv")
+# The formats whose cells are text.
+_TABLES = ("parallel", "tsv", "csv", "tmx")
 _FORMATS: dict[str, Callable[[FileGroup, Corpus, ReadProblems], Iterator[Cells]]] = {
     "parallel": _read_parallel,
-    "tsv": _read_tsv,
+    "tsv": read_table,
+    "csv": read_table,
     "jsonl": read_jsonl,
-    "parquet": read_parquet,
+    "parquet": read_batches,
+    "arrow": read_batches,
+    "tmx": read_tmx,
 }

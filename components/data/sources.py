@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import check_regular
+from regard.components.common.files import check_regular, read_json_object
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, DataConfig, Files, Format
 from regard.models.suggestions import did_you_mean
@@ -178,7 +178,8 @@ def _check_unique(groups: Sequence[FileGroup]) -> None:
 def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
     config, key = corpus.config, f"data.{split}"
     kind = config.format_of(files)
-    assert kind is not None, "config_rules refuses unknown formats"
+    if kind is None:
+        raise UserError("The file names do not show one format", key, "Set `data.format`.")
     if isinstance(files, dict):
         sides = tuple(feature.name for feature in corpus.features if files.get(feature.name))
         paths = [_expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
@@ -208,7 +209,7 @@ def _expand(root: str, item: str, key: str) -> list[str]:
         UserError: no file matches, or one of them is a folder or cannot be read.
     """
     path = os.path.join(root, os.path.expanduser(item))
-    matches = [path]
+    matches = _saved_files(path) if os.path.isdir(path) else [path]
     if not os.path.exists(path):
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
@@ -223,9 +224,17 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     return matches
 
 
+def _saved_files(folder: str) -> list[str]:
+    """Return the files of a folder that Hugging Face Datasets saved; of another one the folder."""
+    files = read_json_object(os.path.join(folder, "state.json")).get("_data_files")
+    entries = [one for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    names = [os.path.basename(str(one.get("filename"))) for one in entries]
+    return [os.path.join(folder, name) for name in names] or [folder]
+
+
 def _check_readable(path: str, key: str) -> None:
     if os.path.isdir(path):
-        remedy = "Name its files, for example `folder/*.tsv`."
+        remedy = "Name its files, for example `folder/*.tsv`, or a split in it."
         raise UserError(f"{path} is a folder", where=key, remedy=remedy)
     try:
         check_regular(path)

@@ -1,83 +1,68 @@
-"""The rows of JSON lines and Parquet files, whose cells are values already."""
+"""The rows of JSON lines, Parquet and Arrow files, whose cells are values already."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.formatting import truncate
+from regard.components.data.columns import column_indices, columns_remedy
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
-from regard.components.data.text_files import decode_line, read_lines
-from regard.models.suggestions import suggest
+from regard.components.data.tables import Cells
+from regard.components.data.text_files import InvalidLine, decode_line, read_lines
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# The line, from 1, and the cells of a row in the order of the features. The cells are None if the
-# row is skipped and its problem recorded; a cell is None if it is missing.
-Cells = tuple[int, Sequence[Any] | None]
 
 
 class _SkippedCellError(Exception):
     """A text is skipped, and so is its row."""
 
 
-def missing_column(
-    path: str, name: str, names: Sequence[str], line: int | None = None
-) -> UnreadableFile:
-    """Return the error of a column that a file does not have."""
-    remedy = f"{suggest(name, names)}. Check `data.columns`."
-    return UnreadableFile(path, f"there is no column {name!r}", remedy, line)
-
-
-def _column_names(
-    corpus: Corpus, path: str, available: Sequence[str] | None = None
-) -> list[str | None]:
-    """Return the column or key of each feature; None for an optional feature without one.
-
-    Raises:
-        UnreadableFile: a column is not ``available``.
-    """
-    names: list[str | None] = []
-    for feature in corpus.features:
-        columns = corpus.config.columns
-        name = feature.name if columns is None else columns.get(feature.name)
-        if name is not None and available is not None and name not in available:
-            if columns is not None or not feature.optional:
-                raise missing_column(path, str(name), available)
-            name = None
-        names.append(None if name is None else str(name))
-    return names
-
-
 def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the rows of a file with one JSON object per line."""
-    (path,) = group.files
-    names = _column_names(corpus, path)
-    for line, text in enumerate(read_lines(path, problems), 1):
-        if text is None:
+    (path,), config = group.files, corpus.config
+    names = [
+        f.name if config.columns is None else config.columns.get(f.name) for f in corpus.features
+    ]
+    pairs = zip(names, corpus.features, strict=True)
+    required = [str(name) for name, feature in pairs if not feature.optional]
+    for line, text in enumerate(read_lines(path, problems, encoding=config.encoding), 1):
+        if isinstance(text, InvalidLine):
             yield line, None
             continue
         content, problem = _parse_json(text)
+        remedy = None
         if problem:
-            problems.add(path, line, f"{problem}: {truncate(text)!r}")
+            problem = f"{problem}: {truncate(text)!r}"
+        elif missing := [name for name in required if name not in content]:
+            problem = f"there is no key {missing[0]!r}"
+            keys = [key for key, value in content.items() if not isinstance(value, dict)]
+            remedy = None if problems.examples else columns_remedy(corpus, keys, missing[0])
+        if problem:
+            problems.add(path, line, problem, remedy)
             yield line, None
-            continue
-        yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
+        else:
+            yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
 
 
 def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
-    """Return a JSON object, or what is wrong with it."""
+    """Return a JSON object, also with keys such as ``translation.en``, or what is wrong with it."""
     try:
         content = json.loads(text)
     except RecursionError:
         return {}, "not JSON: nested too deeply"
     except ValueError as error:
         return {}, f"not JSON: {getattr(error, 'msg', error)}"
-    return (content, None) if isinstance(content, dict) else ({}, "not a JSON object")
+    if not isinstance(content, dict):
+        return {}, "not a JSON object"
+    inner = {key: value for key, value in content.items() if isinstance(value, dict)}
+    return {
+        f"{key}.{name}": inner[key][name] for key in inner for name in inner[key]
+    } | content, None
 
 
 def _decode_cells(
@@ -98,7 +83,7 @@ def _decode_cells(
             cell = cell.encode("utf-8", "surrogatepass")
         if isinstance(cell, bytes):
             cell = decode_line(cell, path, line, problems)
-            if cell is None:
+            if isinstance(cell, InvalidLine):
                 raise _SkippedCellError
         return cell
 
@@ -114,40 +99,62 @@ def _decode_cells(
         return None
 
 
-def read_parquet(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    """Yield the rows of a Parquet file."""
+def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+    """Yield the rows of a Parquet or Arrow file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     (path,) = group.files
     line = 0
+    columns: list[tuple[str, pa.DataType] | None] = []
+
+    def choose(schema: pa.Schema) -> list[str]:
+        fields = list(schema.empty_table().flatten().schema)
+        indices = column_indices(corpus, path, [field.name for field in fields])
+        for i, feature in zip(indices, corpus.features, strict=True):
+            columns.append(None if i is None else _cast_column(fields[i], feature, path))
+        return sorted({column[0] for column in columns if column})
+
     try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            names = _column_names(corpus, path, schema.names)
-            types = [
-                _column_type(name, feature, schema, path) if name else None
-                for name, feature in zip(names, corpus.features, strict=True)
+        for batch in _open_batches(path, group.format, choose):
+            table = pa.Table.from_batches([batch]).flatten()  # a struct becomes `translation.en`
+            values = [
+                table[column[0]].cast(column[1]).to_pylist() if column else [None] * len(table)
+                for column in columns
             ]
-            selected = sorted({name for name in names if name is not None})
-            for batch in file.iter_batches(batch_size=4096, columns=selected):
-                columns = [
-                    [None] * len(batch) if name is None else batch[name].cast(kind).to_pylist()
-                    for name, kind in zip(names, types, strict=True)
-                ]
-                for cells in zip(*columns, strict=True):
-                    line += 1
-                    yield line, _decode_cells(cells, corpus, path, line, problems)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        remedy = "Write or download the file again."
-        raise UnreadableFile(path, f"not a readable Parquet file: {reason}", remedy) from error
+            for cells in zip(*values, strict=True):
+                line += 1
+                yield line, _decode_cells(cells, corpus, path, line, problems)
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:  # also in names
+        message = f"not a readable {group.format.capitalize()} file: {str(error).splitlines()[0]}"
+        raise UnreadableFile(path, message, "Write or download the file again.") from error
     if not line:
         raise UnreadableFile(path, "the file has no rows", "Remove it, or write it again.")
 
 
-def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> pa.DataType:
-    """Return the type that a column is cast to before it is read.
+def _open_batches(
+    path: str, kind: str, choose: Callable[[pa.Schema], list[str]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows, of Parquet only the columns that are chosen from the schema."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if kind == "parquet":
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(4096, columns=choose(file.schema_arrow))
+        return
+    with pa.OSFile(path) as source:
+        is_file = source.read(6) == b"ARROW1"  # otherwise a stream, as Hugging Face Datasets writes
+        source.seek(0)
+        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+        choose(reader.schema)
+        numbers = range(reader.num_record_batches) if is_file else ()
+        for batch in map(reader.get_batch, numbers) if is_file else reader:
+            batch.validate(full=True)
+            yield from (batch.slice(start, 4096) for start in range(0, len(batch), 4096))
+
+
+def _cast_column(field: pa.Field, feature: Feature, path: str) -> tuple[str, pa.DataType]:
+    """Return a column, and the type that it is cast to before it is read.
 
     Raises:
         UnreadableFile: its type does not suit the feature.
@@ -155,7 +162,7 @@ def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> p
     import pyarrow as pa
     import pyarrow.types as types
 
-    kind = schema.field(name).type
+    kind = field.type
     depth, inner = 0, kind
     while types.is_list(inner) or types.is_large_list(inner) or types.is_fixed_size_list(inner):
         depth, inner = depth + 1, inner.value_type
@@ -165,12 +172,12 @@ def _column_type(name: str, feature: Feature, schema: pa.Schema, path: str) -> p
     if depth not in depths or not any(getattr(types, f"is_{test}")(inner) for test in tests):
         raise UnreadableFile(
             path,
-            f"the column {name!r} holds {kind}, not {expected}",
+            f"the column {field.name!r} holds {kind}, not {expected}",
             "Name another column in `data.columns`.",
         )
     if feature.kind in ("text", "image"):
-        return pa.large_list(pa.large_binary()) if depth else pa.large_binary()
-    return kind
+        kind = pa.large_list(pa.large_binary()) if depth else pa.large_binary()
+    return field.name, kind
 
 
 _STRINGS = ("string", "large_string", "binary", "large_binary")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,11 +30,11 @@ from regard.models.settings.base import (
     option,
 )
 
-Format = Literal["parallel", "tsv", "jsonl", "parquet"]
+Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx"]
 SPLITS = ("train", "eval", "test")
-# The formats that file names give; ``.gz`` may follow.
-_FORMATS: dict[str, Format] = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_FORMATS[".parquet"] = "parquet"
+# The formats that file names give; ``.gz`` may follow. A name without a suffix is a folder.
+_FORMATS: dict[str, Format] = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_FORMATS |= {".parquet": "parquet", ".arrow": "arrow", "": "arrow", ".tmx": "tmx"}
 
 
 def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -59,6 +60,12 @@ def paths_in(files: Files) -> Iterator[str]:
     """Yield the paths of a value of ``train``, ``eval`` or ``test``, one side after another."""
     for value in files.values() if isinstance(files, dict) else [files]:
         yield from [value] if isinstance(value, str) else value
+
+
+def _add_suffix(path: str, suffix: int | str) -> str:
+    """Return the path of a language: ``corpus.gz`` becomes ``corpus.en.gz``."""
+    stem = path.removesuffix(".gz")
+    return f"{stem}.{suffix}{path[len(stem) :]}"
 
 
 class SplitConfig(Section):
@@ -245,14 +252,16 @@ class DataConfig(Section):
     )
     format: Format | None = option(
         None,
-        "File format: parallel files with one sentence per line, tab-separated columns, one JSON "
-        "object per line, or Parquet; null: by file name (.tsv, .jsonl, .parquet, each also with "
-        ".gz; one path per side is parallel).",
+        "File format: parallel files with one sentence per line, tab-separated columns without "
+        "quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet, Arrow, or "
+        "TMX; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx; text also with .gz). "
+        "A folder that Hugging Face Datasets saved is arrow; one path per side is parallel.",
     )
     train: Annotated[Files, NotInTrainingKey] = Field(
         description="Files to train on: {source: path, target: path} for parallel files (or lists "
-        "of paths in the same order), otherwise a path, a glob or a list of them. The "
-        "placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and "
+        "of paths in the same order), otherwise a path, a glob or a list of them. With columns "
+        "{source: en, target: fr}, corpus stands for the parallel files corpus.en and corpus.fr. "
+        "The placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and "
         "{VERSION} match the spans of a growing corpus in their newest versions.",
         examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
     )
@@ -273,13 +282,14 @@ class DataConfig(Section):
     )
     columns: dict[str, int | str] | None = option(
         None,
-        "Column of each feature: a number from 1 (tsv), a name (tsv with header, parquet) or a key "
-        "(jsonl). null: the order of the task's features for tsv without header (source, target "
-        "for translation), otherwise the columns or keys with the names of the features.",
+        "Column of each feature: a number from 1 (tsv, csv), a name (in a header row, parquet, "
+        "arrow), a key (jsonl) or a language (tmx); translation.en is a field of translation. "
+        "null: the order of the task's features without header (source, target for translation), "
+        "otherwise the columns or keys with the names of the features.",
     )
     extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = option(
         (),
-        "Additional text columns for evaluation.slices; in a tsv file without header they follow "
+        "Additional text columns for evaluation.slices; in a table without header they follow "
         "the columns of the task. All files need them; a row may leave them empty.",
         examples=[["domain"]],
     )
@@ -288,7 +298,17 @@ class DataConfig(Section):
         "Folder of the images that rows refer to, relative to root; null: root. Only for tasks "
         "with images.",
     )
-    header: bool = option(False, "The first line of a tsv file contains column names.")
+    header: bool | Literal["auto"] = option(
+        "auto",
+        "Whether the first row of a tsv or csv file holds column names; auto: if its cells are "
+        "common names of columns, or a column of numbers begins with a word.",
+    )
+    delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = option(
+        None, "Character between columns; null: tab in tsv, in csv detected from tab , ; and |."
+    )
+    encoding: str | None = option(
+        None, "Encoding of text files, for example cp1252; null: UTF-8, in tmx the declared one."
+    )
     bad_rows: Literal["fail", "skip"] = option(
         "fail",
         "What to do with invalid rows: not UTF-8, missing or surplus columns, missing keys, broken "
@@ -310,13 +330,28 @@ class DataConfig(Section):
     def files_by_split(self) -> dict[str, Files]:
         """Return the files of every split that has its own: ``train``, ``eval``, ``test``."""
         files = {"train": self.train, "eval": self.eval, "test": self.test}
-        return {split: value for split, value in files.items() if value is not None}
+        return {split: self._sides(value) for split, value in files.items() if value is not None}
+
+    def _sides(self, files: Files) -> Files:
+        """Return the parallel files that a path without a suffix and languages stand for."""
+        languages, paths = self.columns or {}, [*paths_in(files)]
+        is_stem = self.format == "parallel" or not (
+            self.format or any(map(self._has_format, paths))
+        )
+        has_languages = languages and all(isinstance(one, str) for one in languages.values())
+        if isinstance(files, dict) or not is_stem or not has_languages:
+            return files
+        return {side: [_add_suffix(path, one) for path in paths] for side, one in languages.items()}
+
+    def _has_format(self, path: str) -> bool:
+        suffix = Path(path.removesuffix(".gz")).suffix.lower()
+        return bool(suffix and suffix in _FORMATS) or os.path.exists(os.path.join(self.root, path))
 
     def format_of(self, files: Files) -> Format | None:
         """Return the format of files: the one that is set, else the one of their names."""
         if self.format is not None:
             return self.format
-        if isinstance(files, dict):
+        if isinstance(self._sides(files), dict):
             return "parallel"
         names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
         formats = {_FORMATS.get(Path(name).suffix) for name in names}

@@ -47,7 +47,7 @@ def validate(
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
         summary = survey_corpus(plan, status.update)
-    notes += summary.notes
+    notes = [*summary.problems.format_notes(), *notes, *summary.notes]
     files = {
         split: [path for group in groups for path in group.files]
         for split, groups in plan.groups.items()

@@ -38,7 +38,8 @@ _OPTIONS = {
     "data.train.source": "--source",
     "data.train.target": "--target",
 }
-_INHERITED = ("columns", "header", "extra", "images", "bad_rows", "bad_rows_limit")
+# What depends on the files of the training.
+_NOT_INHERITED = ("root", "format", "train", "eval", "test", "split", "spans", "checks")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,10 +128,9 @@ def _corpus(description: Description, record: VersionRecord, options: EvaluateOp
     trained = DataConfig.model_validate(recorded) if recorded else None
     kind = DataConfig.model_validate(settings).format_of(options.files)
     if trained is not None and kind == trained.format_of(trained.train) != "parallel":
-        settings |= {key: getattr(trained, key) for key in _INHERITED}
+        settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
     if options.columns is not None:
-        settings |= {"columns": dict(options.columns)}
-        settings["header"] = any(isinstance(one, str) for one in options.columns.values())
+        settings |= {"columns": dict(options.columns), "header": "auto"}
     data = DataConfig.model_validate(settings)
     extra = (Feature(name, "text", "extra") for name in data.extra)
     features = (*description.features, *extra)

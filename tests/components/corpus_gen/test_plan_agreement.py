@@ -28,6 +28,10 @@ VALID = {
         dict.fromkeys(("2026-11-19.jsonl", "2026-11-20.jsonl"), JSON),
         {"train": "{YYYY}-{MM}-{DD}.jsonl", "spans": {"test_share": 0.2}},
     ),
+    "a table with a header": (
+        {"a.csv": "en,fr\n" + ROWS.replace("\t", ",")},
+        {"train": "a.csv"},
+    ),
     "skipped rows and lines": (
         {"a.tsv": ROWS.encode() + b"one\n\xff\tB\n"},
         {"train": "a.tsv", **SPLITS, "bad_rows": "skip"},
@@ -68,6 +72,9 @@ def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
     assert spans == [span.to_json() for span in summary.spans]
     recorded = [event for event, _ in events.read(tmp_path / "events.jsonl")]
     assert [e["text"] for e in recorded if e["kind"] == "warning"] == notes
+    formats = list(summary.problems.format_notes())
+    assert formats == ["a.csv: comma-separated, header: en, fr"] * ("a.csv" in files)
+    assert [e["text"] for e in recorded if e["kind"] == "note"] == formats
     assert [len(out.rows(split)) for split in summary.rows] == list(summary.rows.values())
 
 

@@ -39,6 +39,8 @@ def test_pattern_locations():
         {"train": "a.TSV.gz", "columns": {"source": 2, "target": 1}},
         {"train": ["a.jsonl", "b.ndjson"], "eval": "e.parquet", "test": "t.tsv"},
         {"train": "a.txt", "format": "tsv", "split": {"by": "target"}},
+        {"train": "a.csv", "columns": {"source": "en", "target": 2}, "encoding": "ISO-8859-15"},
+        {"train": "a-{SPAN}", "columns": {"source": "en", "target": "fr"}, "delimiter": "\t"},
     ],
 )
 def test_valid_sections(section):
@@ -76,6 +78,11 @@ def test_broken_rules_of_spans(train, spans, key, message):
     check_problem(key, message, train=train, spans=spans)
 
 
+@pytest.mark.parametrize("name", ["utf-16", "gb18030", "latin1", "windows-1252", "cp037", "sjis"])
+def test_encodings(name):
+    assert problems(train="a.csv", encoding=name) == []
+
+
 def check_problem(key, message, **section):
     ((path, text),) = problems(**section)
     assert (path, message in text) == (f"data.{key}", True), text
@@ -93,7 +100,20 @@ UNKNOWN_SPLIT = "the split cannot depend on tagret. Did you mean target? Choices
         (PAIR | {"target": ["all.de", "b.de"]}, {}, "train.target", "data.train.source"),
         (UNEQUAL, {}, "train.source", "placeholders of data.train.target"),
         ("a.txt", {}, "train", "the file names do not show one format"),
-        ("a.parquet.gz", {}, "train", "Parquet in gzip is not supported"),
+        ("a.parquet.gz", {}, "train", "parquet in gzip is not supported"),
+        ("a.arrow.gz", {}, "train", "arrow in gzip is not supported"),
+        ("a.tmx", {}, "columns", "tmx files need the language of each side"),
+        ("a.tmx", {"columns": {"source": 1, "target": "en"}}, "columns.source", "; got 1"),
+        (
+            "a.csv",
+            {"columns": {"source": 1, "target": "fr"}, "header": False},
+            "columns.target",
+            "got 'fr'",
+        ),
+        ("a.csv", {"encoding": "latn-1"}, "encoding", "Did you mean latin1?"),
+        ("a.csv", {"encoding": "rot13"}, "encoding", "unknown encoding 'rot13'"),
+        ("a.csv", {"encoding": "idna"}, "encoding", "unknown encoding 'idna'"),
+        ("a.csv", {"encoding": "a\0"}, "encoding", "unknown encoding"),
         ("a.txt", {"format": "parallel"}, "train", "one path for each side"),
         (PAIR, {"format": "tsv"}, "train", "tsv files hold all sides"),
         ({"source": "a.en"}, {}, "train", "the side target is missing"),

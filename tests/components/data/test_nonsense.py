@@ -49,7 +49,9 @@ def folder(tmp_path_factory):
 
 
 @MANY
-@given(content=LINES, features=st.sampled_from(FEATURES), kind=st.sampled_from(["jsonl", "tsv"]))
+@given(
+    content=LINES, features=st.sampled_from(FEATURES), kind=st.sampled_from(["jsonl", "tsv", "csv"])
+)
 def test_rows(folder, content, features, kind):
     path = folder / f"a.{kind}"
     path.write_bytes(content)

@@ -80,7 +80,7 @@ def test_tsv_rows_with_missing_or_surplus_columns(single):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"columns": {"source": 1, "target": 3}}, "column 3 for target is missing"),
+        ({"columns": {"source": 1, "target": 3}}, "has no column 3 for target"),
         ({"columns": {"source": "en", "target": "dee"}, "header": True}, "'dee'"),
     ],
 )

@@ -1,5 +1,6 @@
 """The files of a corpus, and messages about missing ones."""
 
+import json
 import os
 
 import pytest
@@ -49,11 +50,67 @@ def test_glob_characters_in_names(tmp_path, folder, name):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.tsv", "tsv"), ("a.TSV.gz", "tsv"), ("a.jsonl.gz", "jsonl"), ("a.parquet", "parquet")],
+    [
+        *[("a.tsv", "tsv"), ("a.TSV.gz", "tsv"), ("a.jsonl.gz", "jsonl"), ("a.parquet", "parquet")],
+        *[("a.csv.gz", "csv"), ("a.arrow", "arrow")],
+    ],
 )
 def test_format_of_names(tmp_path, name, kind):
     touch(tmp_path, name)
     assert groups(tmp_path, train=name)[0].format == kind
+
+
+LANGUAGES = {"source": "en", "target": "fr"}
+
+
+@pytest.mark.parametrize(
+    ("train", "pairs"),
+    [
+        ("corpus", [["corpus.en", "corpus.fr"]]),
+        ("news-v7.fr-en", [["news-v7.fr-en.en", "news-v7.fr-en.fr"]]),
+        ("zip.gz", [["zip.en.gz", "zip.fr.gz"]]),
+        (["corpus", "zip.gz"], [["corpus.en", "corpus.fr"], ["zip.en.gz", "zip.fr.gz"]]),
+        ("s-{SPAN}", [["s-1.en", "s-1.fr"], ["s-2.en", "s-2.fr"]]),
+    ],
+)
+def test_files_of_languages(tmp_path, train, pairs):
+    touch(tmp_path, *(name for pair in pairs for name in pair))
+    read = groups(tmp_path, train=train, columns=LANGUAGES)
+    assert [names(group.files) for group in read] == pairs
+    assert {(group.format, group.sides) for group in read} == {("parallel", ("source", "target"))}
+
+
+def test_missing_file_of_a_language(tmp_path):
+    touch(tmp_path, "corpus.en", "corpus.de")
+    error = error_of(tmp_path, train="corpus", columns=LANGUAGES)
+    assert error.where == "data.train.target"
+    assert error.message == f"No such file: {tmp_path}/corpus.fr"
+
+
+def save_dataset(folder, *files):
+    state = {"_data_files": [{"filename": name} for name in files]}
+    touch(folder, *(os.path.basename(name) for name in files))
+    write_files(folder, {"state.json": json.dumps(state), "dataset_info.json": "{}"})
+
+
+@pytest.mark.parametrize("columns", [None, LANGUAGES])
+def test_folder_of_a_dataset(tmp_path, columns):
+    save_dataset(tmp_path / "train", "data-2.arrow", "data-1.arrow", "../../x.arrow")
+    touch(tmp_path, "train/cache-1.arrow")
+    read = groups(tmp_path, train="train", columns=columns)
+    assert [names(group.files) for group in read] == [
+        ["data-2.arrow"],
+        ["data-1.arrow"],
+        ["x.arrow"],
+    ]
+    assert {group.format for group in read} == {"arrow"}
+    assert all(group.files[0].startswith(f"{tmp_path}/train/") for group in read)
+
+
+@pytest.mark.parametrize("files", ["x", [3, "a"], {}, [{}], None])
+def test_folder_of_a_damaged_dataset(tmp_path, files):
+    write_files(tmp_path, {"train/state.json": json.dumps({"_data_files": files})})
+    assert error_of(tmp_path, train="train").where == "data.train"
 
 
 def test_missing_file_with_similar_name(tmp_path):
@@ -67,7 +124,7 @@ def test_missing_file_with_similar_name(tmp_path):
 @pytest.mark.parametrize(
     ("path", "message", "remedy"),
     [
-        ("folder", "is a folder", "Name its files, for example `folder/*.tsv`."),
+        ("folder", "is a folder", "Name its files, for example `folder/*.tsv`, or a"),
         ("x*.tsv", "No file matches", "The folder {root} contains folder."),
         ("folder/a.tsv", "No such file", "The folder {root}/folder is empty."),
         ("none/deep/a.tsv", "No such file", "The folder {root}/none does not exist. Check `data"),

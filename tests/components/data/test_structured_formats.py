@@ -12,6 +12,7 @@ from tests.components.corpora import (
     POINTED,
     SCORED,
     SUMMARISED,
+    TRANSLATION,
     first_error,
     read_group,
     unreadable,
@@ -80,11 +81,76 @@ def test_parquet_invalid_utf8(tmp_path):
 def test_parquet_missing_column(tmp_path):
     error = unreadable(parquet(tmp_path, source=["a"], targets=["b"]))
     assert "there is no column 'target'" in str(error)
+    assert error.problem.remedy == "Set `data.columns: {source: source, target: targets}`."
+    columns = {"source": "source", "target": "target"}
+    error = unreadable(parquet(tmp_path, source=["a"], targets=["b"]), columns=columns)
     assert "Did you mean targets?" in error.problem.remedy
 
 
-def test_file_is_not_parquet(single):
-    assert "not a readable Parquet file" in str(unreadable(single("parquet", "PAR1 no more")))
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_file_is_damaged(single, kind):
+    message = f"not a readable {kind.capitalize()} file"
+    assert message in str(unreadable(single(kind, "PAR1 no more")))
+    assert message in str(unreadable(single(kind, b"ARROW1\xff\xff\xff\xff")))
+
+
+TRANSLATIONS = [{"en": "one", "fr": "un"}, {"en": "two", "fr": None}, None, {"en": "x", "fr": "y"}]
+NESTED = {"source": "translation.en", "target": "translation.fr"}
+
+
+@pytest.mark.parametrize("kind", ["stream", "file", "parquet"])
+def test_fields_of_columns(tmp_path, kind):
+    table = pa.table({"id": range(4), "translation": TRANSLATIONS})
+    group = FileGroup("train", "arrow", (str(tmp_path / "a.arrow"),))
+    if kind == "parquet":
+        group = parquet(tmp_path, translation=TRANSLATIONS)
+    else:
+        write = pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
+        with pa.OSFile(group.files[0], "wb") as sink, write(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=3)
+    rows, problems = read_group(group, columns=NESTED, bad_rows="skip")
+    assert rows == [(1, "one", "un"), (4, "x", "y")]
+    assert problems.skipped_rows == 2
+    remedy = "Set `data.columns: {source: translation.en, target: translation.fr}`."
+    assert unreadable(group).problem.remedy == remedy
+
+
+def test_columns_with_one_name(tmp_path):
+    path = tmp_path / "a.arrow"
+    table = pa.Table.from_arrays([pa.array(["a"])] * 3, names=["source", "target", "target"])
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    unreadable(FileGroup("train", "arrow", (str(path),)))
+
+
+@pytest.mark.parametrize(
+    ("row", "features", "guess"),
+    [
+        ({"id": 1, "en": "a", "fr": "b"}, TRANSLATION, "{source: en, target: fr}"),
+        ({"url": "x", "input": "a", "target": "b"}, TRANSLATION, "{source: input, target: target}"),
+        ({"translation": {"de": "a", "en": "b"}}, TRANSLATION, "{source: translation.de, "),
+        ({"label": 1, "s1": "a", "s2": "b"}, SCORED, "{score: label, one: s1, other: s2}"),
+        ({"a:b": "a", "c": "b"}, TRANSLATION, "{source: 'a:b', target: c}"),
+    ],
+)
+def test_other_keys(single, row, features, guess):
+    _, problems = read_group(single("jsonl", json.dumps(row) + "\n"), features=features)
+    error = first_error(problems)
+    assert "there is no key" in error.message
+    assert f"`data.columns: {guess}" in error.remedy
+
+
+def test_keys_that_do_not_suffice(single):
+    _, problems = read_group(single("jsonl", '{"sourc": "a"}\n'))
+    assert "Did you mean sourc?" in first_error(problems).remedy
+
+
+def test_keys_of_inner_objects(single):
+    rows = [{"translation": {"en": "a", "fr": "b"}}, {"translation": "x"}, {"translation.en": "c"}]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    rows, problems = read_group(group, columns=NESTED, bad_rows="skip")
+    assert rows == [(1, "a", "b")]
+    assert problems.examples[1].text == "there is no key 'translation.fr'"
 
 
 def test_jsonl_lists_of_texts(single):

@@ -4,7 +4,7 @@ import gzip
 import pytest
 
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
-from regard.components.data.text_files import read_lines
+from regard.components.data.text_files import InvalidLine, read_lines
 from tests.components.corpora import first_error
 
 
@@ -16,7 +16,8 @@ def write(tmp_path, content: bytes, name="a.txt"):
 
 def read(path, **options):
     problems = ReadProblems()
-    return list(read_lines(path, problems, **options)), problems
+    lines = read_lines(path, problems, **options)
+    return [None if isinstance(text, InvalidLine) else text for text in lines], problems
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
@@ -77,6 +78,63 @@ def test_invalid_utf8_has_file_and_line(tmp_path):
 def test_invalid_utf8_can_be_replaced(tmp_path):
     assert [*read_lines(write(tmp_path, BAD))] == ["good", "b\ufffdd", "fine", "\ufffd"]
     assert [*read_lines(write(tmp_path, b"b\0c\n"))] == ["b\ufffdc"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("block", [1, 3, 1 << 20])
+@pytest.mark.parametrize(
+    "encoding",
+    ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-32", "gb18030", "shift_jis", "cp037"],
+)
+def test_encodings(tmp_path, name, block, encoding):
+    text = (
+        "\u4e00\u4e01 \uff21\n\u3042\r\n\nb"
+        if encoding in ("gb18030", "shift_jis")
+        else "\xe9\n\xfc\r\n\nb"
+    )
+    rows, problems = read(
+        write(tmp_path, text.encode(encoding), name), block=block, encoding=encoding
+    )
+    assert rows == text.replace("\r", "").split("\n")
+    assert not problems.examples
+
+
+def test_invalid_bytes_of_an_encoding(tmp_path):
+    rows, problems = read(write(tmp_path, b"a\nb\x81\nc\x80"), encoding="cp1252")
+    assert rows == ["a", None, "c\u20ac"]
+    assert problems.examples[0].text.startswith("not cp1252: byte 0x81 at byte 2")
+    halves = "a\nb\ud800\nc".encode("utf-16", "surrogatepass")
+    assert read(write(tmp_path, halves), encoding="utf-16")[0] == ["a", None, "c"]
+    with pytest.raises(UnreadableFile, match="not utf-16"):
+        read(write(tmp_path, "a\nb".encode("utf-16") + b"x"), encoding="utf-16")
+
+
+GERMAN = "Die Straße ist schön, und die Häuser sind groß.\n"
+RUSSIAN = "Привет, как дела сегодня?\n"
+CHINESE = "今天天气很好，我们去公园。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        *[(GERMAN, "cp1252"), (RUSSIAN * 9, "cp1251"), (CHINESE * 9, "gb18030")],
+        (GERMAN * 2, "utf_16_le"),
+    ],
+)
+def test_probable_encoding(tmp_path, text, encoding):
+    path = write(tmp_path, ("good\n" + text).encode(encoding))
+    _, problems = read(path)
+    problems.skipped_rows = 1
+    remedy = f"These bytes look like {encoding}. Set `data.encoding: {encoding}`."
+    assert first_error(problems).remedy == remedy
+    assert all(read(path, encoding=encoding)[0])
+
+
+def test_no_probable_encoding_of_utf8_with_errors(tmp_path):
+    _, problems = read(write(tmp_path, GERMAN.encode() * 9 + GERMAN.encode("cp1252")))
+    assert problems.examples[0].remedy is None
+    _, problems = read(write(tmp_path, f"{GERMAN}\0{GERMAN}".encode()))
+    assert problems.examples[0].remedy is None
 
 
 def test_nul(tmp_path):

@@ -30,8 +30,8 @@ DATA_CASES = {
         "4: data.extra.2: 'image_file' is reserved",
         "4: data.extra.3: 'target' is reserved",
     ],
-    "train: a.tsv\n  columns: {source: en, target: 2}": (
-        "4: data.columns.source: without data.header a column is a number from 1; got 'en'"
+    "train: a.tsv\n  header: false\n  columns: {source: en, target: 2}": (
+        "5: data.columns.source: without data.header a column is a number from 1; got 'en'"
     ),
     "train: a.tsv\n  columns: {source: 1, target: 1}": (
         "4: data.columns: two sides are read from the same column"

@@ -61,7 +61,7 @@ def test_order_and_batches_do_not_matter(models, sides):
     assert one == _evaluate(models / "reverser", files=sides, metrics=["bleu"])
 
 
-@pytest.mark.parametrize("kind", ["tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "parquet"])
 def test_formats(models, sides, tmp_path, kind):
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -70,6 +70,9 @@ def test_formats(models, sides, tmp_path, kind):
     rows = [{"fr": t, "en": s} for s, t in zip(SOURCES, REFERENCES, strict=True)]
     if kind == "tsv":
         lines = ["fr\ten", *(f"{row['fr']}\t{row['en']}" for row in rows)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    elif kind == "csv":
+        lines = ["fr;en", *(f'"{row["fr"]}";{row["en"]}' for row in rows)]
         path.write_text("\n".join(lines), encoding="utf-8")
     elif kind == "jsonl":
         path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")

@@ -1,0 +1,118 @@
+"""The rows of tab-separated and CSV files."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from regard.components.common.formatting import format_count, truncate
+from regard.components.data.columns import column_indices, is_header
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.text_files import InvalidLine, read_blocks, read_lines
+
+# The line, from 1, and the cells of a row in the order of the features. The cells are None if the
+# row is skipped and its problem recorded; a cell is None if it is missing.
+Cells = tuple[int, Sequence[Any] | None]
+
+# In the order in which they are preferred.
+_DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
+_SAMPLE_BYTES = 1 << 16
+# Characters of a row over several lines, to which a quote that is not closed reads.
+_MAX_ROW = 1 << 24
+
+
+def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+    """Yield the rows of a table; a row with line feeds in quotes has the number of its first."""
+    (path,), config = group.files, corpus.config
+    lines = read_lines(path, problems, encoding=config.encoding)
+    rows: Iterator[tuple[int, list[str] | None]]
+    notes = []
+    if group.format == "tsv" and config.delimiter is None:
+        rows = (
+            (line, None if isinstance(text, InvalidLine) else text.split("\t"))
+            for line, text in enumerate(lines, 1)
+        )
+    else:
+        head = next(read_blocks(path, _SAMPLE_BYTES), b"")
+        sample = head.decode(config.encoding or "utf-8-sig", "replace")
+        delimiter = config.delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
+        notes.append(f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated")
+        rows = _parse_csv(lines, delimiter, path, problems)
+    indices: list[int | None] = []
+    width, rule = 0, ""
+    for line, cells in rows:
+        if cells is not None and not width:
+            width, has_header = len(cells), is_header(cells, corpus)
+            names = [name.strip() for name in cells] if has_header else [""] * width
+            indices = column_indices(corpus, path, names, line, has_header)
+            rule = f"as the {'header' if has_header else 'first row'} (line {line})"
+            if has_header or notes:
+                header = f"header: {truncate(', '.join(names))}" if has_header else "no header"
+                problems.formats.setdefault(", ".join([*notes, header]), path)
+            if has_header:
+                continue
+        if cells is not None and len(cells) != width:
+            columns = format_count(len(cells), "column")
+            text = truncate("\t".join(cells))
+            problems.add(path, line, f"{columns} instead of {width} {rule}: {text!r}")
+            cells = None
+        if cells is None:
+            yield line, None
+        else:
+            yield line, [None if index is None else cells[index] for index in indices]
+
+
+def _regularity(sample: str, delimiter: str) -> float:
+    """Return the share of rows with as many columns as the first row; 0 for a single column."""
+    widths: list[int] = []
+    with contextlib.suppress(csv.Error):  # also where the sample ends within quotes
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True)
+        widths.extend(len(cells) for cells in reader if cells)
+    return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
+
+
+def _parse_csv(
+    lines: Iterable[str], delimiter: str, path: str, problems: ReadProblems
+) -> Iterator[tuple[int, list[str] | None]]:
+    """Yield each row with its first line; None for a row that is skipped.
+
+    Raises:
+        UnreadableFile: quotes over several lines are wrong, so that it is unclear where rows end.
+    """
+    csv.field_size_limit(1 << 26)  # of the process: as long as a line may be, instead of 128 KiB
+    texts: list[str] = []  # the lines of a row
+    size = 0
+
+    def terminated() -> Iterator[str]:
+        nonlocal size
+        for text in lines:
+            texts.append(text)
+            size += len(text) + 64  # bytes of an empty text
+            if size > _MAX_ROW and len(texts) > 1:
+                raise csv.Error("it is too long")
+            yield f"{text}\n"
+
+    reader = csv.reader(terminated(), delimiter=delimiter, strict=True)
+    while True:
+        texts.clear()
+        size = 0
+        line = reader.line_num + 1
+        cells: list[str] | None = None
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if len(texts) > 1 or texts[0].count('"') % 2:
+                message = f"the quotes of the row that begins here are wrong: {error}"
+                remedy = 'Close each quote, and write a quote in a quoted text as `""`.'
+                raise UnreadableFile(path, message, remedy, line) from None
+            problems.add(path, line, f"not CSV: {error}")
+        if InvalidLine in map(type, texts):
+            cells = None
+        if cells != []:  # a blank line is not a row
+            yield line, cells

@@ -1,0 +1,194 @@
+"""Delimiters, quotes and header rows of tables."""
+
+import csv
+import gzip
+import io
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from regard.components.data import tables
+from regard.components.data.sources import FileGroup
+from tests.components.corpora import (
+    CAPTIONED,
+    SCORED,
+    SUMMARISED,
+    TRANSLATION,
+    first_error,
+    read_group,
+    table,
+    unreadable,
+)
+
+
+def formats(problems):
+    return list(problems.formats)
+
+
+@pytest.mark.parametrize("name", ["comma", "semicolon", "tab", "bar"])
+def test_delimiters_are_detected(single, name):
+    sign = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}[name]
+    other = ";" if sign == "," else ","
+    rows = [("en", "fr"), (f"one{other} two", "un"), (f'"a{sign} ""b""\nc"', "x"), ("d", "")]
+    text = "".join(sign.join(row) + "\r\n" for row in rows)
+    read, problems = read_group(single("csv", "\ufeff" + text))
+    assert read == [(2, f"one{other} two", "un"), (3, f'a{sign} "b"\nc', "x"), (5, "d", "")]
+    assert formats(problems) == [f"{name}-separated, header: en, fr"]
+
+
+def test_delimiter_is_set(single):
+    assert read_group(single("csv", "a,b:c\n"), delimiter=":")[0] == [(1, "a,b", "c")]
+    assert formats(read_group(single("csv", "a b\n"), delimiter=" ")[1]) == [
+        "' '-separated, no header"
+    ]
+
+
+def test_delimiter_of_a_table_with_invalid_rows(single):
+    text = "en,fr\na,b\nc;d\ne,f,g\n" + "h;i,j\n" * 3
+    rows, problems = read_group(single("csv", text), bad_rows="skip")
+    assert [row[0] for row in rows] == [2, 5, 6, 7]
+    assert problems.skipped_rows == 2
+    assert problems.examples[0].line == 3
+
+
+def test_wrong_quotes_of_a_line(single):
+    rows, problems = read_group(single("csv", 'a,b\n"c"d,e\nf,5" pipe\n\n"",""\n'))
+    assert rows == [(1, "a", "b"), (3, "f", '5" pipe'), (5, "", "")]
+    assert first_error(problems).where.endswith("a.csv:2")
+
+
+@pytest.mark.parametrize("row", ['"e,f\ng,"h\n', '"e,f', '"e"f,"g\nh",i\n', '"e,f\ng,h\n'])
+def test_quotes_over_lines_name_the_first(single, row):
+    error = unreadable(single("csv", f"a,b\nc,d\n{row}"))
+    assert error.problem.line == 3
+    assert "quote" in error.problem.remedy
+
+
+@pytest.mark.parametrize("row", ["x" * 50 + "\n", '","\n', "\n"])
+def test_rows_are_limited(single, monkeypatch, row):
+    text = f'a,b\n"{"x" * 200_000}\ny",b\n'
+    assert len(read_group(single("csv", text))[0]) == 2
+    monkeypatch.setattr(tables, "_MAX_ROW", 1 << 16)
+    for end in ("", f'",b\n{text}'):
+        error = unreadable(single("csv", 'a,b\n"x",y\n"' + row * 2000 + end))
+        assert error.problem.line == 3
+        assert "too long" in str(error)
+
+
+@pytest.mark.parametrize("encoding", [None, "utf-16"])
+def test_invalid_line_within_quotes(single, encoding):
+    text = 'a,b\n"c\nd?"\ne",f\n"g\nh",i\nj,k\n'.replace('?"', "?")
+    raw = text.encode().replace(b"?", b"\xff")
+    if encoding:
+        raw = text.replace("?", "\udc00").encode(encoding, "surrogatepass")
+    rows, problems = read_group(single("csv", raw), encoding=encoding, bad_rows="skip")
+    assert rows == [(1, "a", "b"), (5, "g\nh", "i"), (7, "j", "k")]
+    assert (problems.rows, problems.skipped_rows) == (4, 1)
+    assert problems.examples[0].line == 3
+
+
+def test_columns_of_a_csv_file(single):
+    group = single("csv", ",fr,en\n0,un,one\n")
+    assert read_group(group, columns={"source": "en", "target": "fr"})[0] == [(2, "one", "un")]
+    assert read_group(group, columns={"source": 3, "target": 2})[0] == [(2, "one", "un")]
+    error = unreadable(group)
+    assert error.problem.remedy == "Set `data.columns: {source: fr, target: en}`."
+
+
+def test_gzip_and_several_tasks(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"text;summary;title\na;b;\na;c;d\n"))
+    group = FileGroup("train", "csv", (str(path),))
+    assert read_group(group, features=SUMMARISED)[0] == [(2, "a", ["b", "c"], None)]
+
+
+HEADERS = {
+    "en\tfr": TRANSLATION,
+    "EN\tde-AT": TRANSLATION,
+    "source\ttarget": TRANSLATION,
+    "English\tNorwegian": TRANSLATION,
+    "Source text\tTarget text": TRANSLATION,
+    "input\toutput\tkind\tplace\tx": TRANSLATION,
+    "relatedness_score\tsentence_A\tsentence_B": SCORED,
+    "gs\tx\ty": SCORED,
+    "file\tcaption": CAPTIONED,
+}
+ROWS = {
+    "Hello.\tBonjour.": TRANSLATION,
+    "question\tFrage": TRANSLATION,
+    "source\tsource": TRANSLATION,
+    "It is\tEs ist": TRANSLATION,
+    "dog\tHund": TRANSLATION,
+    "12\t13": TRANSLATION,
+    "\t": TRANSLATION,
+    "3.5\tsentence\ttext": SCORED,
+    "nan\tx\ty": SCORED,
+    "\tx\ty": SCORED,
+    "1.jpg\tcaption": CAPTIONED,
+}
+
+
+@pytest.mark.parametrize("first", [*HEADERS, *ROWS])
+def test_header_is_detected(single, first):
+    features = {**HEADERS, **ROWS}[first]
+    row = table(("1", *"bcde")[: first.count("\t") + 1])
+    columns = {feature.name: i for i, feature in enumerate(features, 1)}
+    group = single("tsv", f"{first}\n{row}")
+    _, problems = read_group(group, features=features, columns=columns)
+    assert problems.rows == (1 if first in HEADERS else 2)
+    assert bool(problems.formats) == (first in HEADERS)
+    for header in (True, False):
+        group = single("tsv", f"{first}\n{row}" if header else f"{row}{first}\n")
+        _, problems = read_group(group, features=features, header=header, columns=columns)
+        assert problems.rows == 2 - header
+
+
+def test_comma_in_a_tsv_file(single):
+    error = unreadable(single("tsv", "en,fr\na,b\n"))
+    assert error.problem.line == 1
+    assert "set `data.format: csv`" in error.problem.remedy
+    assert read_group(single("tsv", "a, b\tc\nd, e\tf\n"))[0] == [
+        (1, "a, b", "c"),
+        (2, "d, e", "f"),
+    ]
+
+
+CELLS = st.text(st.sampled_from("ab,;\t|\"\n\r '\u00e9\u2028"), max_size=6)
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5),
+    sign=st.sampled_from(",;\t|"),
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_rows_are_those_of_csv_and_pyarrow(tmp_path_factory, rows, sign, quoting, end):
+    if quoting == csv.QUOTE_MINIMAL:  # leaves carriage returns without quotes
+        rows = [[cell.replace("\r", "") for cell in row] for row in rows]
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, delimiter=sign, quoting=quoting, lineterminator=end).writerows(rows)
+    path = tmp_path_factory.getbasetemp() / "random.csv"
+    path.write_bytes(buffer.getvalue().encode())
+    group = FileGroup("train", "csv", (str(path),))
+    read, problems = read_group(group, delimiter=sign, header=False)
+    expected = csv.reader(io.StringIO(buffer.getvalue(), newline=""), delimiter=sign)
+    # A carriage return before a line feed is not part of a text.
+    normal = [[cell.replace("\r\n", "\n") for cell in row] for row in expected]
+    assert [list(row[1:]) for row in read] == normal
+    assert not problems.skipped_rows
+    if quoting == csv.QUOTE_ALL and len(rows) > 1 and "\r" not in buffer.getvalue():
+        options = pa.csv.ParseOptions(delimiter=sign, newlines_in_values=True)
+        names = pa.csv.ReadOptions(column_names=["a", "b"])
+        strings = pa.csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()})
+        content = pa.csv.read_csv(str(path), names, options, strings)
+        assert [row[1:] for row in read] == list(zip(*content.to_pydict().values(), strict=True))

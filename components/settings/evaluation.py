@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from regard.components.settings.data import CheckConfig, CheckSetConfig
@@ -16,12 +17,13 @@ from regard.models.settings.base import (
     Listed,
     NonNegative,
     Positive,
+    PositiveFloat,
     Section,
     Share,
     option,
 )
 
-_METRICS = ", ".join(METRICS)
+_METRICS = ", ".join(METRICS.own)
 
 
 def _compiles(pattern: str) -> str:
@@ -158,6 +160,28 @@ class GoldAlignmentConfig(Section):
         return self.model_dump_json(include={"layer", "head"})
 
 
+_split = BeforeValidator(
+    lambda value: shlex.split(value) if isinstance(value, str) else value,
+    json_schema_input_type=str | list[str],
+)
+MetricName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")]
+
+
+class ExternalMetricConfig(Section):
+    """A metric that a command computes."""
+
+    command: Annotated[Listed[str], _split, Field(min_length=1)] = Field(
+        description="Program and arguments: a list, or a text that is split like a shell's. It "
+        "reads a line per row, source, output and references separated by tabs (tab, newline, "
+        "return and backslash in texts are \\t, \\n, \\r, \\\\), and prints a number per row.",
+        examples=["comet-rows --gpus 0"],
+    )
+    label: str | None = option(None, "Display name; null: the name.")
+    higher_is_better: bool = option(True, "Whether a larger value means a better model.")
+    scale: Literal[1, 100] = option(1, "100 for values that are percentages.")
+    timeout: PositiveFloat = option(3600.0, "Maximum time in seconds.")
+
+
 class EvaluationConfig(Section):
     """Metrics of the test split, and what a model must reach to be published."""
 
@@ -165,6 +189,11 @@ class EvaluationConfig(Section):
         ("bleu", "chrf", "exact_match"),
         f"What is computed on the test split, of what fits the task: {_METRICS}. "
         "bleu_lc is BLEU without regard to case, as many papers give it.",
+    )
+    external: dict[MetricName, ExternalMetricConfig] = Field(
+        default_factory=dict,
+        description="Metrics that commands compute, as the mean over rows, by the names that "
+        "metrics and thresholds use.",
     )
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = option(
         "13a", "sacreBLEU tokenization for BLEU; zh for Chinese."
@@ -214,6 +243,6 @@ class EvaluationConfig(Section):
         production = value.get("production", {}) if isinstance(value, dict) else None
         if not isinstance(metrics, list | tuple) or not isinstance(production, dict):
             return value
-        if metrics and metrics[0] in METRICS:
+        if metrics and (metrics[0] in (value.get("external") or ()) or metrics[0] in METRICS):
             return {**value, "production": {"metric": metrics[0], **production}}
         return value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
@@ -63,14 +61,9 @@ class Registry(Mapping[str, T]):
         own = {name: value.implementation for name, value in self.own.items()}
         return Registry(self.group, own, kind, implementations=True)
 
-    def module(self, name: str) -> str:
-        """Return the module of a choice that is imported when it is used."""
-        reference = self.own[name] if name in self.own else self._points()[name].value
-        return str(reference).partition(":")[0]
-
     def _points(self) -> dict[str, EntryPoint]:
         points: dict[str, EntryPoint] = {}
-        for point in _entry_points(self.group, tuple(sys.path)):
+        for point in entry_points(group=self.group):
             if point.name in self.own or point.name in points:
                 raise _error(point, "the name is already taken")
             points[point.name] = point
@@ -79,14 +72,8 @@ class Registry(Mapping[str, T]):
 
 def plugin_modules(*settings: str) -> list[str]:
     """Return the modules of all entry points whose names are values in JSON settings."""
-    points = [point for group in _GROUPS for point in _entry_points(group, tuple(sys.path))]
+    points = [point for group in _GROUPS for point in entry_points(group=group)]
     return [p.module for p in points if any(f'"{p.name}"' in text for text in settings)]
-
-
-@functools.lru_cache(maxsize=16)
-def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of the packages on ``path``, which is ``sys.path``."""
-    return tuple(entry_points(group=group))
 
 
 def _error(point: EntryPoint, reason: str) -> UserError:

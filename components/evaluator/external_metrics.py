@@ -6,8 +6,8 @@ import functools
 import math
 import os
 import subprocess
-import tempfile
 import time
+from tempfile import TemporaryFile
 from typing import IO
 
 from regard.components.common.child_process import describe_exit
@@ -26,28 +26,22 @@ _MAX_LINES = 5  # of standard error, in a message
 def metric_specs(config: EvaluationConfig) -> Registry[MetricSpec]:
     """Return all metrics, including those of ``evaluation.external``."""
     own = dict(METRICS.own)
-    for name, metric in config.external.items():
-        better, scale = metric.higher_is_better, metric.scale
-        compute = functools.partial(_compute, name, metric)
-        label = metric.label or name
-        own[name] = MetricSpec(label, compute, "text", better, None, None, scale, False, True)
+    for name, one in config.external.items():
+        compute = functools.partial(_compute, name, one)
+        label, higher, unlimited = one.label or name, one.higher_is_better, (None, None)
+        own[name] = MetricSpec(label, compute, "text", higher, *unlimited, one.scale, False, True)
     return Registry(METRICS.group, own, MetricSpec)
 
 
-def _compute(
-    name: str, metric: ExternalMetricConfig, rows: Rows, options: MetricOptions
-) -> Statistics:
+def _compute(name: str, metric: ExternalMetricConfig, rows: Rows, _: MetricOptions) -> Statistics:
     """Run the command once; samples, slices and tests use the numbers of the rows.
 
     Raises:
         UserError: the command fails, is too slow, or does not print a finite number per row.
     """
+    program = os.path.basename(metric.command[0])
     sources = rows.columns.get("source", [""] * len(rows.hypotheses))
-    with (
-        tempfile.TemporaryFile() as table,
-        tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,
-    ):
+    with TemporaryFile() as table, TemporaryFile() as output, TemporaryFile() as errors:
         for one in zip(sources, rows.hypotheses, rows.references, strict=True):
             texts = (text.translate(_ESCAPES) for text in (*one[:2], *one[2]))
             table.write("\t".join(texts).encode() + b"\n")
@@ -55,16 +49,15 @@ def _compute(
         problem = _run(metric, table, output, errors)
         lines, log = _read_lines(output), _read_lines(errors)
     values = [_number(line) for line in lines]
+    wrong = [line for line, value in enumerate(values) if not math.isfinite(value)]
     if not problem and len(values) != len(sources):
         problem = f"printed {len(values):,} lines for {len(sources):,} rows"
-    elif not problem and not all(map(math.isfinite, values)):
-        line = next(line for line, value in enumerate(values) if not math.isfinite(value))
-        problem = f"printed {lines[line][:40]!r} instead of a finite number in line {line + 1:,}"
+    elif not problem and wrong:
+        problem = f"printed {lines[wrong[0]][:40]!r} in line {wrong[0] + 1:,}, no finite number"
     if problem:
-        message = "\n".join([f"The command {metric.command[0]} {problem}.", *log[-_MAX_LINES:]])
+        message = "\n".join([f"The command {program} {problem}.", *log[-_MAX_LINES:]])
         remedy = "Correct the command, and run again: trained models are cached."
         raise UserError(message[:2000], f"evaluation.external.{name}.command", remedy)
-    program = os.path.basename(metric.command[0])
     return mean_statistics(values, f"nrefs:{rows.reference_count()}|external:{program}")
 
 
@@ -80,27 +73,26 @@ def _number(line: str) -> float:
         return math.nan
 
 
-def _run(
-    metric: ExternalMetricConfig, table: IO[bytes], output: IO[bytes], errors: IO[bytes]
-) -> str:
+def _run(metric: ExternalMetricConfig, table: IO[bytes], *streams: IO[bytes]) -> str:
     """Run the command without a shell; return what went wrong, or an empty text.
 
     It belongs to the process group of the run, and ends with it.
     """
+    output, errors = streams
     try:
         process = subprocess.Popen(metric.command, stdin=table, stdout=output, stderr=errors)
     except (OSError, ValueError) as error:
         return f"cannot be started: {error}"
-    end, status = time.monotonic() + metric.timeout, None
+    end = time.monotonic() + metric.timeout
     try:
-        while status is None:
-            time.sleep(_POLL_SECONDS)
-            status = process.poll()
-            if max(os.fstat(file.fileno()).st_size for file in (output, errors)) > _MAX_BYTES:
+        while process.poll() is None and time.monotonic() < end:
+            if any(os.fstat(file.fileno()).st_size > _MAX_BYTES for file in streams):
                 return f"printed more than {_MAX_BYTES:,} bytes"
-            if status is None and time.monotonic() > end:
-                return f"did not end within its timeout of {metric.timeout:g} seconds"
+            time.sleep(_POLL_SECONDS)
+        status = process.poll()
     finally:
         process.kill()
         process.wait()
+    if status is None:
+        return f"did not end within its timeout of {metric.timeout:g} seconds"
     return describe_exit(status) if status else ""

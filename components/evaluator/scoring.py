@@ -52,14 +52,9 @@ class ModelScores:
         names = required_metrics(config)
         if not with_attention:
             names = [name for name in names if not metrics.needs_attention(name)]
-        specs = metric_specs(config)
+        options, specs = _metric_options(config), metric_specs(config)
         try:
-            for name in names:
-                metrics.get_metric(name, rows.output_kind if rows.hypotheses else None, specs)
-        except ValueError as error:
-            raise UserError(str(error), where="evaluation.metrics") from error
-        try:
-            self._scorers = metrics.scorers(names, rows, _metric_options(config), specs)
+            self._scorers = metrics.scorers(names, rows, options, specs)
             self.metrics = {name: scorer.metric(name) for name, scorer in self._scorers.items()}
         except ValueError as error:
             raise UserError(str(error), where="evaluation") from error

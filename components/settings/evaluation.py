@@ -171,9 +171,8 @@ class ExternalMetricConfig(Section):
     """A metric that a command computes."""
 
     command: Annotated[Listed[str], _split, Field(min_length=1)] = Field(
-        description="Program and arguments: a list, or a text that is split like a shell's. It "
-        "reads a line per row, source, output and references separated by tabs (tab, newline, "
-        "return and backslash in texts are \\t, \\n, \\r, \\\\), and prints a number per row.",
+        description="Program and arguments, without a shell. It reads source, output and "
+        "references of a row per line, separated by tabs, and prints a number per line.",
         examples=["comet-rows --gpus 0"],
     )
     label: str | None = option(None, "Display name; null: the name.")
@@ -192,8 +191,7 @@ class EvaluationConfig(Section):
     )
     external: dict[MetricName, ExternalMetricConfig] = Field(
         default_factory=dict,
-        description="Metrics that commands compute, as the mean over rows, by the names that "
-        "metrics and thresholds use.",
+        description="Metrics that commands compute, as means over rows, by name.",
     )
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = option(
         "13a", "sacreBLEU tokenization for BLEU; zh for Chinese."

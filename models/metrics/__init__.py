@@ -113,21 +113,17 @@ def scorers(
     return {name: Scorer(get_metric(name, kind, specs), rows, options) for name in names}
 
 
-def get_metric(
-    name: str, output_kind: str | None = None, specs: Registry[MetricSpec] = METRICS
-) -> MetricSpec:
+def get_metric(name: str, output_kind: str, specs: Registry[MetricSpec] = METRICS) -> MetricSpec:
     """Return the metric called ``name``.
 
     Args:
         name: a key of ``specs``.
-        output_kind: ``text``, ``number`` or ``positions``; None: any.
+        output_kind: ``text``, ``number`` or ``positions``.
         specs: all metrics.
 
     Raises:
         ValueError: the metric is unknown or scores other outputs; the message lists the choices.
     """
-    if output_kind is None:
-        output_kind = specs[name].output_kind if name in specs else "text"
     if supports(name, output_kind, specs):
         return specs[name]
     choices = metrics_for(output_kind, specs)

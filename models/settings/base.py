@@ -146,19 +146,18 @@ class ByType:
             union = core_schema.tagged_union_schema(variant, self._variant)
             return SchemaValidator(union).validate_python(value)
 
-        any_section, metadata = core_schema.simple_ser_schema("any"), {"registry": registry}
-        return core_schema.no_info_wrap_validator_function(
-            validate, own, serialization=any_section, metadata=metadata
-        )
+        def add_plugins(schema: Any, handler: pydantic.GetJsonSchemaHandler) -> dict[str, Any]:
+            result = handler(schema)
+            for section in registry.plugins():
+                result["oneOf"].append(handler(section.__pydantic_core_schema__))
+            return result
 
-    def __get_pydantic_json_schema__(
-        self, schema: Any, handler: pydantic.GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        result = handler(schema)
-        registry = schema.get("metadata", {}).get("registry")
-        for section in registry.plugins() if registry else ():
-            result["oneOf"].append(handler(section.__pydantic_core_schema__))
-        return result
+        return core_schema.no_info_wrap_validator_function(
+            validate,
+            own,
+            serialization=core_schema.simple_ser_schema("any"),
+            metadata={"pydantic_js_functions": [add_plugins]},
+        )
 
     def _variant(self, value: Any) -> Any:
         if isinstance(value, dict):

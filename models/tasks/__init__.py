@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regard.models.plugins import Registry
+from regard.models.plugins import Registry, plugin_modules
 from regard.models.suggestions import suggest
 from regard.models.tasks.description import Description
 
@@ -30,8 +30,8 @@ def describe(name: str) -> Description:
 
 def package(name: str) -> str:
     """Return the package of a task, with its code and ``starter.yaml``."""
-    module = TASKS.module(name)
-    return module.rpartition(".")[0] or module
+    modules = [] if name in TASKS.own else plugin_modules(f'"{name}"')
+    return modules[0].partition(".")[0] if modules else f"regard.models.tasks.{name}"
 
 
 def get(name: str) -> Task:

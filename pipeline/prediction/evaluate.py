@@ -181,8 +181,10 @@ def _evaluation_config(
     """
     recorded = dict(record.config.get("evaluation") or {})
     chosen = list(names or recorded.get("metrics") or description.metrics)
-    if not names:
-        chosen = [one for one in chosen if not known_metrics.needs_attention(one)]
+    external = resolve_references(recorded.get("external") or {}, os.environ, {})
+    if not names:  # commands of a record run only if the user names their metrics
+        chosen = [m for m in chosen if not known_metrics.needs_attention(m) and m not in external]
+        chosen = chosen or list(description.metrics)
     extras = {feature.name for feature in features}
     slices = dict(recorded.get("slices") or {})
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}
@@ -196,7 +198,7 @@ def _evaluation_config(
         **{key: recorded[key] for key in ("tokenize", "lowercase", "samples") if key in recorded},
         **{key: recorded[key] for key in ("batch_size", "length_buckets") if key in recorded},
         "metrics": chosen,
-        "external": resolve_references(recorded.get("external") or {}, os.environ, {}),
+        "external": external,
         "slices": slices,
         "baselines": [],
         "production": {"metric": chosen[0]},

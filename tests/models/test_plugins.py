@@ -1,7 +1,5 @@
 """Scores, alignments, metrics and tasks of another package."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -13,18 +11,6 @@ from regard.models.settings.attention import AttentionConfig
 from tests import plugins
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Install the package, or other entry points and files of a package of the same name."""
-
-    def install(**options):
-        monkeypatch.syspath_prepend(plugins.install(tmp_path, **options))
-
-    yield install
-    for module in [name for name in sys.modules if name.startswith("regard_bilinear")]:
-        del sys.modules[module]
-
-
 def test_own_choices_need_no_entry_points(monkeypatch):
     monkeypatch.setattr("regard.models.plugins.entry_points", None)  # fails whoever reads them
     assert AttentionConfig.model_validate({"score": {"type": "dot"}}).score.type == "dot"
@@ -33,8 +19,8 @@ def test_own_choices_need_no_entry_points(monkeypatch):
     assert tasks.describe("pointer").name == "pointer"
 
 
-def test_a_score_of_another_package(install):
-    install()
+def test_a_score_of_another_package(install_plugin):
+    install_plugin()
     section = AttentionConfig.model_validate({"score": {"type": "bilinear", "rank": 3}})
     assert section.model_dump()["score"] == {"type": "bilinear", "rank": 3}
     again = AttentionConfig.model_validate_json(section.to_json())
@@ -53,24 +39,24 @@ def test_a_score_of_another_package(install):
     np.testing.assert_allclose(np.asarray(context), expected @ memory, rtol=1e-4, atol=1e-5)
 
 
-def test_a_task_of_another_package(install):
-    install()
+def test_a_task_of_another_package(install_plugin):
+    install_plugin()
     assert tasks.describe("dialogue").summary == "answer a speaker"
     assert tasks.package("dialogue") == "regard_bilinear"
     assert type(tasks.get("dialogue")).__name__ == "TextToText"
     assert tasks.package("translation") == "regard.models.tasks.translation"
 
 
-def test_a_metric_of_another_package(install):
-    install()
+def test_a_metric_of_another_package(install_plugin):
+    install_plugin()
     rows = metrics.Rows(["a b", "c"], [["a c"], ["d"]])
     assert metrics.compute(["first_word"], rows)[0].value == 0.5
     assert "first_word" in metrics.metrics_for("text")
     assert "first_word" not in metrics.metrics_for("number")
 
 
-def test_modules_of_plugins_are_those_in_the_settings(install):
-    install()
+def test_modules_of_plugins_are_those_in_the_settings(install_plugin):
+    install_plugin()
     assert plugin_modules('{"type": "bilinear"}') == ["regard_bilinear.settings"]
     assert plugin_modules('{"label": "bilinear2"}') == []
 
@@ -83,8 +69,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("value", BROKEN)
-def test_a_broken_plugin_names_the_package_and_the_entry_point(install, value):
-    install(entries={"regard.scores": {"odd": value}})
+def test_a_broken_plugin_names_the_package_and_the_entry_point(install_plugin, value):
+    install_plugin(entries={"regard.scores": {"odd": value}})
     with pytest.raises(UserError) as caught:
         AttentionConfig.model_validate({"score": {"type": "odd"}})
     assert "entry point 'odd' of the package regard_bilinear" in caught.value.message
@@ -92,24 +78,26 @@ def test_a_broken_plugin_names_the_package_and_the_entry_point(install, value):
     assert caught.value.where == f"regard.scores: odd = {value}"
 
 
-def test_a_class_that_cannot_be_imported_is_named_too(install):
+def test_a_class_that_cannot_be_imported_is_named_too(install_plugin):
     files = {**plugins.FILES, "layers.py": "import no_such_module"}
-    install(files=files)
+    install_plugin(files=files)
     AttentionConfig.model_validate({"score": {"type": "bilinear"}})  # needs no class
     with pytest.raises(UserError, match=r"package regard_bilinear .*no_such_module"):
         SCORES["bilinear"]
 
 
 @pytest.mark.parametrize("name", ["dot", "scaled_dot"])
-def test_a_name_that_is_taken_is_refused(install, name):
-    install(entries={"regard.scores": {name: "regard_bilinear.settings:BilinearScoreConfig"}})
+def test_a_name_that_is_taken_is_refused(install_plugin, name):
+    install_plugin(
+        entries={"regard.scores": {name: "regard_bilinear.settings:BilinearScoreConfig"}}
+    )
     with pytest.raises(UserError, match=f"'{name}' of the package regard_bilinear .*taken"):
         "other" in SCORES  # noqa: B015
     assert SCORES["dot"].__name__ == "DotScore"
 
 
-def test_two_packages_with_one_name_are_refused(install, tmp_path, monkeypatch):
-    install()
+def test_two_packages_with_one_name_are_refused(install_plugin, tmp_path, monkeypatch):
+    install_plugin()
     folder = plugins.install(
         tmp_path / "more", "other_package", {"regard.scores": {"bilinear": "other_package:X"}}
     )

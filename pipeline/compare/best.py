@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,10 +47,9 @@ def best_models(models: Sequence[ModelResult], config: EvaluationConfig) -> dict
         others = [model.label for model in models if model.recipe != first.recipe]
         lowest = min(values[label] for label in values if label not in others)
         if others and lowest > max(values[label] for label in others):
-            p_value = functools.partial(
-                scores[first.label].p_value, name=name, test="randomization", samples=config.samples
-            )
-            p_values = [p_value(scores[label]) for label in others]
-            if max(holm([1.0 if p is None else p for p in p_values])) < LEVEL:
+            own, samples = scores[first.label], config.samples
+            tests = (own.p_value(scores[x], name, "randomization", samples) for x in others)
+            p_values = [1.0 if p is None else p for p in tests]
+            if max(holm(p_values)) < LEVEL:
                 best[name] = first.label
     return best

@@ -241,6 +241,8 @@ class EvaluationConfig(Section):
         production = value.get("production", {}) if isinstance(value, dict) else None
         if not isinstance(metrics, list | tuple) or not isinstance(production, dict):
             return value
-        if metrics and (metrics[0] in (value.get("external") or ()) or metrics[0] in METRICS):
+        first, external = metrics[0] if metrics else None, value.get("external")
+        own = external if isinstance(external, dict) else {}
+        if isinstance(first, str) and (first in own or first in METRICS):
             return {**value, "production": {"metric": metrics[0], **production}}
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,7 +48,9 @@ def best_models(models: Sequence[ModelResult], config: EvaluationConfig) -> dict
         others = [model.label for model in models if model.recipe != first.recipe]
         lowest = min(values[label] for label in values if label not in others)
         if others and lowest > max(values[label] for label in others):
-            own, samples = scores[first.label], config.samples
+            # With fewer samples, the lowest adjusted p-value would exceed the level.
+            samples = max(config.samples, math.ceil(2 * len(others) / LEVEL))
+            own = scores[first.label]
             tests = (own.p_value(scores[x], name, "randomization", samples) for x in others)
             p_values = [1.0 if p is None else p for p in tests]
             if max(holm(p_values)) < LEVEL:

@@ -91,6 +91,10 @@ CASES = {
     """evaluation: {external: {comet: {command: "'a"}}}""": (
         "4: evaluation.external.comet.command: value error, No closing quotation"
     ),
+    "evaluation: {metrics: [[bleu]], external: 5}": [
+        "4: evaluation.metrics.0: a text is expected, ['bleu'] was given",
+        "4: evaluation.external: a mapping (key: value) is expected, 5 was given",
+    ],
     "evaluation: {external: {comet: {command: ''}}}": "4: evaluation.external.comet.command: ",
     "evaluation: {external: {Comet: {command: 'true'}}}": "4: evaluation.external.Comet: ",
     "evaluation: {external: {comet: {command: 'true', timeout: 0}}}": (

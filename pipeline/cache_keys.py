@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
+from regard.models import tasks
+from regard.models.plugins import plugin_modules
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
@@ -22,12 +24,19 @@ WORD_LIST = "words"
 
 def preprocess_code(task: str) -> str:
     """Return a digest of the code that preprocesses for a task."""
-    return code_digest("regard.components.preprocess", f"regard.models.tasks.{task}")
+    return code_digest("regard.components.preprocess", tasks.package(task))
 
 
-def trainer_code(task: str) -> str:
-    """Return a digest of the code that trains and exports a task's models."""
-    return code_digest("regard.components.trainer", f"regard.models.tasks.{task}")
+def trainer_code(config: Config) -> str:
+    """Return a digest of the code that trains and exports a configuration's models."""
+    plugins = plugin_modules(config.section_json("model"), config.training.training_json())
+    return code_digest("regard.components.trainer", tasks.package(config.task), *plugins)
+
+
+def evaluator_code(config: Config) -> str:
+    """Return a digest of the code that evaluates a configuration's models."""
+    plugins = plugin_modules(config.section_json("evaluation"))
+    return code_digest("regard.components.evaluator", *plugins)
 
 
 def training_key(config: Config, data_digest: str, word_vectors: Mapping[str, str]) -> str:
@@ -52,7 +61,7 @@ def training_key(config: Config, data_digest: str, word_vectors: Mapping[str, st
         *_validation_settings(config),
         code_digest("regard.components.corpus_gen"),
         preprocess_code(config.task),
-        trainer_code(config.task),
+        trainer_code(config),
         code_digest("regard.components.tokenizer_trainer"),
         *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
     )

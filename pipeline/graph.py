@@ -123,7 +123,7 @@ def build_pipeline(
             "start": context.start,
             **context.checkpoints,
         },
-        code=cache_keys.trainer_code(config.task),
+        code=cache_keys.trainer_code(config),
         run_parameters=context.run_parameters,
     )
     model = trainer.outputs["model"]
@@ -143,6 +143,7 @@ def build_pipeline(
         predictions=predictions,
         findings=validator.outputs["findings"],
         config=config.section_json("evaluation"),
+        code=cache_keys.evaluator_code(config),
     )
     check = ServingCheck(
         model=model,

@@ -1,11 +1,12 @@
 """Fixtures for several folders."""
 
 import gc
+import sys
 
 import pytest
 from hypothesis import settings
 
-from tests import browser
+from tests import browser, plugins
 
 settings.register_profile("thorough")  # `make test-all`: tests may try more examples
 
@@ -28,3 +29,17 @@ def chromium(tmp_path_factory):
     chromium = browser.Browser(tmp_path_factory.mktemp("profile"))
     yield chromium
     chromium.close()
+
+
+@pytest.fixture
+def install_plugin(tmp_path, monkeypatch):
+    """Installs the package of `tests.plugins`, or one with other options, for one test."""
+
+    def install(**options):
+        folder = plugins.install(tmp_path / "site", **options)
+        monkeypatch.syspath_prepend(folder)
+        return folder
+
+    yield install
+    for module in [name for name in sys.modules if name.startswith("regard_bilinear")]:
+        del sys.modules[module]

@@ -1,4 +1,4 @@
-"""Digests of Regard's own code, for the keys of every cache.
+"""Digests of code, Regard's own and that of plug-ins, for the keys of every cache.
 
 The files that a result depends on are read from the imports, never listed by hand.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,8 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
     not count. A package stands for all of its modules.
 
     Args:
-        modules: dotted names, for example ``"regard.components.trainer"``.
+        modules: dotted names, for example ``"regard.components.trainer"``; a module of another
+            package stands for its whole top-level package.
         package: the folder that holds the package ``regard``.
 
     Returns:
@@ -36,8 +38,12 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
         FileNotFoundError: a module does not exist.
     """
     digest = hashlib.sha256()
-    for path in source_files(*modules, package=package):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+    tops = {module.partition(".")[0] for module in modules} - {package.name}
+    own = [module for module in modules if module.partition(".")[0] not in tops]
+    files = [(path, package) for path in source_files(*own, package=package)]
+    files += [file for top in sorted(tops) for file in _other_files(top)]
+    for path, root in files:
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
@@ -63,6 +69,14 @@ def source_files(*modules: str, package: Path = PACKAGE) -> list[Path]:
     folders = {path.parent for path in files if path.parent != package}
     files |= {path for folder in folders for path in _data_files(folder, strings)}
     return sorted(files)
+
+
+def _other_files(name: str) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of another top-level package or module, and the folder that holds it."""
+    spec = importlib.util.find_spec(name)
+    for root in map(Path, (spec.submodule_search_locations or [spec.origin or ""]) if spec else ()):
+        files = (path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
+        yield from ((path, root.parent) for path in sorted(files) if path.is_file())
 
 
 def _root_files(module: str, package: Path) -> list[Path]:

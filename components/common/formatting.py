@@ -74,6 +74,15 @@ def format_metric(value: float | None, scale: float = 100.0) -> str:
     return f"{value:.{metric_digits(scale)}f}"
 
 
+def value_with_interval(score: Mapping[str, Any], scale: float) -> str:
+    """Format the value of a metric, with its confidence interval if that is known."""
+    text = format_metric(score["value"], scale)
+    if interval := score.get("interval"):
+        low, high = (format_metric(interval[end], scale) for end in ("low", "high"))
+        text += f" [{low}, {high}]"
+    return text
+
+
 def metric_digits(scale: float) -> int:
     """Return the decimals of a metric whose best value is ``scale``."""
     return 2 if scale >= 10 else 4

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from regard.components.common.errors import UserError
+from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
@@ -51,13 +52,9 @@ class ModelScores:
         names = required_metrics(config)
         if not with_attention:
             names = [name for name in names if not metrics.needs_attention(name)]
+        options, specs = _metric_options(config), metric_specs(config)
         try:
-            for name in names:
-                metrics.get_metric(name, rows.output_kind if rows.hypotheses else None)
-        except ValueError as error:
-            raise UserError(str(error), where="evaluation.metrics") from error
-        try:
-            self._scorers = metrics.scorers(names, rows, _metric_options(config))
+            self._scorers = metrics.scorers(names, rows, options, specs)
             self.metrics = {name: scorer.metric(name) for name, scorer in self._scorers.items()}
         except ValueError as error:
             raise UserError(str(error), where="evaluation") from error

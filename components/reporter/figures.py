@@ -89,7 +89,7 @@ def _curves(history: History) -> list[_Curve]:
         _Curve("perplexity", "Perplexity (eval)", {"perplexity": "eval"}, 3, is_logarithmic=True),
         *(
             _Curve(name, f"{kind.label} (eval)", {name: "eval"}, metric_digits(kind.scale))
-            for name, kind in METRICS.items()
+            for name, kind in ((name, METRICS[name]) for name in METRICS if name in recorded)
             if name != "perplexity"
         ),
         _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6, starts_at_zero=True),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from regard.components.settings.data import CheckConfig, CheckSetConfig
@@ -16,12 +17,13 @@ from regard.models.settings.base import (
     Listed,
     NonNegative,
     Positive,
+    PositiveFloat,
     Section,
     Share,
     option,
 )
 
-_METRICS = ", ".join(METRICS)
+_METRICS = ", ".join(METRICS.own)
 
 
 def _compiles(pattern: str) -> str:
@@ -158,6 +160,27 @@ class GoldAlignmentConfig(Section):
         return self.model_dump_json(include={"layer", "head"})
 
 
+_split = BeforeValidator(
+    lambda value: shlex.split(value) if isinstance(value, str) else value,
+    json_schema_input_type=str | list[str],
+)
+MetricName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")]
+
+
+class ExternalMetricConfig(Section):
+    """A metric that a command computes."""
+
+    command: Annotated[Listed[str], _split, Field(min_length=1)] = Field(
+        description="Program and arguments, without a shell. It reads source, output and "
+        "references of a row per line, separated by tabs, and prints a number per line.",
+        examples=["comet-rows --gpus 0"],
+    )
+    label: str | None = option(None, "Display name; null: the name.")
+    higher_is_better: bool = option(True, "Whether a larger value means a better model.")
+    scale: Literal[1, 100] = option(1, "100 for values that are percentages.")
+    timeout: PositiveFloat = option(3600.0, "Maximum time in seconds.")
+
+
 class EvaluationConfig(Section):
     """Metrics of the test split, and what a model must reach to be published."""
 
@@ -165,6 +188,10 @@ class EvaluationConfig(Section):
         ("bleu", "chrf", "exact_match"),
         f"What is computed on the test split, of what fits the task: {_METRICS}. "
         "bleu_lc is BLEU without regard to case, as many papers give it.",
+    )
+    external: dict[MetricName, ExternalMetricConfig] = Field(
+        default_factory=dict,
+        description="Metrics that commands compute, as means over rows, by name.",
     )
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = option(
         "13a", "sacreBLEU tokenization for BLEU; zh for Chinese."
@@ -214,6 +241,8 @@ class EvaluationConfig(Section):
         production = value.get("production", {}) if isinstance(value, dict) else None
         if not isinstance(metrics, list | tuple) or not isinstance(production, dict):
             return value
-        if metrics and metrics[0] in METRICS:
+        first, external = metrics[0] if metrics else None, value.get("external")
+        own = external if isinstance(external, dict) else {}
+        if isinstance(first, str) and (first in own or first in METRICS):
             return {**value, "production": {"metric": metrics[0], **production}}
         return value

@@ -229,7 +229,8 @@ def format_evaluation(entry: Mapping[str, float]) -> str:
     """Format an evaluation as short text: perplexity or loss, then the metrics."""
     name, digits = ("perplexity", 2) if "perplexity" in entry else ("loss", 4)
     values = [f"{name} {entry[name]:.{digits}f}"]
-    for metric, kind in METRICS.items():
+    for metric in METRICS:
         if metric in entry and metric != name:
+            kind = METRICS[metric]
             values.append(f"{kind.label} {entry[metric]:.{2 if kind.scale == 100.0 else 4}f}")
     return " · ".join(values)

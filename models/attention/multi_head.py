@@ -7,8 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.attention.alignments import ALIGNMENTS, SoftAlignment
-from regard.models.attention.scores import SCORES, ScaledDotScore
+from regard.models.attention.alignments import ALIGNMENTS
+from regard.models.attention.alignments.soft import SoftAlignment
+from regard.models.attention.scores import SCORES
+from regard.models.attention.scores.products import ScaledDotScore
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.loops import append_step
 from regard.models.layers.positions import rotate

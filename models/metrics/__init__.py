@@ -1,6 +1,6 @@
 """Corpus metrics: each gives one number with a signature that states its settings.
 
-A metric is one entry of `METRICS`.
+A metric is one entry of `METRICS`, in which other packages register theirs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from regard.models.metrics.base import (
 from regard.models.metrics.overlap import missing_tokenizer_package, tokenizers
 from regard.models.metrics.perplexity import perplexity
 from regard.models.metrics.scorer import Scorer
+from regard.models.plugins import Registry
 from regard.models.suggestions import suggest
 
 __all__ = [
@@ -49,7 +50,7 @@ _LOWER_IS_BETTER: dict[str, Any] = {"higher_is_better": False, "high": None}
 _TOUR: dict[str, Any] = {**_POINTS, **_LOWER_IS_BETTER}
 _PERPLEXITY: dict[str, Any] = {"low": 1.0, "scale": 1.0, "needs_columns": True}
 
-METRICS: dict[str, MetricSpec] = {
+_OWN: dict[str, MetricSpec] = {
     "bleu": MetricSpec("BLEU", overlap.bleu),
     "chrf": MetricSpec("chrF", overlap.chrf),
     "exact_match": MetricSpec("exact match", overlap.exact_match, output_kind="any", **_SHARE),
@@ -69,6 +70,7 @@ METRICS: dict[str, MetricSpec] = {
     "tour_ratio": MetricSpec("tour ratio", geometry.tour_ratio, **_TOUR),
     "valid_tours": MetricSpec("valid tours", geometry.valid_tours, **_POINTS),
 }
+METRICS: Registry[MetricSpec] = Registry("regard.metrics", _OWN, MetricSpec)
 
 
 def compute(
@@ -83,14 +85,18 @@ def compute(
 
 
 def scorers(
-    names: Sequence[str], rows: Rows, options: MetricOptions = DEFAULT_OPTIONS
+    names: Sequence[str],
+    rows: Rows,
+    options: MetricOptions = DEFAULT_OPTIONS,
+    specs: Registry[MetricSpec] = METRICS,
 ) -> dict[str, Scorer]:
     """Return a scorer of one corpus for each metric, in the order of ``names``.
 
     Args:
-        names: keys of `METRICS`.
+        names: keys of ``specs``.
         rows: the outputs and the references.
         options: settings of the metrics.
+        specs: all metrics.
 
     Raises:
         ValueError: a metric is unknown or does not score such outputs (the message lists the
@@ -103,34 +109,40 @@ def scorers(
     for row, references in enumerate(rows.references):
         if not references:
             raise ValueError(f"row {row} has no reference")
-    return {name: Scorer(get_metric(name, rows.output_kind), rows, options) for name in names}
+    kind = rows.output_kind
+    return {name: Scorer(get_metric(name, kind, specs), rows, options) for name in names}
 
 
-def get_metric(name: str, output_kind: str | None = None) -> MetricSpec:
+def get_metric(name: str, output_kind: str, specs: Registry[MetricSpec] = METRICS) -> MetricSpec:
     """Return the metric called ``name``.
 
     Args:
-        name: a key of `METRICS`.
-        output_kind: ``text``, ``number`` or ``positions``; None: any.
+        name: a key of ``specs``.
+        output_kind: ``text``, ``number`` or ``positions``.
+        specs: all metrics.
 
     Raises:
         ValueError: the metric is unknown or scores other outputs; the message lists the choices.
     """
-    choices = list(METRICS) if output_kind is None else metrics_for(output_kind)
-    if name not in METRICS:
+    if supports(name, output_kind, specs):
+        return specs[name]
+    choices = metrics_for(output_kind, specs)
+    if name not in specs:
         raise ValueError(f"Unknown metric {name!r}. {suggest(name, choices)}.")
-    spec = METRICS[name]
-    if output_kind is not None and not spec.supports(output_kind):
-        raise ValueError(
-            f"{name} scores outputs of kind {spec.output_kind}, but the model's outputs are of"
-            f" kind {output_kind} (choices: {', '.join(choices)})"
-        )
-    return spec
+    raise ValueError(
+        f"{name} scores outputs of kind {specs[name].output_kind}, but the model's outputs are of"
+        f" kind {output_kind} (choices: {', '.join(choices)})"
+    )
 
 
-def metrics_for(output_kind: str) -> list[str]:
+def supports(name: str, output_kind: str, specs: Registry[MetricSpec] = METRICS) -> bool:
+    """Return whether a metric exists and scores ``text``, ``number`` or ``positions``."""
+    return name in specs and specs[name].supports(output_kind)
+
+
+def metrics_for(output_kind: str, specs: Registry[MetricSpec] = METRICS) -> list[str]:
     """Return the metrics that score ``text``, ``number`` or ``positions``."""
-    return [name for name, spec in METRICS.items() if spec.supports(output_kind)]
+    return [name for name, spec in specs.items() if spec.supports(output_kind)]
 
 
 def needs_attention(name: str) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from regard.models.settings.base import (
     ByType,
+    PluginSection,
     Positive,
     Section,
     Share,
     Size,
     name_or_mapping,
     option,
+    section_registry,
 )
 
 
@@ -19,24 +21,28 @@ class DotScoreConfig(Section):
     """q·k for equal widths (Luong 2015)."""
 
     type: Literal["dot"] = option("dot", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.products:DotScore"
 
 
 class ScaledDotScoreConfig(Section):
     """q·k / √width (Vaswani 2017)."""
 
     type: Literal["scaled_dot"] = option("scaled_dot", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.products:ScaledDotScore"
 
 
 class GeneralScoreConfig(Section):
     """q·Wk (Luong 2015)."""
 
     type: Literal["general"] = option("general", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.products:GeneralScore"
 
 
 class AdditiveScoreConfig(Section):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
     type: Literal["additive"] = option("additive", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:AdditiveScore"
     units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
 
 
@@ -44,6 +50,7 @@ class ConcatScoreConfig(Section):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
     type: Literal["concat"] = option("concat", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:ConcatScore"
     units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
 
 
@@ -51,17 +58,18 @@ class CosineScoreConfig(Section):
     """Cosine of q and k times a learned temperature, for equal widths (Graves 2014)."""
 
     type: Literal["cosine"] = option("cosine", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.products:CosineScore"
 
 
 class LocationScoreConfig(Section):
     """Wq, which depends on source positions and not on their content (Luong 2015)."""
 
     type: Literal["location"] = option("location", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.location:LocationScore"
     max_source: Positive = option(512, "Maximum number of source positions.")
 
 
-# Scores that depend on the content of the source.
-ContentScoreConfig = (
+_ContentScoreConfig = (
     DotScoreConfig
     | ScaledDotScoreConfig
     | GeneralScoreConfig
@@ -69,6 +77,17 @@ ContentScoreConfig = (
     | ConcatScoreConfig
     | CosineScoreConfig
 )
+SCORES = section_registry("regard.scores", _ContentScoreConfig | LocationScoreConfig)
+
+
+class OtherScoreConfig(PluginSection):
+    """Stands for the scores of other packages."""
+
+    registry = SCORES
+
+
+# Scores that depend on the content of the source.
+ContentScoreConfig = _ContentScoreConfig | OtherScoreConfig
 ScoreConfig = Annotated[
     ContentScoreConfig | LocationScoreConfig,
     ByType("general"),
@@ -80,12 +99,14 @@ class SoftAlignmentConfig(Section):
     """Softmax: all source positions get weight."""
 
     type: Literal["soft"] = option("soft", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.soft:SoftAlignment"
 
 
 class HardAlignmentConfig(Section):
     """One source position gets all weight (Xu 2015)."""
 
     type: Literal["hard"] = option("hard", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.hard:HardAlignment"
     training: Literal["reinforce", "straight_through"] = option(
         "reinforce", "Gradient estimator: REINFORCE, or the gradient of soft attention."
     )
@@ -96,12 +117,14 @@ class SparsemaxAlignmentConfig(Section):
     """Sparsemax: low scores get a weight of exactly 0 (Martins 2016)."""
 
     type: Literal["sparsemax"] = option("sparsemax", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:SparsemaxAlignment"
 
 
 class TopKAlignmentConfig(Section):
     """Softmax over the k highest scores."""
 
     type: Literal["top_k"] = option("top_k", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:TopKAlignment"
     k: Positive = option(8, "Number of source positions with weight.")
 
 
@@ -109,6 +132,7 @@ class LocalMAlignmentConfig(Section):
     """A window around the position of the step (Luong 2015, local-m)."""
 
     type: Literal["local_m"] = option("local_m", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalMAlignment"
     window: Positive = option(10, "Number of positions on each side of the center.")
 
 
@@ -116,18 +140,29 @@ class LocalPAlignmentConfig(Section):
     """A window around a predicted position, weighted by a Gaussian (Luong 2015, local-p)."""
 
     type: Literal["local_p"] = option("local_p", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalPAlignment"
     window: Positive = option(10, "Number of positions on each side of the center.")
 
 
-AlignmentConfig = Annotated[
+_AlignmentConfig = (
     SoftAlignmentConfig
     | HardAlignmentConfig
     | SparsemaxAlignmentConfig
     | TopKAlignmentConfig
     | LocalMAlignmentConfig
-    | LocalPAlignmentConfig,
-    ByType("soft"),
-    name_or_mapping,
+    | LocalPAlignmentConfig
+)
+ALIGNMENTS = section_registry("regard.alignments", _AlignmentConfig)
+
+
+class OtherAlignmentConfig(PluginSection):
+    """Stands for the alignments of other packages."""
+
+    registry = ALIGNMENTS
+
+
+AlignmentConfig = Annotated[
+    _AlignmentConfig | OtherAlignmentConfig, ByType("soft"), name_or_mapping
 ]
 
 

@@ -6,10 +6,13 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
+import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, Strict
-from pydantic_core import core_schema
+from pydantic_core import SchemaValidator, core_schema
+
+from regard.models.plugins import Registry
 
 T = TypeVar("T")
 
@@ -93,9 +96,27 @@ def option(default: Any, description: str, examples: list[Any] | None = None) ->
     return Field(default=default, description=description, examples=examples)
 
 
+class PluginSection(Section):
+    """Stands for the sections of other packages in a union by ``type``.
+
+    Attributes:
+        registry: all sections of the union, by type.
+    """
+
+    registry: ClassVar[Registry[type[Section]]]
+
+
+def section_registry(group: str, union: Any) -> Registry[type[Section]]:
+    """Return the sections of a union by type, and those that other packages register."""
+    own = {section.model_fields["type"].default: section for section in get_args(union)}
+    return Registry(group, own, Section)
+
+
 @dataclass(frozen=True)
 class ByType:
     """Selects the variant of a union by its key ``type``.
+
+    A `PluginSection` in the union admits the sections of other packages.
 
     Attributes:
         default: The variant of a mapping without ``type``.
@@ -106,11 +127,37 @@ class ByType:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
+        plugins = [one for one in get_args(source) if issubclass(one, PluginSection)]
         variants = {
             section.model_fields["type"].default: handler.generate_schema(section)
             for section in get_args(source)
+            if section not in plugins
         }
-        return core_schema.tagged_union_schema(variants, self._variant)
+        own = core_schema.tagged_union_schema(variants, self._variant)
+        if not plugins:
+            return own
+        registry = plugins[0].registry
+
+        def validate(value: Any, validate_own: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            tag = self._variant(value)
+            if not isinstance(tag, str) or tag in variants or tag not in registry:
+                return validate_own(value)
+            variant = {tag: registry[tag].__pydantic_core_schema__}
+            union = core_schema.tagged_union_schema(variant, self._variant)
+            return SchemaValidator(union).validate_python(value)
+
+        def add_plugins(schema: Any, handler: pydantic.GetJsonSchemaHandler) -> dict[str, Any]:
+            result = handler(schema)
+            for section in registry.plugins():
+                result["oneOf"].append(handler(section.__pydantic_core_schema__))
+            return result
+
+        return core_schema.no_info_wrap_validator_function(
+            validate,
+            own,
+            serialization=core_schema.simple_ser_schema("any"),
+            metadata={"pydantic_js_functions": [add_plugins]},
+        )
 
     def _variant(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
+
+from regard.models.plugins import Registry, plugin_modules
+from regard.models.suggestions import suggest
+from regard.models.tasks.description import Description
 
 if TYPE_CHECKING:
     from regard.models.tasks.base import Task
-    from regard.models.tasks.description import Description
 
 # Names alone: implementing a task needs TensorFlow, listing the tasks does not.
-TASKS = ("captioning", "pointer", "similarity", "summarisation", "translation")
+_NAMES = ("captioning", "pointer", "similarity", "summarisation", "translation")
+_OWN = {name: f"regard.models.tasks.{name}.settings:DESCRIPTION" for name in _NAMES}
+TASKS: Registry[Description] = Registry("regard.tasks", _OWN, Description)
 
 
 def describe(name: str) -> Description:
@@ -21,8 +24,14 @@ def describe(name: str) -> Description:
         ValueError: The task does not exist.
     """
     if name not in TASKS:
-        raise ValueError(f"Unknown task {name!r}. Choices: {', '.join(sorted(TASKS))}.")
-    return import_module(f"regard.models.tasks.{name}.settings").DESCRIPTION
+        raise ValueError(f"Unknown task {name!r}. {suggest(name, TASKS)}.")
+    return TASKS[name]
+
+
+def package(name: str) -> str:
+    """Return the package of a task, with its code and ``starter.yaml``."""
+    modules = [] if name in TASKS.own else plugin_modules(f'"{name}"')
+    return modules[0].partition(".")[0] if modules else f"regard.models.tasks.{name}"
 
 
 def get(name: str) -> Task:
@@ -32,4 +41,5 @@ def get(name: str) -> Task:
         ValueError: The task does not exist.
     """
     description = describe(name)
-    return resolve_name(description.implementation)(description)
+    own = {name: description.implementation} if name in TASKS.own else {}
+    return Registry("regard.tasks", own, object, implementations=True)[name](description)

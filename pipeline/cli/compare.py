@@ -112,7 +112,7 @@ def _show(
 
     out = terminal.out()
     out.print()
-    headings, *rows = [[cell.strip("*") for cell in row] for row in table.cells(results)]
+    headings, *rows = [[cell.replace("**", "*") for cell in row] for row in table.cells(results)]
     terminal.print_table(headings, rows, out, wrap_cells=0)
     out.print()
     for note in table.notes(results.models):

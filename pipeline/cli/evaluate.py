@@ -91,8 +91,7 @@ def evaluate(
 
 def _print_table(result: Evaluation, models: Sequence[str]) -> None:
     """Print a line for each metric; with two models also the p-value of the compared metric."""
-    from regard.components.common.formatting import format_count
-    from regard.pipeline.cli.rendering.run_tables import value_with_interval
+    from regard.components.common.formatting import format_count, value_with_interval
 
     other = result.production
     comparison = other.comparison if other else None

@@ -40,6 +40,9 @@ class ModelResult(BaseModel):
 
     label: str
     state: str
+    recipe: str | None = None  # equal for models that differ only in the seed
+    data: str | None = None  # a digest of all rows
+    predictions: str | None = None
     pipeline: str | None = None
     log: str | None = None
     error: str | None = None
@@ -62,9 +65,14 @@ class ModelResult(BaseModel):
 
 
 class ComparisonResults(BaseModel):
-    """The results of all models, and of baselines that need no model."""
+    """The results of all models, and of baselines that need no model.
+
+    Attributes:
+        best: the label of the model that is significantly the best, by metric.
+    """
 
     name: str
+    best: dict[str, str] = {}
     models: list[ModelResult]
     baselines: list[ModelResult] = []
 
@@ -118,8 +126,11 @@ def gather(comparison: Comparison, workspace: Workspace) -> ComparisonResults:
         for model in models
         for one in model.baselines
     }
+    from regard.pipeline.compare.best import best_models
+
+    best = best_models(models, comparison.members[0].config.evaluation)
     return ComparisonResults(
-        name=comparison.name, models=models, baselines=list(baselines.values())
+        name=comparison.name, best=best, models=models, baselines=list(baselines.values())
     )
 
 
@@ -134,7 +145,9 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     states = ((run, progress.read(run.events, NODES)) for run in reversed(matching))
     evaluated = next(((run, s) for run, s in states if s.outputs(LAST_NODE)), None)
     if evaluated is not None:
-        facts |= _figures(evaluated[1]) | {"run": evaluated[0].id}
+        training = member.config.training.model_copy(update={"seed": 0})
+        recipe = member.config.model_copy(update={"training": training}).digest(*_SECTIONS)
+        facts |= _figures(evaluated[1]) | {"run": evaluated[0].id, "recipe": recipe}
     last = matching[-1]
     status = run_store.status(last)
     if status in (run_store.SUCCEEDED, run_store.NOT_BLESSED):
@@ -158,12 +171,15 @@ def _figures(state: Progress) -> dict[str, object]:
     training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
     predictions = state.output_folder("Predictor", "predictions")
     decoding = read_json_object(predictions / prediction_table.SUMMARY)
+    corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
     folder = state.output_folder(LAST_NODE, "evaluation")
     evaluation, lengths = Evaluation.read(folder), LengthScores.read(folder)
     names = ("parameters", "epochs", "steps", "stop_reason", "history")
     figures = {
         **{name: training.get(name) for name in names},
         "training_seconds": training.get("seconds"),
+        "data": corpus.get("fingerprint"),
+        "predictions": str(predictions),
         "perplexity": _perplexity(training),
         "sentences_per_second": decoding.get("sentences_per_second"),
         "decode_batch_size": decoding.get("batch_size"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from regard.components.common.formatting import format_duration, metric_digits
+from regard.components.common.formatting import (
+    format_duration,
+    metric_digits,
+    value_with_interval,
+)
 from regard.pipeline.compare.results import FINISHED, ComparisonResults, ModelResult
 
-_Best = Callable[[Iterable[float]], float]
 # The heading, the attribute of a model's result, and the format of each fixed column.
 _FACTS = (
     ("parameters", "parameters", ",d"),
@@ -27,28 +30,27 @@ def markdown(results: ComparisonResults, command: str) -> str:
 
 
 def cells(results: ComparisonResults) -> list[list[str]]:
-    """Return the headings and the rows; the best of several values is bold."""
+    """Return the headings and the rows; a metric of the significantly best model is bold."""
     models = [*results.models, *results.baselines]
     columns = [["model", *map(_name, models)]]
 
-    def add(heading: str, values: list[float | None], form: str, best: _Best | None = None) -> None:
-        texts = ["–" if value is None else format(value, form) for value in values]
-        known = [value for value in values if value is not None]
-        if best and len(known) > 1:
-            text = format(best(known), form)
-            texts = [f"**{text}**" if other == text else other for other in texts]
-        columns.append([heading, *texts])
+    def add(heading: str, name: str, form: str) -> None:
+        values = [getattr(model, name) for model in models]
+        columns.append([heading, *("–" if v is None else format(v, form) for v in values)])
 
     for heading, name, form in _FACTS:
-        add(heading, [getattr(model, name) for model in models], form)
+        add(heading, name, form)
     if any(model.perplexity is not None or not model.metrics for model in results.models):
-        add("perplexity", [model.perplexity for model in models], ",.2f", min)
+        add("perplexity", "perplexity", ",.2f")
     metrics = {name: m for model in results.models for name, m in model.metrics.items()}
     for name, metric in metrics.items():
-        scores = [m.metrics[name].value if name in m.metrics else None for m in models]
-        best = max if metric.higher_is_better else min
-        add(metric.label, scores, f".{metric_digits(metric.scale)}f", best)
-    add("sentences/s", [model.sentences_per_second for model in models], ",.1f")
+        known = [m.metrics.get(name) for m in models]
+        texts = [value_with_interval(m.model_dump(), m.scale) if m else "–" for m in known]
+        labels = [model.label for model in results.models]
+        if (best := results.best.get(name)) in labels:
+            texts[labels.index(best)] = f"**{texts[labels.index(best)]}**"
+        columns.append([metric.label, *texts])
+    add("sentences/s", "sentences_per_second", ",.1f")
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -63,6 +65,13 @@ def _notes(models: Sequence[ModelResult]) -> Iterator[str]:
             yield f"{metric.label}: `{metric.signature}`"
     if any(model.perplexity is not None for model in models):
         yield "perplexity: per token, on the eval split, with the exported weights"
+    if any(metric.interval for model in models for metric in model.metrics.values()):
+        yield "[low, high]: 95% confidence interval; marked: significantly the best (p < 0.05)"
+    if len({model.data for model in models}) > 1:
+        yield "warning: the models have different data, so do not compare them; run this again"
+    for model in models:
+        if (model.stop_reason or "").startswith("max_minutes"):
+            yield f"warning: {model.label} stopped by max_minutes, which includes compilation"
     counts = {model.test_rows for model in models}
     if len(counts) == 1:
         yield f"scores: on the test split, {counts.pop():,} rows"

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
-from regard.models.settings.base import Path
+from regard.models.settings.base import Path, PluginSection
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
     """Return the models that an annotation allows; several are variants, selected by ``type``."""
+    if isinstance(annotation, type) and issubclass(annotation, PluginSection):
+        return list(annotation.registry.plugins())
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)

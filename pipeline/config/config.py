@@ -47,7 +47,7 @@ class Config(Section):
         "digits and hyphens, starting with a letter, at most 63 characters.",
         examples=["quickstart"],
     )
-    task: str = option(DEFAULT_TASK, f"Task of the model: {', '.join(sorted(tasks.TASKS))}.")
+    task: str = option(DEFAULT_TASK, f"Task of the model: {', '.join(sorted(tasks.TASKS.own))}.")
     data: DataConfig = Field(description="Data files.")
     # The task defines tokenizer, model and search; see ``config_class``.
     tokenizer: Any = option(None, "SentencePiece tokenizers, trained on the train split.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 
 from regard.components.data.config_rules import validate_data
+from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.settings.evaluation import EvaluationConfig, OutputChecksConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.models.metrics import (
@@ -14,6 +16,7 @@ from regard.models.metrics import (
     metrics_for,
     missing_tokenizer_package,
     needs_attention,
+    supports,
 )
 from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import Path, Problem
@@ -71,22 +74,29 @@ def _tokenizer(tokenizer: TokenizerConfig) -> Iterator[Problem]:
 def _evaluation(config: Config) -> Iterator[Problem]:
     evaluation, metrics = config.evaluation, config.evaluation.metrics
     path: Path = ("evaluation", "metrics")
-    choices = metrics_for(config.description.output_kind)
+    kind, specs = config.description.output_kind, metric_specs(evaluation)
     if not metrics:
-        yield Problem(path, f"must name at least one of {', '.join(choices)}")
+        yield Problem(path, f"must name at least one of {', '.join(metrics_for(kind, specs))}")
         return
     if len(set(metrics)) < len(metrics):
         yield Problem(path, "a metric is given twice")
     used = list(_used_metrics(evaluation))
-    invalid = [(path, metric) for path, metric, _ in used if metric not in choices]
+    invalid = [(path, metric) for path, metric, _ in used if not supports(metric, kind, specs)]
     if invalid:  # later messages would only follow from these
+        choices = metrics_for(kind, specs)
         yield from (Problem(path, unknown(metric, choices)) for path, metric in invalid)
         return
     for path, metric, threshold in used:
         if metric not in metrics:
             yield Problem(path, f"{metric} is not computed; add it to evaluation.metrics")
-        if threshold is not None and (limits := _exceeded_limits(METRICS[metric], threshold)):
+        if threshold is not None and (limits := _exceeded_limits(specs[metric], threshold)):
             yield Problem(path, f"{metric} {limits}, so {threshold:g} is not possible")
+    for name, external in evaluation.external.items():
+        if name == "loss" or name in METRICS:
+            yield Problem(("evaluation", "external", name), "is a metric already; use another name")
+        elif config.kubeflow is None and shutil.which(external.command[0]) is None:
+            path = ("evaluation", "external", name, "command")
+            yield Problem(path, f"there is no program {external.command[0]}")
     yield from _baselines(config)
     if message := missing_tokenizer_package(evaluation.tokenize):
         yield Problem(("evaluation", "tokenize"), message)

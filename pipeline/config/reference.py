@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
+from regard.models import tasks
 from regard.pipeline.config.annotations import choices_in, models_in
 from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task
 
@@ -43,7 +44,7 @@ def write_starter(task: str, path: Path) -> None:
 
 def starter(task: str, name: str) -> str:
     """Return the starter configuration of a task, for a pipeline of the given name."""
-    file = resources.files(f"regard.models.tasks.{task}") / "starter.yaml"
+    file = resources.files(tasks.package(task)) / "starter.yaml"
     return file.read_text(encoding="utf-8").replace("NAME", name)
 
 

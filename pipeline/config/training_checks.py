@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package
+from regard.components.evaluator.external_metrics import metric_specs
+from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
 from regard.models.settings.base import Path, Problem
 from regard.models.settings.training import (
     CosineScheduleConfig,
@@ -29,13 +30,13 @@ def validate_training(config: Config) -> Iterator[Problem]:
 
 def validate_metric(name: str, config: Config, path: Path) -> Iterator[Problem]:
     """Yield why a metric cannot be computed in evaluations during training."""
-    metrics = metrics_for(config.description.output_kind)
+    kind, specs = config.description.output_kind, metric_specs(config.evaluation)
     # During training only outputs and references of a row are available.
-    choices = ["loss", *(metric for metric in metrics if not METRICS[metric].needs_columns)]
-    if name in metrics and name not in choices:
+    if supports(name, kind, specs) and specs[name].needs_columns:
         yield Problem(path, f"{name} is computed on the test split only; use loss, for example")
-    elif name not in choices:
-        yield Problem(path, unknown(name, choices))
+    elif name != "loss" and not supports(name, kind, specs):
+        names = [one for one in metrics_for(kind) if not METRICS[one].needs_columns]
+        yield Problem(path, unknown(name, ["loss", *names]))
 
 
 def _limit_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +16,14 @@ from regard.components.common import prediction_table
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.components.common.prediction_table import ModelSummary, PredictionsSummary, Row
+from regard.components.common.references import resolve_references
 from regard.components.data import config_rules
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus
 from regard.components.evaluator.evaluation import evaluate as score
+from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import DataConfig, Files, paths_in
@@ -178,8 +181,10 @@ def _evaluation_config(
     """
     recorded = dict(record.config.get("evaluation") or {})
     chosen = list(names or recorded.get("metrics") or description.metrics)
-    if not names:
-        chosen = [one for one in chosen if not known_metrics.needs_attention(one)]
+    external = resolve_references(recorded.get("external") or {}, os.environ, {})
+    if not names:  # commands of a record run only if the user names their metrics
+        chosen = [m for m in chosen if not known_metrics.needs_attention(m) and m not in external]
+        chosen = chosen or list(description.metrics)
     extras = {feature.name for feature in features}
     slices = dict(recorded.get("slices") or {})
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}
@@ -193,14 +198,16 @@ def _evaluation_config(
         **{key: recorded[key] for key in ("tokenize", "lowercase", "samples") if key in recorded},
         **{key: recorded[key] for key in ("batch_size", "length_buckets") if key in recorded},
         "metrics": chosen,
+        "external": external,
         "slices": slices,
         "baselines": [],
         "production": {"metric": chosen[0]},
     }
     try:
+        config = EvaluationConfig.model_validate(settings)
         for name in chosen:
-            known_metrics.get_metric(name, description.output_kind)
-        return EvaluationConfig.model_validate(settings)
+            known_metrics.get_metric(name, description.output_kind, metric_specs(config))
+        return config
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(first["msg"], "--metrics") from None

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.models.attention.alignments import HardAlignment
+from regard.models.attention.alignments.hard import HardAlignment
 from regard.models.reinforce import Reinforce
 from tests.models.tensors import gradients
 

@@ -58,3 +58,34 @@ def test_other_code_on_the_way_is_another_training(key, monkeypatch, module):
 
     monkeypatch.setattr(cache_keys, "code_digest", changed)
     assert key() != before
+
+
+def test_the_code_of_a_plugin_that_is_used_is_in_the_key(tmp_path, install_plugin):
+    folder = install_plugin()
+    texts = {
+        "own": "",
+        "score": "model: {attention: {score: {type: bilinear}}}",
+        "metric": "evaluation: {metrics: [first_word]}",
+        "task": "task: dialogue",
+    }
+
+    def keys():
+        result = {}
+        for name, text in texts.items():
+            path = tmp_path / f"{name}.yaml"
+            path.write_text(f"name: {name}\ndata: {{train: t.tsv}}\n{text}\n")
+            config = load(path, home=tmp_path)
+            result[f"{name} training"] = cache_keys.training_key(config, "content", {})
+            result[f"{name} evaluation"] = cache_keys.evaluator_code(config)
+        return result
+
+    before = keys()
+    (folder / "regard_bilinear" / "data.txt").write_text("x")
+    after = keys()
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"score training", "metric evaluation", "task training"}
+
+
+def test_a_command_belongs_to_the_evaluation_and_not_to_the_training(key):
+    external = "\nevaluation: {metrics: [odd], external: {odd: {command: 'true'}}}\n#"
+    assert key("}" + external) == key()

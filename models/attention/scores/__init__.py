@@ -1,36 +1,11 @@
 """Scores: how well a query matches each key.
 
-A new score is one class in a file of this package and one line in ``SCORES``.
+The sections in ``regard.models.settings.attention`` name their classes; see CONTRIBUTING.md.
 """
 
 from regard.models.attention.scores.base import Score
-from regard.models.attention.scores.location import LocationScore
-from regard.models.attention.scores.perceptron import AdditiveScore, ConcatScore
-from regard.models.attention.scores.products import (
-    CosineScore,
-    DotScore,
-    GeneralScore,
-    ScaledDotScore,
-)
+from regard.models.settings import attention
 
-SCORES: dict[str, type[Score]] = {
-    "additive": AdditiveScore,
-    "concat": ConcatScore,
-    "cosine": CosineScore,
-    "dot": DotScore,
-    "general": GeneralScore,
-    "location": LocationScore,
-    "scaled_dot": ScaledDotScore,
-}
+SCORES = attention.SCORES.implementations(Score)
 
-__all__ = [
-    "SCORES",
-    "AdditiveScore",
-    "ConcatScore",
-    "CosineScore",
-    "DotScore",
-    "GeneralScore",
-    "LocationScore",
-    "ScaledDotScore",
-    "Score",
-]
+__all__ = ["SCORES", "Score"]

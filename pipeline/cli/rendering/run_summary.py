@@ -10,10 +10,10 @@ from regard.components.common.formatting import (
     format_duration,
     format_metric,
     format_spans,
+    value_with_interval,
 )
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.rendering.run_tables import value_with_interval
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.progress import FAILED, STOPPED
 

@@ -16,6 +16,7 @@ from regard.components.common.formatting import (
     format_metric,
     format_spans,
     metric_digits,
+    value_with_interval,
 )
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
@@ -188,15 +189,6 @@ def _score_row(score: ScoreDiff) -> Row:
         note += f", intervals {'overlap' if score['intervals_overlap'] else 'disjoint'}"
     style = {"a": "red", "b": "green"}.get(score.get("better", ""), "")
     return Row(score["label"], sides, note, style)
-
-
-def value_with_interval(score: Mapping[str, Any], scale: float) -> str:
-    """Format the value of a metric, with its confidence interval if that is known."""
-    text = format_metric(score["value"], scale)
-    if interval := score.get("interval"):
-        low, high = (format_metric(interval[end], scale) for end in ("low", "high"))
-        text += f" [{low}, {high}]"
-    return text
 
 
 def _cost(facts: NodeFacts | None) -> str:

@@ -133,7 +133,7 @@ def test_metrics_of_thresholds_are_computed(tmp_path):
 def test_a_metric_that_does_not_fit_is_an_error(tmp_path, metric, messages):
     with pytest.raises(UserError) as caught:
         evaluate(tmp_path, {**CONFIG, "metrics": [metric]})
-    assert caught.value.where == "evaluation.metrics"
+    assert caught.value.where == "evaluation"
     assert all(message in caught.value.message for message in messages)
 
 

@@ -12,7 +12,7 @@ RANDOM = np.random.default_rng(5)
 OPTIONS = {"location": {"max_source": 8}, "top_k": {"k": 2}, "local_m": {"window": 1}}
 OPTIONS |= {"local_p": {"window": 2}, "hard": {"expectation": 0.0, "seed": 2}}
 # An alias is the same class: once is enough.
-KINDS = sorted({kind: name for name, kind in reversed(ALIGNMENTS.items())}.values())
+KINDS = sorted(ALIGNMENTS)
 PAIRS = [(score, alignment) for score in sorted(SCORES) for alignment in KINDS]
 # Each score and each alignment once.
 EACH = [(score, "soft") for score in sorted(SCORES)]

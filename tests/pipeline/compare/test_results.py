@@ -68,7 +68,7 @@ def artifacts(folder, perplexities=(9.0, 7.0, 8.0), **training):
 def test_models_without_a_run_are_waiting(tmp_path, workspace):
     content = results.gather(comparison(tmp_path, workspace), workspace)
     models = [{"label": m, "pipeline": f"m-{m}", "state": "waiting"} for m in "ab"]
-    assert content.to_json() == {"name": "m", "models": models, "baselines": []}
+    assert content.to_json() == {"name": "m", "best": {}, "models": models, "baselines": []}
 
 
 def test_finished_model(tmp_path, workspace, member):

@@ -10,6 +10,7 @@ def entry(label, bleu=None, **fields):
     result = {"label": label, "state": "finished", **fields}
     if bleu is not None:
         metric = {"name": "bleu", "label": "BLEU", "value": bleu, "signature": "nrefs:1|tok:13a"}
+        metric["interval"] = {"low": bleu - 1, "high": bleu + 1, "samples": 1000}
         exact = {"name": "exact_match", "label": "exact match", "value": 0.5, "scale": 1.0}
         exact |= {"signature": ""}
         result |= {"metrics": {"bleu": metric, "exact_match": exact}, "test_rows": 1000}
@@ -20,7 +21,7 @@ def entry(label, bleu=None, **fields):
 
 
 def results_of(*models):
-    return ComparisonResults(name="m", models=models)
+    return ComparisonResults(name="m", models=models, best={"bleu": "b"})
 
 
 @pytest.fixture
@@ -42,8 +43,9 @@ def test_markdown(content):
     ]  # fmt: skip
     assert rule == ["---", *["---:"] * 8]
     a, b, c = rows
-    assert a == ["a", "7,042,416", "1,911", "14", "6,748", "5.00", "20.00", "**0.5000**", "101.0"]
-    assert b[5:8] == ["**2.89**", "**34.57**", "**0.5000**"]
+    assert a[:7] == ["a", "7,042,416", "1,911", "14", "6,748", "5.00", "20.00 [19.00, 21.00]"]
+    assert a[7:] == ["0.5000", "101.0"]
+    assert b[5:8] == ["2.89", "**34.57 [33.57, 35.57]**", "0.5000"]
     assert c == ["c (waiting)", *["–"] * 8]
     assert "regard compare m.yaml" in text
 
@@ -57,9 +59,19 @@ def test_notes_have_each_fact_once(content):
     assert any("the test split, 1,000 rows" in note for note in notes)
 
 
-def test_best_of_one_model_is_not_bold():
-    _, _, row = rows_of(table.markdown(results_of(entry("a", 20.0)), "x"))
-    assert not any("*" in cell for cell in row)
+def test_a_baseline_with_the_name_of_the_best_model_is_not_bold():
+    content = results_of(entry("a", 20.0)).model_copy(update={"baselines": [entry("b", 10.0)]})
+    assert "**" not in table.markdown(content, "x")
+
+
+def test_notes_warn_of_what_makes_a_comparison_unfair(content):
+    assert not [note for note in table.notes(content.models) if "warning" in note]
+    a = entry("a", 20.0, data="1", stop_reason="max_minutes: 75.0")
+    b = entry("b", 21.0, data="2", stop_reason="max_epochs: 3")
+    warnings = [note for note in table.notes([a, b]) if "warning" in note]
+    assert len(warnings) == 2
+    assert "different data" in warnings[0]
+    assert "a stopped by max_minutes, which includes compilation" in warnings[1]
 
 
 def test_table_without_results():

@@ -78,6 +78,31 @@ CASES = {
     'evaluation: {slices: {patterns: {x: {feature: source, matches: "("}}}}': (
         "4: evaluation.slices.patterns.x.matches: no regular expression: missing )"
     ),
+    "evaluation:\n  external: {comet: {command: 'true'}}\ntraining: {early_stopping: "
+    "{metric: comet}}": (
+        "6: training.early_stopping.metric: comet is computed on the test split only; use loss"
+    ),
+    "evaluation: {external: {chrf: {command: 'true'}}}": (
+        "4: evaluation.external.chrf: is a metric already; use another name"
+    ),
+    "evaluation: {external: {comet: {command: no-such-program}}}": (
+        "4: evaluation.external.comet.command: there is no program no-such-program"
+    ),
+    """evaluation: {external: {comet: {command: "'a"}}}""": (
+        "4: evaluation.external.comet.command: value error, No closing quotation"
+    ),
+    "evaluation: {metrics: [[bleu]], external: 5}": [
+        "4: evaluation.metrics.0: a text is expected, ['bleu'] was given",
+        "4: evaluation.external: a mapping (key: value) is expected, 5 was given",
+    ],
+    "evaluation: {external: {comet: {command: ''}}}": "4: evaluation.external.comet.command: ",
+    "evaluation: {external: {Comet: {command: 'true'}}}": "4: evaluation.external.Comet: ",
+    "evaluation: {external: {comet: {command: 'true', timeout: 0}}}": (
+        "4: evaluation.external.comet.timeout: must be greater than 0; 0 was given"
+    ),
+    "evaluation: {metrics: [bleu, comit], external: {comet: {command: 'true'}}}": (
+        "4: evaluation.metrics.1: 'comit' is not a choice. Did you mean comet? "
+    ),
     "tokenizer: {user_defined_symbols: [</s>]}": (
         "4: tokenizer.user_defined_symbols: </s> is a built-in symbol"
     ),

@@ -10,7 +10,8 @@ from regard.components.common.errors import UserError
 from regard.models.tasks import TASKS
 from regard.pipeline.config import config_class, config_reference, json_schema, load
 from regard.pipeline.config.annotations import models_in
-from regard.pipeline.config.reference import write_starter
+from regard.pipeline.config.reference import starter, write_starter
+from tests.pipeline.config.refusals import problems_of
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -54,6 +55,29 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
     assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
     assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
     assert len(content["properties"]["search"]["oneOf"]) == 3
+
+
+def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) -> None:
+    install_plugin()
+    assert "    #   type: bilinear\n" in config_reference()
+    assert "    #   rank: 8\n" in config_reference("dialogue")
+    content = json.loads(json.dumps(json_schema()))
+    (score,) = (
+        variant
+        for variant in content["$defs"]["AttentionConfig"]["properties"]["score"]["oneOf"]
+        if variant.get("title") == "BilinearScoreConfig"
+    )
+    assert score["properties"]["rank"]["minimum"] == 1
+    assert starter("dialogue", "chat").startswith("name: chat\n")
+    text = "name: x\ndata: {train: a.tsv}\nmodel: {attention: {score: %s, alignment: %s}}\n"
+    lines = problems_of(tmp_path, text % ("biliner", "{type: sharp, faktor: 2}"))
+    assert len(lines) == 2
+    assert "score.type: 'biliner' is not a choice. Did you mean bilinear?" in lines[0] + lines[1]
+    assert "sharp" not in lines[0] + lines[1]
+    assert "alignment.faktor: unknown key. Did you mean factor?" in lines[0] + lines[1]
+    assert lines[0].count(",") <= 4  # five choices
+    lines = problems_of(tmp_path, text % ("{type: bilinear, rank: x}", "soft"))
+    assert lines == ["3: model.attention.score.rank: a whole number is expected, 'x' was given"]
 
 
 @pytest.mark.parametrize("task", TASKS)

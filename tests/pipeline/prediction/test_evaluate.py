@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,26 @@ def test_formats(models, sides, tmp_path, kind):
     columns = {"source": "en", "target": "fr"}
     result = _evaluate(models / "reverser", files=[str(path)], metrics=["bleu"], columns=columns)
     assert result.metrics == _evaluate(models / "reverser", files=sides, metrics=["bleu"]).metrics
+
+
+def test_a_recorded_command_runs_only_if_its_metric_is_named(models, sides, monkeypatch):
+    from regard.pipeline.prediction import evaluate as module
+
+    script = "import sys\nfor line in sys.stdin: print(len(line.split(chr(9))[1]))"
+    external = {"length": {"command": ["${PY}", "-c", script], "higher_is_better": False}}
+    recorded = {"evaluation": {"metrics": ["length"], "external": external}}
+    monkeypatch.setenv("PY", sys.executable)
+
+    def open_model(name, registry, own=module.open_model):
+        model, record = own(name, registry)
+        return model, record.model_copy(update={"config": recorded})
+
+    monkeypatch.setattr(module, "open_model", open_model)
+    result = _evaluate(models / "reverser", files=sides, metrics=["length", "bleu"])
+    assert result.metrics["length"].value == sum(map(len, SOURCES)) / 5
+    assert not result.metrics["length"].higher_is_better
+    assert result.metrics["length"].interval.samples == 1000
+    assert "length" not in _evaluate(models / "reverser", files=sides).metrics
 
 
 def test_two_models_are_compared(models, sides):

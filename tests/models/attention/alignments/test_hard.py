@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.attention.alignments import HardAlignment, masked_softmax
+from regard.models.attention.alignments import masked_softmax
+from regard.models.attention.alignments.hard import HardAlignment
 from tests.models.tensors import gradients, numpy
 
 SCORES = np.array([0.0, 1.0, 2.0, -1.0, 3.0], "float32")

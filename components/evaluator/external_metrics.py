@@ -1,0 +1,98 @@
+"""Metrics that a command of the user computes: one number for each row."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import subprocess
+import time
+from tempfile import TemporaryFile
+from typing import IO
+
+from regard.components.common.child_process import describe_exit
+from regard.components.common.errors import UserError
+from regard.components.settings.evaluation import EvaluationConfig, ExternalMetricConfig
+from regard.models.metrics import METRICS, MetricOptions, MetricSpec, Rows
+from regard.models.metrics.base import Statistics, mean_statistics
+from regard.models.plugins import Registry
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_POLL_SECONDS = 0.05
+_MAX_BYTES = 64_000_000  # of standard output and of standard error
+_MAX_LINES = 5  # of standard error, in a message
+
+
+def metric_specs(config: EvaluationConfig) -> Registry[MetricSpec]:
+    """Return all metrics, including those of ``evaluation.external``."""
+    own = dict(METRICS.own)
+    for name, one in config.external.items():
+        compute = functools.partial(_compute, name, one)
+        label, higher, unlimited = one.label or name, one.higher_is_better, (None, None)
+        own[name] = MetricSpec(label, compute, "text", higher, *unlimited, one.scale, False, True)
+    return Registry(METRICS.group, own, MetricSpec)
+
+
+def _compute(name: str, metric: ExternalMetricConfig, rows: Rows, _: MetricOptions) -> Statistics:
+    """Run the command once; samples, slices and tests use the numbers of the rows.
+
+    Raises:
+        UserError: the command fails, is too slow, or does not print a finite number per row.
+    """
+    program = os.path.basename(metric.command[0])
+    sources = rows.columns.get("source", [""] * len(rows.hypotheses))
+    with TemporaryFile() as table, TemporaryFile() as output, TemporaryFile() as errors:
+        for one in zip(sources, rows.hypotheses, rows.references, strict=True):
+            texts = (text.translate(_ESCAPES) for text in (*one[:2], *one[2]))
+            table.write("\t".join(texts).encode() + b"\n")
+        table.seek(0)
+        problem = _run(metric, table, output, errors)
+        lines, log = _read_lines(output), _read_lines(errors)
+    values = [_number(line) for line in lines]
+    wrong = [line for line, value in enumerate(values) if not math.isfinite(value)]
+    if not problem and len(values) != len(sources):
+        problem = f"printed {len(values):,} lines for {len(sources):,} rows"
+    elif not problem and wrong:
+        problem = f"printed {lines[wrong[0]][:40]!r} in line {wrong[0] + 1:,}, no finite number"
+    if problem:
+        message = "\n".join([f"The command {program} {problem}.", *log[-_MAX_LINES:]])
+        remedy = "Correct the command, and run again: trained models are cached."
+        raise UserError(message[:2000], f"evaluation.external.{name}.command", remedy)
+    return mean_statistics(values, f"nrefs:{rows.reference_count()}|external:{program}")
+
+
+def _read_lines(file: IO[bytes]) -> list[str]:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace").splitlines()
+
+
+def _number(line: str) -> float:
+    try:
+        return float(line)
+    except ValueError:
+        return math.nan
+
+
+def _run(metric: ExternalMetricConfig, table: IO[bytes], *streams: IO[bytes]) -> str:
+    """Run the command without a shell; return what went wrong, or an empty text.
+
+    It belongs to the process group of the run, and ends with it.
+    """
+    output, errors = streams
+    try:
+        process = subprocess.Popen(metric.command, stdin=table, stdout=output, stderr=errors)
+    except (OSError, ValueError) as error:
+        return f"cannot be started: {error}"
+    end = time.monotonic() + metric.timeout
+    try:
+        while process.poll() is None and time.monotonic() < end:
+            if any(os.fstat(file.fileno()).st_size > _MAX_BYTES for file in streams):
+                return f"printed more than {_MAX_BYTES:,} bytes"
+            time.sleep(_POLL_SECONDS)
+        status = process.poll()
+    finally:
+        process.kill()
+        process.wait()
+    if status is None:
+        return f"did not end within its timeout of {metric.timeout:g} seconds"
+    return describe_exit(status) if status else ""

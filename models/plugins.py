@@ -1,0 +1,83 @@
+"""Scores, alignments, tasks and metrics of other packages, registered as entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
+from typing import Any, TypeVar
+
+from regard.models.errors import UserError
+
+T = TypeVar("T")
+_GROUPS = ("regard.scores", "regard.alignments", "regard.tasks", "regard.metrics")
+
+
+class Registry(Mapping[str, T]):
+    """Choices by name: the project's own, and those of other packages.
+
+    Entry points are read only for names that are not the project's own, and loaded when used.
+
+    Args:
+        group: the group of the entry points, for example ``regard.metrics``.
+        own: the project's choices; a text, ``module:name``, is imported when it is used.
+        kind: the class of all choices, or their base class if the choices are classes.
+        implementations: whether to return what the attribute ``implementation`` of an entry
+            point's object names.
+    """
+
+    def __init__(
+        self, group: str, own: Mapping[str, Any], kind: type[Any], implementations: bool = False
+    ):
+        self.group, self.own, self._kind = group, own, kind
+        self._implementations = implementations
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.own:
+            value = self.own[name]
+            return resolve_name(value) if isinstance(value, str) else value
+        point = self._points()[name]
+        try:
+            value = point.load()
+            value = resolve_name(value.implementation) if self._implementations else value
+            if not issubclass(value if isinstance(value, type) else type(value), self._kind):
+                raise TypeError(f"it is no {self._kind.__name__}")
+        except Exception as error:  # code of another package
+            raise _error(point, f"{type(error).__name__}: {error}") from error
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.own, *self._points()])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def plugins(self) -> list[T]:
+        """Return the choices of other packages."""
+        return [self[name] for name in self._points()]
+
+    def implementations(self, kind: type[Any]) -> Registry[Any]:
+        """Return the classes that the choices name in ``implementation``, by the same names."""
+        own = {name: value.implementation for name, value in self.own.items()}
+        return Registry(self.group, own, kind, implementations=True)
+
+    def _points(self) -> dict[str, EntryPoint]:
+        points: dict[str, EntryPoint] = {}
+        for point in entry_points(group=self.group):
+            if point.name in self.own or point.name in points:
+                raise _error(point, "the name is already taken")
+            points[point.name] = point
+        return points
+
+
+def plugin_modules(*settings: str) -> list[str]:
+    """Return the modules of all entry points whose names are values in JSON settings."""
+    points = [point for group in _GROUPS for point in entry_points(group=group)]
+    return [p.module for p in points if any(f'"{p.name}"' in text for text in settings)]
+
+
+def _error(point: EntryPoint, reason: str) -> UserError:
+    package = point.dist.name if point.dist else "unknown"
+    message = f"The entry point {point.name!r} of the package {package} cannot be used: {reason}."
+    where = f"{point.group}: {point.name} = {point.value}"
+    return UserError(message, where, f"Update or uninstall {package}.")

@@ -22,6 +22,7 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.files import write_uri
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
+from regard.components.data.text_checks import usual_scripts
 from regard.components.example_validator import (
     check_results,
     drift_check,
@@ -64,7 +65,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         features = [Feature(**f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
         counts, words = self._scan(shards, features, checks, uri)
-        usual = row_checks.usual_scripts(counts)
+        usual = usual_scripts(counts.letters)
         counts = row_checks.count_unusual_scripts(counts, usual)
         overlap = duplicates.count_target_overlap(counts)
         builder = check_results.FindingBuilder(checks, shards, features, usual)
@@ -97,8 +98,8 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
             *drift_check.drift_warnings(drift),
         ]:
             events.emit("warning", node="ExampleValidator", text=text)
-        check_results.raise_on_failures(findings)
-        drift_check.raise_on_drift(drift)
+        for error in (*check_results.failures(findings), *drift_check.drift_failures(drift)):
+            raise error
 
     def _scan(
         self,

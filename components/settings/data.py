@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -110,7 +111,9 @@ class CheckConfig(Section):
     """A limit on the share of affected rows, and the action above it."""
 
     limit: Share = option(0.0, "Maximum share of affected rows.")
-    action: Literal["warn", "fail"] = option("warn", "What happens above the limit.")
+    action: Literal["warn", "fail", "drop"] = option(
+        "warn", "What happens above the limit; drop: leaves out all affected rows of train."
+    )
 
 
 class LengthRatioCheckConfig(CheckConfig):
@@ -138,6 +141,20 @@ class NearOverlapCheckConfig(CheckConfig):
         "to be near-duplicates.",
     )
     limit: Share = option(0.05, "Maximum share of affected rows.")
+
+
+class TargetOverlapCheckConfig(CheckConfig):
+    """Rows of eval and test with a target that is also in train."""
+
+    action: Literal["warn", "fail"] = option("warn", "What happens above the limit.")
+
+
+class EncodingCheckConfig(CheckConfig):
+    """Rows decoded with the wrong encoding."""
+
+    action: Literal["warn", "fail", "drop", "repair"] = option(  # type: ignore[assignment]
+        "warn", "What happens above the limit; drop, repair: changes all affected rows of train."
+    )
 
 
 class DriftCheckConfig(Section):
@@ -181,15 +198,16 @@ class DataChecksConfig(CheckSetConfig):
         CheckConfig(limit=0.2), "Rows of train that repeat an earlier row."
     )
     overlap: CheckConfig | None = option(
-        CheckConfig(limit=0.0), "Rows of eval and test whose source is also in train."
+        CheckConfig(limit=0.0),
+        "Rows of eval and test whose source is also in train; drop removes those of train.",
     )
     near_overlap: NearOverlapCheckConfig | None = option(
         NearOverlapCheckConfig(),
         "Rows of eval and test whose source is a near-duplicate of one in train, without those of "
-        "overlap.",
+        "overlap; drop removes those of train, exact copies too.",
     )
-    target_overlap: CheckConfig | None = option(
-        CheckConfig(limit=0.05),
+    target_overlap: TargetOverlapCheckConfig | None = option(
+        TargetOverlapCheckConfig(limit=0.05),
         "Rows of eval and test with a target text that is also a target in train; "
         "evaluation.slices.target_overlap scores those of test separately.",
     )
@@ -206,10 +224,10 @@ class DataChecksConfig(CheckSetConfig):
         "Rows with invisible characters: control, zero-width, directional and private-use "
         "characters, U+FFFD.",
     )
-    encoding: CheckConfig | None = option(
-        CheckConfig(limit=0.001),
+    encoding: EncodingCheckConfig | None = option(
+        EncodingCheckConfig(limit=0.001),
         "Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are reported "
-        "with the probable text, and not changed.",
+        "with the probable text, and changed only by the action repair.",
     )
     drift_words: DriftCheckConfig | None = option(
         DriftCheckConfig(limit=0.03),
@@ -226,6 +244,11 @@ class DataChecksConfig(CheckSetConfig):
         "Jensen-Shannon divergence, 0 to 1, of the lengths in train from those of the production "
         "model's data.",
     )
+
+    def row_changes(self) -> dict[str, Any]:
+        """Return plain data of the checks that drop or repair rows, without their limits."""
+        changes = {n: check for n, check in self if check and check.action in ("drop", "repair")}
+        return {n: check.model_dump(mode="json", exclude={"limit"}) for n, check in changes.items()}
 
     @property
     def drift_checks(self) -> dict[str, DriftCheckConfig]:
@@ -295,11 +318,17 @@ class DataConfig(Section):
         "JSON, invalid numbers or unreadable images. Skipped rows are counted.",
     )
     bad_rows_limit: Annotated[Share, NotInTrainingKey] = option(
-        0.1, "Maximum share of skipped rows, for whatever reason; above it the run fails."
+        0.1, "Maximum share of rows that are skipped or dropped; above it the run fails."
     )
     checks: Annotated[DataChecksConfig, NotInTrainingKey] = option(
-        DataChecksConfig(), "Quality checks of the data."
+        DataChecksConfig(),
+        "Quality checks. The actions drop and repair change rows of the files of train, before "
+        "they are split; at most bad_rows_limit are dropped. Files of eval and test do not change.",
     )
+
+    def training_json(self) -> str:
+        """Return also the checks that change rows."""
+        return super().training_json() + json.dumps(self.checks.row_changes(), sort_keys=True)
 
     @model_validator(mode="before")
     @classmethod

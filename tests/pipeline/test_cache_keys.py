@@ -29,6 +29,8 @@ def key(tmp_path):
         ", extra: [domain]",  # rows without it are left out
         ", columns: {source: en, target: de}",
         ", bad_rows: skip",
+        ", checks: {duplicates: {action: drop}}",
+        ", checks: {encoding: {action: repair}}",
         ", split: {eval: 0.1, test: 0.1}",
     ],
 )
@@ -38,6 +40,10 @@ def test_other_rows_are_another_training(key, data):
 
 def test_what_is_only_looked_at_is_the_same_training(key):
     assert key(", checks: {duplicates: null}") == key()
+    assert key(", checks: {too_long: {characters: 9}}") == key()
+    dropped = ", checks: {too_long: {action: drop, limit: %s}}"
+    assert key(dropped % 0.1) == key(dropped % 0.2)  # bad_rows_limit applies to dropped rows
+    assert key(", checks: {too_long: {action: drop, characters: 9}}") != key(dropped % 0.1)
 
 
 @pytest.mark.parametrize(

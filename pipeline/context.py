@@ -135,6 +135,7 @@ def resolve_data(
     Raises:
         UserError: A file is missing. The remedy names the command that downloads or generates it.
     """
+    cache_keys.pinned_schema(config)
     corpus = config.corpus
     if spans:
         corpus = dataclasses.replace(corpus, spans=tuple(map(Span.from_json, spans)))

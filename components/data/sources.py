@@ -70,7 +70,7 @@ class Corpus:
     def to_json(self) -> dict[str, Any]:
         """Return plain data, of the checks only those that change rows."""
         content: dict[str, Any] = TypeAdapter(Corpus).dump_python(self, mode="json")
-        content["config"]["checks"] = self.config.checks.row_changes()
+        content["config"] |= {"checks": self.config.checks.row_changes(), "schema": None}
         return content
 
     @staticmethod

@@ -15,10 +15,11 @@ from tfx.components.example_validator import executor as tfx_executor
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
-from tfx.types import artifact_utils
+from tfx.types import artifact_utils, standard_artifacts
 
 from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
+from regard.components.common.errors import UserError
 from regard.components.common.files import write_uri
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
@@ -51,15 +52,21 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
             UserError: a check with the action ``fail`` exceeds its limit.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
+        uri = artifact_utils.get_single_uri(output_dict["findings"])
+        schema, pinned = input_dict["schema"], exec_properties["pinned_schema"]
+        if pinned:
+            schema = [standard_artifacts.Schema()]
+            schema[0].uri = os.path.join(uri, "pinned_schema")
+            fileio.makedirs(schema[0].uri)
+            write_uri(os.path.join(schema[0].uri, "schema.pbtxt"), pinned)
         # It fills the artifact; its return value repeats it.
         tfx_executor.Executor().Do(
-            {name: input_dict[name] for name in ("statistics", "schema")},
+            {"statistics": input_dict["statistics"], "schema": schema},
             {"anomalies": output_dict["anomalies"]},
             {},
         )
         anomalies = _anomalies(artifact_utils.get_single_instance(output_dict["anomalies"]))
 
-        uri = artifact_utils.get_single_uri(output_dict["findings"])
         fileio.makedirs(uri)
         checks = DataChecksConfig.model_validate_json(exec_properties["checks"])
         features = [Feature(**f) for f in json.loads(exec_properties["features"])]
@@ -92,14 +99,19 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         if checks.target_overlap:
             write_uri(os.path.join(uri, OVERLAP_FILE), overlap_to_json(overlap))
 
+        sentences = [f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies]
         for text in [
-            *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),
+            *sentences,
             *check_results.check_warnings(findings),
             *drift_check.drift_warnings(drift),
         ]:
             events.emit("warning", node="ExampleValidator", text=text)
         for error in (*check_results.failures(findings), *drift_check.drift_failures(drift)):
             raise error
+        if pinned and sentences:
+            name = pinned.partition("\n")[0].removeprefix("# ")
+            remedy = "Fix the data, or change the schema."
+            raise UserError("; ".join(sentences), f"data.schema ({name})", remedy)
 
     def _scan(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -256,7 +257,22 @@ class DataChecksConfig(CheckSetConfig):
         return {name: check for name, check in self if isinstance(check, DriftCheckConfig)}
 
 
-class DataConfig(Section):
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # a deprecated method of pydantic has the name of the field
+
+    class PinnedSchemaConfig(Section):
+        """The schema of the data, in a file that people review."""
+
+        schema: Annotated[str | None, NotInTrainingKey] = option(  # type: ignore[assignment]
+            None,
+            "A schema.pbtxt of TensorFlow Data Validation, relative to this file: the run fails "
+            "if the data have anomalies. null: the schema of each run is inferred, and anomalies "
+            "of eval and test warn.",
+            examples=["schema.pbtxt"],
+        )
+
+
+class DataConfig(PinnedSchemaConfig):
     """The data files."""
 
     root: Annotated[str, NotInTrainingKey] = option(
@@ -359,5 +375,6 @@ class DataConfig(Section):
         )
 
     def resolved(self, base: Path) -> DataConfig:
-        """Return a copy with an absolute ``root``; the files stay relative to it."""
-        return self.model_copy(update={"root": absolute(base, self.root)})
+        """Return a copy with absolute ``root`` and ``schema``; the files stay relative to root."""
+        schema = self.schema and absolute(base, self.schema)
+        return self.model_copy(update={"root": absolute(base, self.root), "schema": schema})

@@ -85,6 +85,7 @@ def validate(tmp_path, monkeypatch):
         schema=None,
         features=TRANSLATION,
         production="",
+        pinned="",
     ) -> SimpleNamespace:
         anomalies = artifact(standard_artifacts.ExampleAnomalies, tmp_path)
         findings = artifact(Findings, tmp_path)
@@ -103,6 +104,7 @@ def validate(tmp_path, monkeypatch):
                     "checks": checks_of(**checks).model_dump_json(),
                     "features": json.dumps([vars(feature) for feature in features]),
                     "production": production,
+                    "pinned_schema": pinned,
                 },
             )
         except UserError as raised:
@@ -148,6 +150,19 @@ def test_anomalies_become_warnings(tmp_path, validate):
     result = validate(examples, CHECKS, statistics, schema)
     assert {a["feature"] for a in result.content["anomalies"]} == {"goal", "target"}
     assert any("train: target: " in text for text in result.warnings)
+
+
+def test_anomalies_of_a_pinned_schema_fail(tmp_path, validate):
+    examples = write_examples(tmp_path, train=plain(30), test=plain(3, 40))
+    statistics, schema = describe(tmp_path, examples)
+    text = (tmp_path / "Schema" / "schema.pbtxt").read_text()
+    assert validate(examples, {}, statistics, schema, pinned="# a.pbtxt\n" + text).error is None
+    pinned = "# a.pbtxt\n" + text.replace('name: "target"', 'name: "goal"')
+    result = validate(examples, {}, statistics, schema, pinned=pinned)
+    assert result.error.where == "data.schema (a.pbtxt)"
+    assert "train: target: New column" in result.error.message
+    assert "test: goal: Column is completely missing" in result.error.message
+    assert {a["feature"] for a in result.content["anomalies"]} == {"goal", "target"}
 
 
 def test_rows_of_every_check(tmp_path, validate, monkeypatch):

@@ -74,6 +74,7 @@ def validate(tmp_path, monkeypatch):
             {"anomalies": anomalies, "findings": artifact(Findings, "findings")},
             {
                 "checks": checks_of().model_dump_json(),
+                "pinned_schema": "",
                 "features": features,
                 "production": "",
             },

@@ -68,6 +68,7 @@ class ExampleValidator(Component):
         schema: from SchemaGen.
         examples: the examples of the statistics.
         checks: JSON of ``data.checks``.
+        pinned_schema: a comment with the name of ``data.schema``, and its content; empty without.
         features: JSON list of the features.
         production: JSON with the ``version`` in production, the path of its ``profile``, and the
             ``digest`` of that file, for the cache; or with ``latest`` as ``version`` and the folder
@@ -80,7 +81,7 @@ class ExampleValidator(Component):
     """
 
     EXECUTOR = ExampleValidatorExecutor
-    PARAMETERS = {"checks": str, "features": str, "production": str}
+    PARAMETERS = {"checks": str, "pinned_schema": str, "features": str, "production": str}
     INPUTS = {"statistics": ExampleStatistics, "schema": Schema, "examples": Examples}
     OUTPUTS = {"anomalies": ExampleAnomalies, "findings": Findings}
 

@@ -6,11 +6,12 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
-from regard.components.common.files import sha256_file
+from regard.components.common.files import check_regular, sha256_file
 from regard.models import tasks
 from regard.models.plugins import plugin_modules
 
@@ -107,6 +108,30 @@ def vector_digests(config: Config) -> dict[str, str]:
             message = f"The file of {option} cannot be read: {reason}."
             raise UserError(message, path, "Use another file, or null.")
     return digests
+
+
+def pinned_schema(config: Config) -> str:
+    """Return the content of ``data.schema``, after a comment with its name; empty without one.
+
+    Raises:
+        UserError: The file cannot be read, or is no schema.
+    """
+    from google.protobuf import text_format
+    from tensorflow_metadata.proto.v0 import schema_pb2
+
+    if (path := config.data.schema) is None:
+        return ""
+    remedy = "Copy the schema.pbtxt of a run's SchemaGen, or remove data.schema."
+    try:
+        check_regular(path)
+        text = Path(path).read_text(encoding="utf-8")
+        text_format.Parse(text, schema_pb2.Schema())
+    except text_format.ParseError as error:
+        raise UserError(f"data.schema: {error}", f"{path}:{error.GetLine() or 1}", remedy) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", error)
+        raise UserError(f"data.schema cannot be read: {reason}.", path, remedy) from None
+    return f"# {Path(path).name}\n{text}"
 
 
 def digest(*texts: str) -> str:

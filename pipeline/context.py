@@ -21,6 +21,7 @@ from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
 from regard.components.registry.records import read_record, read_record_or_empty
 from regard.components.registry.store import LATEST, PROFILE, Registry
+from regard.components.settings.data import SPLITS
 from regard.models.settings.training import PRODUCTION
 from regard.pipeline import cache_keys, datasets
 
@@ -91,7 +92,10 @@ def local_context(config: Config, workspace: Workspace) -> PipelineContext:
     word_vectors = cache_keys.vector_digests(config)
     registry = Registry(Path(config.serving.registry or workspace.registry))
     # Another test split is decoded and evaluated, not trained on.
-    trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=("train", "eval"))
+    # Unless rows that are similar to test rows are dropped.
+    is_compared = {"overlap", "near_overlap"} & config.data.checks.row_changes().keys()
+    splits = SPLITS if is_compared else ("train", "eval")
+    trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=splits)
     training_key = cache_keys.training_key(config, trained, word_vectors)
     start = find_warm_start(config, registry, training_key)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
@@ -131,6 +135,7 @@ def resolve_data(
     Raises:
         UserError: A file is missing. The remedy names the command that downloads or generates it.
     """
+    cache_keys.pinned_schema(config)
     corpus = config.corpus
     if spans:
         corpus = dataclasses.replace(corpus, spans=tuple(map(Span.from_json, spans)))

@@ -90,6 +90,7 @@ def build_pipeline(
         schema=schema.outputs["schema"],
         examples=examples,
         checks=config.data.checks.to_json(),
+        pinned_schema=cache_keys.pinned_schema(config),
         features=stored,
         production=context.production_profile,
     )

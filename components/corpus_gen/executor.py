@@ -79,23 +79,24 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
 
     def _convert_all(self, plan: CorpusPlan, work: str) -> list[GroupResult]:
         """Convert every group, those of replayed spans after their rows are counted."""
-        self._run(plan.jobs, plan.corpus, work)
+        options = {"corpus": plan.corpus.to_json(), "folder": work, "rules": plan.row_filter()}
+        self._run(plan.jobs, **options)
         results = [read_result(work, job.index) for job in plan.jobs]
         if replay_jobs := plan.replay_jobs(results):
-            self._run(replay_jobs, plan.corpus, work)
+            self._run(replay_jobs, **options)
         for job in replay_jobs:
             replayable = results[job.index].replayable
             results[job.index] = replace(read_result(work, job.index), replayable=replayable)
         return results
 
-    def _run(self, jobs: Sequence[GroupJob], corpus: Corpus, work: str) -> None:
+    def _run(self, jobs: Sequence[GroupJob], **options: Any) -> None:
         """Convert groups as a Beam pipeline; its results are files."""
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Convert" >> beam.Map(convert_or_count, corpus=corpus.to_json(), folder=work)
+                    | "Convert" >> beam.Map(convert_or_count, **options)
                 )
         except Exception as error:
             # Beam keeps only the text of an exception. A full disk can prevent even a result.
@@ -137,11 +138,12 @@ def _write_findings(
         "rows": summary.rows,
         "skipped": problems.skipped_rows,
         "files": [{"files": result.files, "rows": result.rows} for result in results],
-        "problems": {},
+        "problems": {
+            reason: {"count": rows.skipped_rows, "examples": list(map(asdict, rows.examples))}
+            for reason, rows in {"row/skipped": problems, **problems.changes}.items()
+            if rows.skipped_rows
+        },
     }
-    if problems.skipped_rows:
-        examples = list(map(asdict, problems.examples))
-        content["problems"] = {"row/skip": {"count": problems.skipped_rows, "examples": examples}}
     if summary.spans:
         content["spans"] = [
             {**span.to_json(), "fingerprint": _span_digest(span.span.name, results)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from pydantic import TypeAdapter
@@ -19,13 +19,17 @@ from regard.components.corpus_gen.example_writer import ExampleEncoder, ShardWri
 from regard.components.data.corpus_plan import GroupJob, GroupResult, with_progress
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
-from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus
+
+if TYPE_CHECKING:  # most corpora need no filter
+    from regard.components.data.row_filter import RowFilter
 
 _RESULT = TypeAdapter(GroupResult)
 
 
-def convert_or_count(job: GroupJob, corpus: Mapping[str, Any], folder: str) -> None:
+def convert_or_count(
+    job: GroupJob, corpus: Mapping[str, Any], folder: str, rules: RowFilter | None = None
+) -> None:
     """Convert a group, or count the rows that a replayed group may give, and save the result.
 
     The second reading of a replayed group, which converts it, reports the problems of its rows.
@@ -34,18 +38,19 @@ def convert_or_count(job: GroupJob, corpus: Mapping[str, Any], folder: str) -> N
         job: the group; a replayed one is converted if it has a threshold.
         corpus: JSON of the corpus.
         folder: where the splits and the results are written.
+        rules: drops and repairs rows; None: no check does.
     """
     parsed = Corpus.from_json(corpus)
     if job.group.replay and job.threshold is None:
         result = GroupResult.of(job)
-        rows = job.rows(parsed, ReadProblems(), Images.of(parsed.config))
+        rows = job.rows(parsed, ReadProblems(), Images.of(parsed.config), rules)
         result.replayable = job.count_replayable(rows)
     else:
-        result = convert(job, parsed, folder)
+        result = convert(job, parsed, folder, rules)
     write_uri(_result_path(folder, job.index), _RESULT.dump_json(result))
 
 
-def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
+def convert(job: GroupJob, corpus: Corpus, folder: str, rules: RowFilter | None) -> GroupResult:
     """Write a group's rows to ``<folder>/Split-<name>/part-<index>-<shard>.gz``, in their order.
 
     It raises neither for invalid input nor for a full disk: the result reports them.
@@ -54,6 +59,7 @@ def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
         job: the group.
         corpus: the corpus.
         folder: where the folders of the splits are.
+        rules: drops and repairs rows; None: no check does.
     """
     group = job.group
     images = Images.of(corpus.config, decode=True)
@@ -64,7 +70,7 @@ def convert(job: GroupJob, corpus: Corpus, folder: str) -> GroupResult:
         for name in job.splits
     }
     result.rows = dict.fromkeys(job.splits, 0)
-    rows = read_rows(group, corpus, result.problems, images)
+    rows = job.rows(corpus, result.problems, images, rules)
     report = functools.partial(events.emit, "progress", node="CorpusGen")
     try:
         for line, values in with_progress(group, rows, lambda text: report(text=text)):

@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
@@ -25,6 +25,9 @@ from regard.components.data.split_assignment import (
     replay_threshold,
     replayed_rows,
 )
+
+if TYPE_CHECKING:  # with NumPy and ftfy, it takes half a second to import
+    from regard.components.data.row_filter import RowFilter
 
 _PROGRESS_LINES = 4096
 
@@ -52,9 +55,13 @@ class GroupJob:
             return (self.group.split,)
         return self.hashed.names
 
+    def split_of(self, values: Sequence[Any]) -> str:
+        """Return the split of a row, whether it is replayed or not."""
+        return self.hashed(values) if self.hashed else self.group.split
+
     def assign(self, values: Sequence[Any]) -> str | None:
         """Return the split of a row; None if it is not replayed."""
-        split = self.hashed(values) if self.hashed else self.group.split
+        split = self.split_of(values)
         if self.threshold is None:
             return split
         is_replayed = split == "train" and replay_bin(values) < self.threshold
@@ -65,10 +72,20 @@ class GroupJob:
         trained = (values for _, values in rows if self.assign(values) == "train")
         return dict(Counter(map(replay_bin, trained)))
 
-    def rows(self, corpus: Corpus, problems: ReadProblems, images: Images | None) -> Iterator[Row]:
-        """Yield the rows of the group; a file that cannot be read is a problem, not an error."""
+    def rows(
+        self, corpus: Corpus, problems: ReadProblems, images: Images, rules: RowFilter | None = None
+    ) -> Iterator[Row]:
+        """Yield the rows of the group; a file that cannot be read is a problem, not an error.
+
+        Args:
+            corpus: the corpus.
+            problems: receives the rows that are not used.
+            images: checks the images that rows name.
+            rules: drops and repairs rows; None: no check does.
+        """
         try:
-            yield from read_rows(self.group, corpus, problems, images)
+            rows = read_rows(self.group, corpus, problems, images)
+            yield from rules(self, rows, problems, images) if rules else rows
         except UnreadableFile as error:
             problems.unreadable.append(error.problem)
 
@@ -168,6 +185,14 @@ class CorpusPlan:
         threshold = replay_threshold(total, train_rows, self.corpus.config.spans.replay)
         return [replace(job, threshold=threshold) for job in self.jobs if job.group.replay]
 
+    def row_filter(self) -> RowFilter | None:
+        """Return what drops and repairs rows, after a reading of all rows if a check needs it."""
+        if not self.corpus.config.checks.row_changes():
+            return None
+        from regard.components.data.row_filter import create_filter
+
+        return create_filter(self)
+
     def summarize(self, results: Sequence[GroupResult]) -> CorpusSummary:
         """Combine the results of all groups.
 
@@ -181,7 +206,7 @@ class CorpusPlan:
             problems.merge(result.problems)
             rows.update(result.rows)
         problems.raise_if_unusable(self.corpus.config)
-        self._check_not_empty(rows, problems.skipped_rows)
+        self._check_not_empty(rows, sum(problems.unused.values()))
         spans = [_span_summary(span, results) for span in self.corpus.spans or ()]
         notes = [*problems.notes(), *self._test_share_notes(spans)]
         notes += self._replay_notes(spans, rows["train"])
@@ -224,7 +249,7 @@ class CorpusPlan:
 
 
 def survey_corpus(
-    plan: CorpusPlan, on_progress: Callable[[str], None] | None = None
+    plan: CorpusPlan, on_progress: Callable[[str], None] = lambda text: None
 ) -> CorpusSummary:
     """Read every row, and the beginning of every image, without TensorFlow.
 
@@ -237,24 +262,35 @@ def survey_corpus(
     Raises:
         UserError: CorpusGen would refuse the corpus.
     """
-    corpus, images = plan.corpus, Images.of(plan.corpus.config)
-    results = []
-    for job in plan.jobs:
-        result = GroupResult.of(job)
-        results.append(result)
-        rows = job.rows(corpus, result.problems, images)
-        if on_progress is not None:
-            rows = with_progress(job.group, rows, on_progress)
+    results = [GroupResult.of(job) for job in plan.jobs]
+    for _ in _read_splits(plan, results, on_progress):
+        pass
+    return plan.summarize(results)
+
+
+def _read_splits(
+    plan: CorpusPlan,
+    results: Sequence[GroupResult],
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the split and the values of each row and count it; those of older spans come last."""
+    images, rules = Images.of(plan.corpus.config), plan.row_filter()
+    for job, result in zip(plan.jobs, results, strict=True):
+        rows = job.rows(plan.corpus, result.problems, images, rules)
+        rows = with_progress(job.group, rows, on_progress)
+        result.rows = dict.fromkeys(job.splits, 0)
         if job.group.replay:
             result.replayable = job.count_replayable(rows)
-        else:
-            assigned = Counter(job.assign(values) for _, values in rows)
-            result.rows = {name: assigned[name] for name in job.splits}
+            continue
+        for _, values in rows:
+            split = job.split_of(values)
+            result.rows[split] += 1
+            yield split, values
     for job in plan.replay_jobs(results):
-        by_bin = results[job.index].replayable.items()
-        rows_below = sum(count for number, count in by_bin if number < (job.threshold or 0))
-        results[job.index].rows = {"train": rows_below}
-    return plan.summarize(results)
+        for _, values in job.rows(plan.corpus, ReadProblems(), images, rules):
+            if job.assign(values):
+                results[job.index].rows["train"] += 1
+                yield "train", values
 
 
 def with_progress(
@@ -274,27 +310,10 @@ def read_training_rows(plan: CorpusPlan) -> Iterator[Sequence[Any]]:
     Raises:
         UserError: a file cannot be read.
     """
-    corpus, images = plan.corpus, Images.of(plan.corpus.config)
     results = [GroupResult.of(job) for job in plan.jobs]
-    for job, result in zip(plan.jobs, results, strict=True):
-        if job.group.replay:
-            result.replayable = job.count_replayable(job.rows(corpus, ReadProblems(), images))
-        elif job.group.split == "train":
-            result.rows["train"] = 0
-            for values in _training_rows(job, corpus, images):
-                result.rows["train"] += 1
-                yield values
-    for job in plan.replay_jobs(results):
-        yield from _training_rows(job, corpus, images)
-
-
-def _training_rows(job: GroupJob, corpus: Corpus, images: Images) -> Iterator[Sequence[Any]]:
-    try:
-        for _, values in read_rows(job.group, corpus, ReadProblems(), images):
-            if job.assign(values) == "train":
-                yield values
-    except UnreadableFile as error:
-        raise error.problem.as_user_error() from None
+    yield from (values for split, values in _read_splits(plan, results) if split == "train")
+    for problem in itertools.chain.from_iterable(one.problems.unreadable for one in results):
+        raise problem.as_user_error()
 
 
 def _span_summary(span: Span, results: Sequence[GroupResult]) -> SpanSummary:

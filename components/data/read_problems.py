@@ -47,7 +47,7 @@ class UnreadableFile(Exception):
 
 @dataclass
 class ReadProblems:
-    """The invalid rows of files with the first examples, and the files that cannot be read.
+    """The unused rows of files with the first examples, and the files that cannot be read.
 
     Attributes:
         examples: the first invalid lines and rows: not UTF-8, a NUL character, a wrong number of
@@ -55,7 +55,9 @@ class ReadProblems:
         unreadable: the files that cannot be read.
         formats: how files are read if it was detected, each with the first of these files.
         rows: the number of all rows that were read.
-        skipped_rows: the number of those that are not used.
+        skipped_rows: the number of those that are invalid.
+        changes: by check and action, such as ``empty_side/dropped``, the rows that it drops or
+            repairs, as ``skipped_rows`` and ``examples``.
     """
 
     examples: list[ReadProblem] = field(default_factory=list)
@@ -63,6 +65,7 @@ class ReadProblems:
     formats: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     skipped_rows: int = 0
+    changes: dict[str, ReadProblems] = field(default_factory=dict)
 
     def add(self, file: str, line: int, text: str, remedy: str | None = None) -> None:
         """Record the problem of a line."""
@@ -71,6 +74,19 @@ class ReadProblems:
             # Lines are decoded a block at a time, before their values are checked.
             self.examples.sort(key=lambda problem: problem.line or 0)
 
+    def add_change(self, change: str, file: str, line: int, text: str) -> None:
+        """Record a row that a check drops or repairs."""
+        rows = self.changes.setdefault(change, ReadProblems())
+        rows.skipped_rows += 1
+        rows.add(file, line, text)
+
+    @property
+    def unused(self) -> dict[str, int]:
+        """The numbers of rows that are skipped or dropped, by reason."""
+        rows = {reason: changed.skipped_rows for reason, changed in self.changes.items()}
+        dropped = {reason: count for reason, count in rows.items() if reason.endswith("dropped")}
+        return {"invalid": self.skipped_rows, **dropped} if self.skipped_rows else dropped
+
     def merge(self, other: ReadProblems) -> None:
         """Add the problems of a later file."""
         self.examples.extend(other.examples[: MAX_EXAMPLES - len(self.examples)])
@@ -78,6 +94,8 @@ class ReadProblems:
         self.formats = {**other.formats, **self.formats}
         self.rows += other.rows
         self.skipped_rows += other.skipped_rows
+        for change, rows in other.changes.items():
+            self.changes.setdefault(change, ReadProblems()).merge(rows)
 
     def is_fatal(self, config: DataConfig) -> bool:
         """Return whether a file cannot be read, or an invalid row must not be skipped."""
@@ -89,10 +107,14 @@ class ReadProblems:
             yield f"{os.path.basename(file)}: {text}"
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence if rows were skipped."""
+        """Yield a sentence if rows were skipped, and for each check that changed rows."""
         if self.skipped_rows:
             rows, example = format_count(self.skipped_rows, "invalid row"), self.examples[0]
             yield f"{rows} skipped; the first is {example.location}: {example.text}"
+        for change, changed in sorted(self.changes.items()):
+            rows, example = format_count(changed.skipped_rows, "row"), changed.examples[0]
+            check, verb = change.split("/")
+            yield f"{check}: {rows} {verb}; the first is {example.location}: {example.text}"
 
     def raise_if_unusable(self, config: DataConfig) -> None:
         """Raise the one error that all problems add up to.
@@ -103,21 +125,24 @@ class ReadProblems:
         if self.unreadable:
             more = format_count(len(self.unreadable) - 1, "more unreadable file")
             raise self.unreadable[0].as_user_error(f" ({more})" if self.unreadable[1:] else "")
-        if not self.skipped_rows:
+        unused, limit = self.unused, config.bad_rows_limit
+        if not unused:
             return
-        first, limit = self.examples[0], config.bad_rows_limit
-        if config.bad_rows == "fail":
+        first = self.changes.get(next(iter(unused)), self).examples[0]
+        if self.skipped_rows and config.bad_rows == "fail":
             count = f" ({self.skipped_rows:,} invalid rows in total)" * (self.skipped_rows > 1)
             remedy = first.remedy or "Fix the file, or set `data.bad_rows` to skip."
             raise UserError(first.text + count, first.location, remedy)
         # A quotient, not a product: 29 of 100 rows are not above a limit of 0.29.
-        share = self.skipped_rows / self.rows
+        total = sum(unused.values())
+        share = total / self.rows
         if share > limit:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in unused.items())
             raise UserError(
-                f"{self.skipped_rows:,} of {format_count(self.rows, 'row')} ({share:.2%}) would be "
-                f"skipped; the limit is {limit:.2%}. First problem: {first.text}",
+                f"{total:,} of {format_count(self.rows, 'row')} ({share:.2%}) would be "
+                f"skipped; the limit is {limit:.2%} ({reasons}). First problem: {first.text}",
                 first.location,
                 first.remedy
-                or "Fix the files or how they are read (`data.columns`, `data.images`), or raise "
-                "`data.bad_rows_limit`.",
+                or "Fix the files or how they are read (`data.columns`, `data.images`), change "
+                "`data.checks`, or raise `data.bad_rows_limit`.",
             )

@@ -68,9 +68,9 @@ class Corpus:
     spans: tuple[Span, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data without the checks of the rows, which CorpusGen does not read."""
+        """Return plain data, of the checks only those that change rows."""
         content: dict[str, Any] = TypeAdapter(Corpus).dump_python(self, mode="json")
-        del content["config"]["checks"]
+        content["config"] |= {"checks": self.config.checks.row_changes(), "schema": None}
         return content
 
     @staticmethod

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count, truncate
-from regard.components.data.text_analysis import count_scripts, script_name
-from regard.components.example_validator import duplicates, row_checks
-from regard.components.example_validator.shard_rows import (
-    CheckCounts,
-    Shard,
-    ShardRow,
-    format_values,
-)
-from regard.components.settings.data import CheckConfig, DataChecksConfig
+from regard.components.data import near_duplicates, text_checks
+from regard.components.data.row_values import ComparedValues, format_values
+from regard.components.data.text_analysis import script_name
+from regard.components.example_validator.shard_rows import CheckCounts, Shard, ShardRow
+from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from regard.models.tasks.description import Feature
 
 _DESCRIPTIONS = {
@@ -63,7 +59,7 @@ class CheckFinding(TypedDict):
             for ``overlap``, ``near_overlap`` and ``target_overlap``, otherwise all.
         share: ``count`` divided by ``total``.
         limit: the share that is allowed.
-        action: ``warn`` or ``fail``.
+        action: that of the check; only ``fail`` fails the run, the others warn.
         exceeded: whether the share is above the limit.
         splits: the rows that it found by split.
         examples: the first of them.
@@ -154,18 +150,15 @@ class FindingBuilder:
         if other is not None:
             example["same_as"] = f"{other.file}:{other.line}"
         if name == "near_overlap" and other is not None:
-            value = duplicates.similarity(
-                *(duplicates.joined_inputs(self._inputs(r)) for r in (row, other))
+            compared = ComparedValues(self.features)
+            value = near_duplicates.similarity(
+                *(compared.input_text(one.values) for one in (row, other))
             )
             example["similarity"] = value
             example["detail"] = f"{value:.0%} similar"
         elif detail := "; ".join(self._details(name, row)):
             example["detail"] = detail
         return example
-
-    def _inputs(self, row: ShardRow) -> list[list[Any]]:
-        pairs = zip(self.features, row.values, strict=True)
-        return [values for feature, values in pairs if feature.role == "input"]
 
     def _details(self, name: str, row: ShardRow) -> Iterator[str]:
         """Yield what is wrong with the texts of a row if the check's name does not say it."""
@@ -174,19 +167,18 @@ class FindingBuilder:
                 continue
             joined = " ".join(values)
             if name == "control_characters":
-                controls = dict.fromkeys(row_checks.control_characters(joined))
+                controls = dict.fromkeys(text_checks.control_characters(joined))
                 if controls:
                     codes = ", ".join(f"U+{ord(c):04X}" for c in controls)
                     yield f"{feature.name} contains {codes}"
             elif name == "encoding":
                 for text in values:
-                    if (fixed := row_checks.fix_encoding(text)) != text:
-                        yield f"{feature.name} should be {_first_fix(text, fixed)!r}"
+                    if (fixed := text_checks.fix_encoding(text)) != text:
+                        yield f"{feature.name} should be {text_checks.changed_part(fixed, text)!r}"
             elif name == "script":
-                letters = count_scripts(joined)
-                for script in row_checks.dominant_scripts(letters):
-                    if script not in self.usual_scripts.get(feature.name, {script}):
-                        yield f"{feature.name} is {script_name(script)}"
+                usual = self.usual_scripts.get(feature.name)
+                for script in text_checks.unusual_scripts(joined, usual):
+                    yield f"{feature.name} is {script_name(script)}"
 
 
 def describe(name: str, finding: CheckFinding) -> str:
@@ -197,7 +189,7 @@ def describe(name: str, finding: CheckFinding) -> str:
     )
     if capped := finding.get("capped"):
         rows = format_count(capped, "row")
-        limit = duplicates.MAX_MEASURED
+        limit = near_duplicates.MAX_MEASURED
         text += f" ({rows} of train had more than {limit} similar candidates, of which only "
         text += f"{limit} were measured: the count may be too low)"
     if not finding["examples"]:
@@ -209,37 +201,24 @@ def describe(name: str, finding: CheckFinding) -> str:
 
 
 def check_warnings(findings: Mapping[str, CheckFinding]) -> list[str]:
-    """Return a sentence for each finding above a limit that only warns, or that may be too low."""
+    """Return a sentence for each finding above its limit, or that may be too low."""
     return [
         describe(name, finding)
         for name, finding in findings.items()
-        if (finding["action"] == "warn" if finding["exceeded"] else "capped" in finding)
+        if finding["exceeded"] or "capped" in finding
     ]
 
 
-def raise_on_failures(findings: Mapping[str, CheckFinding]) -> None:
-    """Raise a ``UserError`` if a check with the action ``fail`` exceeds its limit."""
-    failed = [n for n, f in findings.items() if f["exceeded"] and f["action"] == "fail"]
-    if not failed:
-        return
-    name = failed[0]
-    others = f" (also above their limits: {', '.join(failed[1:])})" if failed[1:] else ""
-    raise UserError(
-        describe(name, findings[name]) + others,
-        where=findings[name]["examples"][0]["where"],
-        remedy=f"Fix the rows, raise `data.checks.{name}.limit`, or set "
-        f"`data.checks.{name}.action` to warn.",
-    )
+def failures(findings: Mapping[str, CheckFinding]) -> Iterator[UserError]:
+    """Yield an error for each check with the action ``fail`` that exceeds its limit."""
+    for name, finding in findings.items():
+        if finding["exceeded"] and finding["action"] == "fail":
+            key = f"data.checks.{name}"
+            remedy = f"Fix the rows, raise `{key}.limit`, or set `{key}.action` to warn or drop."
+            yield UserError(describe(name, finding), finding["examples"][0]["where"], remedy)
 
 
 def _examines(name: str, shard: Shard) -> bool:
     if name == "duplicates":
         return shard.split == "train"
     return name not in _OF_OTHER_SPLITS or shard.split != "train"
-
-
-def _first_fix(text: str, fixed: str) -> str:
-    """Return the part of a fixed text that starts shortly before the first change."""
-    pairs = enumerate(zip(text, fixed, strict=False))
-    start = max(0, next((i for i, pair in pairs if len({*pair}) > 1), 0) - 20)
-    return ("…" if start else "") + truncate(fixed[start:])

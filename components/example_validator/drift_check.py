@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,7 +16,7 @@ from regard.components.data.profiles import (
     read_profile,
 )
 from regard.components.registry.store import LATEST, PROFILE, production_baseline
-from regard.components.settings.data import DataChecksConfig, DriftCheckConfig
+from regard.components.settings.data_checks import DataChecksConfig, DriftCheckConfig
 
 _DESCRIPTIONS = {
     "drift_words": "the words of {feature} have a Jensen-Shannon divergence of {value:.3f}",
@@ -113,20 +114,18 @@ def drift_warnings(drift: DriftFindings | None) -> list[str]:
     return uncompared + [
         _describe(name, finding, version)
         for name, finding in drift["checks"].items()
-        if finding["exceeded"] and finding["action"] == "warn"
+        if finding["exceeded"]
     ]
 
 
-def raise_on_drift(drift: DriftFindings | None) -> None:
-    """Raise a ``UserError`` if a drift check with the action ``fail`` exceeds its limit."""
+def drift_failures(drift: DriftFindings | None) -> Iterator[UserError]:
+    """Yield an error for each drift check with the action ``fail`` that exceeds its limit."""
+    remedy = "Check the source of the new rows. If they are intended, raise the limit or set the "
+    remedy += "action to warn."
     for name, finding in drift["checks"].items() if drift else ():
         if drift and finding["exceeded"] and finding["action"] == "fail":
-            raise UserError(
-                _describe(name, finding, drift["version"]),
-                where=f"data.checks.{name}",
-                remedy="Check the source of the new rows. If they are intended, raise the limit or "
-                "set the action to warn.",
-            )
+            text = _describe(name, finding, drift["version"])
+            yield UserError(text, f"data.checks.{name}", remedy)
 
 
 def _describe(name: str, finding: DriftFinding, version: str) -> str:

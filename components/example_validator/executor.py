@@ -15,13 +15,15 @@ from tfx.components.example_validator import executor as tfx_executor
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
-from tfx.types import artifact_utils
+from tfx.types import artifact_utils, standard_artifacts
 
 from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
+from regard.components.common.errors import UserError
 from regard.components.common.files import write_uri
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
+from regard.components.data.text_checks import usual_scripts
 from regard.components.example_validator import (
     check_results,
     drift_check,
@@ -34,7 +36,7 @@ from regard.components.example_validator.shard_rows import (
     Shard,
     read_referenced_rows,
 )
-from regard.components.settings.data import DataChecksConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
 
@@ -50,21 +52,27 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
             UserError: a check with the action ``fail`` exceeds its limit.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
+        uri = artifact_utils.get_single_uri(output_dict["findings"])
+        schema, pinned = input_dict["schema"], exec_properties["pinned_schema"]
+        if pinned:
+            schema = [standard_artifacts.Schema()]
+            schema[0].uri = os.path.join(uri, "pinned_schema")
+            fileio.makedirs(schema[0].uri)
+            write_uri(os.path.join(schema[0].uri, "schema.pbtxt"), pinned)
         # It fills the artifact; its return value repeats it.
         tfx_executor.Executor().Do(
-            {name: input_dict[name] for name in ("statistics", "schema")},
+            {"statistics": input_dict["statistics"], "schema": schema},
             {"anomalies": output_dict["anomalies"]},
             {},
         )
         anomalies = _anomalies(artifact_utils.get_single_instance(output_dict["anomalies"]))
 
-        uri = artifact_utils.get_single_uri(output_dict["findings"])
         fileio.makedirs(uri)
         checks = DataChecksConfig.model_validate_json(exec_properties["checks"])
         features = [Feature(**f) for f in json.loads(exec_properties["features"])]
         shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
         counts, words = self._scan(shards, features, checks, uri)
-        usual = row_checks.usual_scripts(counts)
+        usual = usual_scripts(counts.letters)
         counts = row_checks.count_unusual_scripts(counts, usual)
         overlap = duplicates.count_target_overlap(counts)
         builder = check_results.FindingBuilder(checks, shards, features, usual)
@@ -91,14 +99,19 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         if checks.target_overlap:
             write_uri(os.path.join(uri, OVERLAP_FILE), overlap_to_json(overlap))
 
+        sentences = [f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies]
         for text in [
-            *(f"{a['split']}: {a['feature']}: {a['text']}" for a in anomalies),
+            *sentences,
             *check_results.check_warnings(findings),
             *drift_check.drift_warnings(drift),
         ]:
             events.emit("warning", node="ExampleValidator", text=text)
-        check_results.raise_on_failures(findings)
-        drift_check.raise_on_drift(drift)
+        for error in (*check_results.failures(findings), *drift_check.drift_failures(drift)):
+            raise error
+        if pinned and sentences:
+            name = pinned.partition("\n")[0].removeprefix("# ")
+            remedy = "Fix the data, or change the schema."
+            raise UserError("; ".join(sentences), f"data.schema ({name})", remedy)
 
     def _scan(
         self,

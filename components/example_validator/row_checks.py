@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import ftfy
 from apache_beam.pvalue import TaggedOutput
 
+from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.profiles import histogram, length_unit
+from regard.components.data.row_values import ComparedValues, value_lengths
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
+from regard.components.data.text_checks import check_texts, dominant_scripts
 from regard.components.example_validator import duplicates
 from regard.components.example_validator.shard_rows import (
     CheckCounts,
@@ -22,92 +23,14 @@ from regard.components.example_validator.shard_rows import (
     row_reference,
 )
 from regard.components.example_validator.training_profile import WordCounter
-from regard.components.settings.data import DataChecksConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
 OUTPUTS = ("packed", "words", "inputs", "near")
 
-# C0 except tab and line ends, C1, soft hyphen, zero-width characters, direction marks, the
-# replacement character, and private use.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
-    "\u2060-\u206f\ufeff\ufff9-\ufffd\ue000-\uf8ff\U000e0001-\U000e007f\U000f0000-\U0010ffff]"
-    # A joiner is part of the orthography of Persian and Hindi, and of emoji.
-    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
-)
-# The flags of England, Scotland and Wales are a black flag and a word in tags.
-_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]+\U000e007f")
-# A wrong encoding turns one letter into two or more adjacent ones, into a C1 control, or into a
-# capital before a space that was a hard space: ten times as fast as ftfy's own test.
-_SUSPICIOUS = re.compile("[^\x00-\x7f]{2}|[\x80-\x9f]|[ÂÃ] ")
 _SCRIPTS_PREFIX = "scripts "
-# A script dominates a text with more than this share of its letters.
-_DOMINANT_SHARE = 0.3
-# A script is usual for a feature with at least this share of the letters of train.
-USUAL_SHARE = 0.001
-
-Texts = Sequence[Sequence[str]]
 # Reference and text of the inputs of a row.
 Inputs = list[tuple[int, str]]
-
-
-def check_texts(inputs: Texts, references: Texts, checks: DataChecksConfig) -> list[str]:
-    """Return the names of the checks that find something in the texts of a row.
-
-    Args:
-        inputs: the texts of each text feature that the model receives.
-        references: the texts of each text feature that the model predicts. All texts of a feature
-            are checked, but only the first one counts for the length ratio.
-        checks: those that are set: ``empty_side``, ``length_ratio`` (characters of the longest side
-            divided by those of the shortest, at least 1), ``too_long``, ``same_sides`` (an input is
-            also a reference), ``control_characters`` and ``encoding``.
-    """
-    sides = [texts for texts in (*inputs, *references) if texts]
-    if not sides:
-        return []
-    lengths = [[len(text.strip()) for text in texts] for texts in sides]
-    first_lengths = [side[0] for side in lengths]
-    names = []
-    if checks.empty_side and min(map(min, lengths)) == 0:
-        names.append("empty_side")
-    if checks.length_ratio and len(first_lengths) > 1:
-        ratio = max(first_lengths) / max(1, min(first_lengths))
-        if ratio > checks.length_ratio.ratio:
-            names.append("length_ratio")
-    if checks.too_long and max(map(max, lengths)) > checks.too_long.characters:
-        names.append("too_long")
-    if checks.same_sides and _has_same_sides(inputs, references):
-        names.append("same_sides")
-    if checks.control_characters and any(control_characters(t) for side in sides for t in side):
-        names.append("control_characters")
-    if checks.encoding and any(fix_encoding(t) != t for side in sides for t in side):
-        names.append("encoding")
-    return names
-
-
-def control_characters(text: str) -> list[str]:
-    """Return the invisible control characters of a text in their order."""
-    if text.isascii() and text.isprintable():
-        return []
-    controls = _CONTROL.findall(text)
-    return _CONTROL.findall(_FLAG.sub("", text)) if controls else controls
-
-
-def fix_encoding(text: str) -> str:
-    """Return the text as it was before it was decoded with the wrong encoding."""
-    if text.isascii() or not _SUSPICIOUS.search(text):
-        return text
-    return ftfy.fix_encoding(text)
-
-
-def _has_same_sides(inputs: Texts, references: Texts) -> bool:
-    """Return whether an input is a reference too; numbers and signs alone may be."""
-    stripped = {text.strip() for texts in inputs for text in texts}
-    return any(
-        text.strip() in stripped and any(map(str.isalpha, text))
-        for texts in references
-        for text in texts
-    )
 
 
 def count_row_scripts(
@@ -133,26 +56,6 @@ def count_row_scripts(
                 sums[script] = sums.get(script, 0) + count
         dominant += [f"{feature}={script}" for script in dominant_scripts(letters)]
     counts.add(_SCRIPTS_PREFIX + " ".join(dominant), ref)
-
-
-def dominant_scripts(letters: Mapping[str, int]) -> list[str]:
-    """Return the scripts with many of the letters in alphabetical order."""
-    if len(letters) == 1:
-        return list(letters)
-    limit = _DOMINANT_SHARE * sum(letters.values())
-    return sorted(script for script, count in letters.items() if count > limit)
-
-
-def usual_scripts(counts: CheckCounts) -> dict[str, set[str]]:
-    """Return the scripts that are usual for each feature of train."""
-    return {
-        feature: {
-            script
-            for script, count in letters.items()
-            if count >= USUAL_SHARE * sum(letters.values())
-        }
-        for feature, letters in counts.letters.items()
-    }
 
 
 def count_unusual_scripts(counts: CheckCounts, usual: Mapping[str, set[str]]) -> CheckCounts:
@@ -202,46 +105,40 @@ def scan_shard(
     is_train = shard.split == "train"
     counts = CheckCounts()
     packer = duplicates.HashPacker(is_train)
-    texts = {i: feature.name for i, feature in enumerate(features) if feature.tokenized}
-    inputs = [i for i, feature in enumerate(features) if feature.role == "input"]
-    compared = [i for i, feature in enumerate(features) if feature.role != "extra"]
-    input_texts, reference_texts = (
-        [i for i in texts if features[i].role == role] for role in ("input", "reference")
-    )
-    sizes = {i: defaultdict[int, int](int) for i in compared if length_unit(features[i])}
+    compared = ComparedValues(features)
+    texts = compared.texts
+    sizes = {i: defaultdict[int, int](int) for i in compared.columns if length_unit(features[i])}
     word_counter = WordCounter(list(texts.values())) if is_train else None
-    near = checks.near_overlap if input_texts and input_texts == inputs else None
+    near = checks.near_overlap
     own_inputs: Inputs = []
     index = None
     if near and is_train:
-        index = duplicates.NearDuplicateIndex(
-            (row for part in others for row in part), near.similarity
-        )
+        index = NearDuplicateIndex((row for part in others for row in part), near.similarity)
 
     number = 0
     for number, row in enumerate(read_shard(shard.path, features), 1):
         ref, values = row_reference(shard.index, number - 1), row.values
-        sources, targets = [values[i] for i in input_texts], [values[i] for i in reference_texts]
+        sources, targets = compared.sides(values)
         for name in check_texts(sources, targets, checks):
             counts.add(name, ref)
         for i, lengths in sizes.items():
-            for length in _lengths(features[i], values[i]):
+            for length in value_lengths(features[i], values[i]):
                 lengths[length] += 1
         if checks.script and texts:
             by_name = {name: values[i] for i, name in texts.items()}
             count_row_scripts(counts, ref, by_name, is_train)
         hashes: list[tuple[duplicates.Kind, int]] = []
         if checks.duplicates and is_train:
-            hashes.append(("rows", duplicates.hash_values([values[i] for i in compared])))
+            hashes.append(("rows", compared.row_hash(values)))
         if checks.overlap:
-            hashes.append(("inputs", duplicates.hash_values([values[i] for i in inputs])))
+            hashes.append(("inputs", compared.input_hash(values)))
         if checks.target_overlap:
             references = (text for texts in targets for text in texts if text.strip())
             hashes += [("references", text_hash(text)) for text in references]
         for kind, key in hashes:
             for packed in packer.add(ref, kind, key):
                 yield TaggedOutput("packed", packed)
-        if near and (text := duplicates.joined_inputs(values[i] for i in input_texts)).strip():
+        if near and (text := compared.input_text(values)):
             if index:
                 index.add(ref, text)
             else:
@@ -265,7 +162,3 @@ def scan_shard(
     for i, lengths in sizes.items():
         counts.lengths[features[i].name] = {shard.index: histogram(lengths)}
     yield counts
-
-
-def _lengths(feature: Feature, values: Sequence[Any]) -> Iterable[int]:
-    return [len(values) // 2] if feature.kind == "points" else map(len, values)

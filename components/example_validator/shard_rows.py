@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, Self, TypeVar
 import tensorflow as tf
 from pydantic import Base64Encoder, EncodedBytes, TypeAdapter
 
-from regard.components.common.formatting import format_count
+from regard.components.data.row_values import Image
 from regard.models.tasks.description import Feature
 
 K = TypeVar("K", int, str)
@@ -25,13 +25,6 @@ class Shard:
     index: int
     split: str
     path: str
-
-
-class Image(NamedTuple):
-    """An image of a row: its path and its bytes."""
-
-    path: str
-    content: bytes
 
 
 class ShardRow(NamedTuple):
@@ -145,18 +138,6 @@ def _values(stored: Any, feature: Feature) -> list[Any]:
 
 def _texts(content: Any) -> list[str]:
     return [text.decode("utf-8", "replace") for text in content.bytes_list.value]
-
-
-def format_values(feature: Feature, values: Sequence[Any]) -> str:
-    """Return the values of a feature as text for a person."""
-    if feature.kind == "text":
-        return " / ".join(values)
-    if feature.kind == "image":
-        return " / ".join(image.path for image in values)
-    numbers = " ".join(f"{value:.7g}" for value in values)
-    if feature.kind == "points" and values:
-        return f"{format_count(len(values) // 2, 'point')}: {numbers}"
-    return numbers
 
 
 def read_referenced_rows(

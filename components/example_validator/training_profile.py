@@ -10,7 +10,7 @@ import heapq
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from regard.components.data.corpus_plan import CorpusPlan, read_training_rows
 from regard.components.data.profiles import (
@@ -23,6 +23,7 @@ from regard.components.data.profiles import (
     histogram,
     length_unit,
 )
+from regard.components.data.row_values import value_lengths, value_lists
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import split_words
 from regard.models.tasks.description import Feature
@@ -163,13 +164,14 @@ def profile_training_split(corpus: Corpus) -> Profile:
     lengths = {i: defaultdict[int, int](int) for i, f in features.items() if length_unit(f)}
     words: dict[int, Counter[str]] = {i: Counter() for i, f in features.items() if f.tokenized}
     rows = 0
-    for values in read_training_rows(CorpusPlan(corpus)):
+    for row in read_training_rows(CorpusPlan(corpus)):
         rows += 1
+        values = value_lists(corpus.features, row)
         for i, counts in lengths.items():
-            for length in _lengths(features[i], values[i]):
+            for length in value_lengths(features[i], values[i]):
                 counts[length] += 1
         for i, counter in words.items():
-            for text in _texts(values[i]):
+            for text in values[i]:
                 counter.update(split_words(text))
     by_name = {features[i].name: word_profile(counter) for i, counter in words.items()}
     profiles = {
@@ -177,13 +179,3 @@ def profile_training_split(corpus: Corpus) -> Profile:
         for i, counts in lengths.items()
     }
     return train_profile(rows, by_name, profiles)
-
-
-def _lengths(feature: Feature, value: Any) -> list[int]:
-    if feature.kind == "points":
-        return [len(value) // 2] if value is not None else [0]
-    return [len(text) for text in _texts(value)]
-
-
-def _texts(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [] if value is None else [value]

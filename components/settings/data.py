@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.settings.base import (
     Count,
     Fraction,
@@ -113,134 +116,22 @@ class SpansConfig(Section):
     )
 
 
-class CheckConfig(Section):
-    """A limit on the share of affected rows, and the action above it."""
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # a deprecated method of pydantic has the name of the field
 
-    limit: Share = option(0.0, "Maximum share of affected rows.")
-    action: Literal["warn", "fail"] = option("warn", "What happens above the limit.")
+    class PinnedSchemaConfig(Section):
+        """The schema of the data, in a file that people review."""
 
-
-class LengthRatioCheckConfig(CheckConfig):
-    """Rows with one side much longer than the other."""
-
-    ratio: Annotated[float, Field(ge=1.0)] = option(
-        9.0, "Maximum ratio of the lengths of both sides, in characters."
-    )
-    limit: Share = option(0.05, "Maximum share of rows above the ratio.")
-
-
-class TooLongCheckConfig(CheckConfig):
-    """Rows with a very long side."""
-
-    characters: Positive = option(2000, "Maximum length of a side in characters.")
-    limit: Share = option(0.01, "Maximum share of rows that are too long.")
+        schema: Annotated[str | None, NotInTrainingKey] = option(  # type: ignore[assignment]
+            None,
+            "A schema.pbtxt of TensorFlow Data Validation, relative to this file: the run fails "
+            "if the data have anomalies. null: the schema of each run is inferred, and anomalies "
+            "of eval and test warn.",
+            examples=["schema.pbtxt"],
+        )
 
 
-class NearOverlapCheckConfig(CheckConfig):
-    """Rows of eval and test whose input is a near-duplicate of one in train."""
-
-    similarity: Annotated[float, Field(ge=0.5, le=1.0)] = option(
-        0.8,
-        "Minimum Jaccard similarity of character 4-grams, ignoring case and spaces, for two inputs "
-        "to be near-duplicates.",
-    )
-    limit: Share = option(0.05, "Maximum share of affected rows.")
-
-
-class DriftCheckConfig(Section):
-    """A limit on the drift of train from the data of the model in production."""
-
-    limit: Share = option(0.05, "Maximum drift.")
-    action: Literal["warn", "fail"] = option("warn", "What happens above the limit.")
-
-
-class CheckSetConfig(Section):
-    """Checks by name, each with its own limits."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill(cls, value: Any) -> Any:
-        # A partial check keeps the defaults of its field, not those of its class.
-        if not isinstance(value, dict):
-            return value
-        filled = dict(value)
-        for name, field in cls.model_fields.items():
-            check = value.get(name)
-            if isinstance(check, dict):
-                filled[name] = {**field.default.model_dump(), **check}
-        return filled
-
-
-class DataChecksConfig(CheckSetConfig):
-    """Data checks, in addition to the anomalies of TensorFlow Data Validation."""
-
-    empty_side: CheckConfig | None = option(
-        CheckConfig(limit=0.01, action="fail"),
-        "Rows with an empty side. null disables a check, here and below.",
-    )
-    length_ratio: LengthRatioCheckConfig | None = option(
-        LengthRatioCheckConfig(), "Rows with one side much longer than the other."
-    )
-    too_long: TooLongCheckConfig | None = option(
-        TooLongCheckConfig(), "Rows with a very long side."
-    )
-    duplicates: CheckConfig | None = option(
-        CheckConfig(limit=0.2), "Rows of train that repeat an earlier row."
-    )
-    overlap: CheckConfig | None = option(
-        CheckConfig(limit=0.0), "Rows of eval and test whose source is also in train."
-    )
-    near_overlap: NearOverlapCheckConfig | None = option(
-        NearOverlapCheckConfig(),
-        "Rows of eval and test whose source is a near-duplicate of one in train, without those of "
-        "overlap.",
-    )
-    target_overlap: CheckConfig | None = option(
-        CheckConfig(limit=0.05),
-        "Rows of eval and test with a target text that is also a target in train; "
-        "evaluation.slices.target_overlap scores those of test separately.",
-    )
-    same_sides: CheckConfig | None = option(
-        CheckConfig(limit=0.01), "Rows with equal source and target that contain letters."
-    )
-    script: CheckConfig | None = option(
-        CheckConfig(limit=0.001),
-        "Rows with many letters of a script that is unexpected for their side: one with less than "
-        "0.1 % of the letters of the side in train.",
-    )
-    control_characters: CheckConfig | None = option(
-        CheckConfig(limit=0.01),
-        "Rows with invisible characters: control, zero-width, directional and private-use "
-        "characters, U+FFFD.",
-    )
-    encoding: CheckConfig | None = option(
-        CheckConfig(limit=0.001),
-        "Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are reported "
-        "with the probable text, and not changed.",
-    )
-    drift_words: DriftCheckConfig | None = option(
-        DriftCheckConfig(limit=0.03),
-        "Jensen-Shannon divergence, 0 to 1, of the words in train from those of the production "
-        "model's data; the maximum of all sides.",
-    )
-    drift_oov: DriftCheckConfig | None = option(
-        DriftCheckConfig(limit=0.02),
-        "Share of words in train that are new since the production model, beyond the share "
-        "expected for more text of the same kind.",
-    )
-    drift_lengths: DriftCheckConfig | None = option(
-        DriftCheckConfig(),
-        "Jensen-Shannon divergence, 0 to 1, of the lengths in train from those of the production "
-        "model's data.",
-    )
-
-    @property
-    def drift_checks(self) -> dict[str, DriftCheckConfig]:
-        """The active checks of drift by name."""
-        return {name: check for name, check in self if isinstance(check, DriftCheckConfig)}
-
-
-class DataConfig(Section):
+class DataConfig(PinnedSchemaConfig):
     """The data files."""
 
     root: Annotated[str, NotInTrainingKey] = option(
@@ -315,11 +206,17 @@ class DataConfig(Section):
         "JSON, invalid numbers or unreadable images. Skipped rows are counted.",
     )
     bad_rows_limit: Annotated[Share, NotInTrainingKey] = option(
-        0.1, "Maximum share of skipped rows, for whatever reason; above it the run fails."
+        0.1, "Maximum share of rows that are skipped or dropped; above it the run fails."
     )
     checks: Annotated[DataChecksConfig, NotInTrainingKey] = option(
-        DataChecksConfig(), "Quality checks of the data."
+        DataChecksConfig(),
+        "Quality checks. The actions drop and repair change rows of the files of train, before "
+        "they are split; at most bad_rows_limit are dropped. Files of eval and test do not change.",
     )
+
+    def training_json(self) -> str:
+        """Return also the checks that change rows."""
+        return super().training_json() + json.dumps(self.checks.row_changes(), sort_keys=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -365,5 +262,6 @@ class DataConfig(Section):
         )
 
     def resolved(self, base: Path) -> DataConfig:
-        """Return a copy with an absolute ``root``; the files stay relative to it."""
-        return self.model_copy(update={"root": absolute(base, self.root)})
+        """Return a copy with absolute ``root`` and ``schema``; the files stay relative to root."""
+        schema = self.schema and absolute(base, self.schema)
+        return self.model_copy(update={"root": absolute(base, self.root), "schema": schema})

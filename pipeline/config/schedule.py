@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from regard.components.settings.data import DataChecksConfig, DataConfig
+from regard.components.settings.data import DataConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.settings.base import Positive, Problem, Section, option
 from regard.models.suggestions import did_you_mean
 

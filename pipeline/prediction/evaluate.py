@@ -42,7 +42,7 @@ _OPTIONS = {
     "data.train.target": "--target",
 }
 # What depends on the files of the training.
-_NOT_INHERITED = ("root", "format", "train", "eval", "test", "split", "spans", "checks")
+_NOT_INHERITED = ("root", "format", "train", "eval", "test", "split", "spans", "checks", "schema")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ from regard.components.example_validator import training_profile
 from regard.components.example_validator.drift_check import DriftFindings, check_drift
 from regard.components.registry.records import read_record
 from regard.components.registry.store import PROFILE, Registry
-from regard.components.settings.data import DataChecksConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of

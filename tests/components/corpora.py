@@ -12,7 +12,8 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.spans import resolve_spans
-from regard.components.settings.data import DataChecksConfig, DataConfig
+from regard.components.settings.data import DataConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.models import tasks
 from regard.models.tasks.description import Feature
 

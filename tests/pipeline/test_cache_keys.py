@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.components.common.errors import UserError
 from regard.pipeline import cache_keys
 from regard.pipeline.config import load
 
@@ -29,6 +30,8 @@ def key(tmp_path):
         ", extra: [domain]",  # rows without it are left out
         ", columns: {source: en, target: de}",
         ", bad_rows: skip",
+        ", checks: {duplicates: {action: drop}}",
+        ", checks: {encoding: {action: repair}}",
         ", split: {eval: 0.1, test: 0.1}",
     ],
 )
@@ -38,6 +41,36 @@ def test_other_rows_are_another_training(key, data):
 
 def test_what_is_only_looked_at_is_the_same_training(key):
     assert key(", checks: {duplicates: null}") == key()
+    assert key(", checks: {too_long: {characters: 9}}") == key()
+    dropped = ", checks: {too_long: {action: drop, limit: %s}}"
+    assert key(dropped % 0.1) == key(dropped % 0.2)  # bad_rows_limit applies to dropped rows
+    assert key(", checks: {too_long: {action: drop, characters: 9}}") != key(dropped % 0.1)
+
+
+SCHEMA = """feature {
+  name: "source"
+  type: %s
+}
+"""
+
+
+def test_pinned_schema_enters_by_its_content(tmp_path):
+    def schema(content=SCHEMA % "BYTES"):
+        (tmp_path / "s.pbtxt").write_text(content, "latin-1")
+        (tmp_path / "tiny.yaml").write_text(CONFIG.format(root=".", data=", schema: s.pbtxt"))
+        return cache_keys.pinned_schema(load(tmp_path / "tiny.yaml"))
+
+    assert schema() == "# s.pbtxt\n" + SCHEMA % "BYTES"
+    with pytest.raises(UserError, match="BITES") as caught:
+        schema(SCHEMA % "BITES")
+    assert caught.value.where == f"{tmp_path}/s.pbtxt:3"
+    for content in ("feature {", "ÿ", "]" * 100_000):
+        with pytest.raises(UserError, match="schema"):
+            schema(content)
+    (tmp_path / "s.pbtxt").unlink()
+    with pytest.raises(UserError, match="cannot be read") as caught:
+        cache_keys.pinned_schema(load(tmp_path / "tiny.yaml"))
+    assert caught.value.where == f"{tmp_path}/s.pbtxt"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.pipeline import progress, worker
 from regard.pipeline.config import load
-from regard.pipeline.context import resolve_data
+from regard.pipeline.context import local_context, resolve_data
 from regard.pipeline.graph import create_pipeline
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version
@@ -22,6 +22,21 @@ tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
 training: {{learning_rate: {rate}, warm_start: {start}}}
 evaluation: {{metrics: [exact_match]}}
 """
+
+
+@pytest.mark.parametrize("check", ["duplicates", "near_overlap", "overlap"])
+def test_other_test_rows_are_another_training_if_they_are_compared(tmp_path, check):
+    files = dict.fromkeys(("train", "eval", "test"), "a\tA\n")
+    config = tmp_path / "tiny.yaml"
+    data = f"train, eval: eval, test: test, format: tsv, checks: {{{check}: {{action: drop}}}}}}"
+    text = CONFIG.format(start="null", rate=0.1).replace("train.tsv}", data)
+    keys = set()
+    for row in ("a\tA\n", "b\tB\n"):
+        for name, content in {**files, "test": row}.items():
+            (tmp_path / name).write_text(content)
+        config.write_text(text)
+        keys.add(local_context(load(config, home=tmp_path), Workspace(tmp_path)).training_key)
+    assert len(keys) == (1 if check == "duplicates" else 2)
 
 
 @pytest.fixture

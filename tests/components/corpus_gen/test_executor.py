@@ -67,7 +67,7 @@ def test_skipped_rows_are_counted_and_reported(tmp_path, generate, monkeypatch):
     files = {"train": "a.tsv", **dict.fromkeys(SPLITS[1:], pairs(tmp_path, 1))}
     out = generate(**files, bad_rows="skip", bad_rows_limit=0.4)
     assert out.findings["skipped"] == 2
-    assert out.findings["problems"]["row/skip"]["examples"][0]["line"] == 2
+    assert out.findings["problems"]["row/skipped"]["examples"][0]["line"] == 2
     assert [row[3] for row in out.rows("train")] == [1, 3]
     texts = [json.loads(line)["text"] for line in log.read_text().splitlines()]
     assert any(f"2 invalid rows skipped; the first is {tmp_path}/a.tsv:2" in text for text in texts)

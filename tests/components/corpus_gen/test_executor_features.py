@@ -56,7 +56,7 @@ def test_unusable_images(tmp_path, generate, section, content, message):
     assert caught.value.message == f"{message} (3 invalid rows in total)"
     out = generate(**section, bad_rows="skip", split=SPLIT)
     assert sum(out.findings["rows"].values()) == 39
-    assert out.findings["problems"]["row/skip"]["examples"][0]["text"] == message
+    assert out.findings["problems"]["row/skipped"]["examples"][0]["text"] == message
 
 
 def test_parquet_split_by_points(tmp_path, generate):

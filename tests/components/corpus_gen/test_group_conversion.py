@@ -26,7 +26,7 @@ def job(tmp_path, content: bytes, index=0, split=None) -> GroupJob:
 
 def convert_rows(tmp_path, folder, content, split=None, features=TRANSLATION, **section):
     corpus = corpus_of(tmp_path, features, train="a.tsv", **section)
-    return convert(job(tmp_path, content, 3, split), corpus, str(folder))
+    return convert(job(tmp_path, content, 3, split), corpus, str(folder), None)
 
 
 def shards(folder):
@@ -64,7 +64,7 @@ def test_result_is_saved(tmp_path, folder):
     corpus = corpus_of(tmp_path, train="a.tsv", bad_rows="skip")
     one = job(tmp_path, b"a\tb\nc\n")
     convert_or_count(one, corpus.to_json(), str(folder))
-    assert read_result(str(folder), 0) == convert(one, corpus, str(folder))
+    assert read_result(str(folder), 0) == convert(one, corpus, str(folder), None)
 
 
 def test_vanished_image_ends_the_file(tmp_path, folder, monkeypatch):

@@ -44,6 +44,23 @@ VALID = {
         {f"{n}.tsv": "".join(f"w {n} {i}\tW {i}\n" for i in range(200)) for n in (1, 2, 3)},
         {"train": ["good.tsv", "{SPAN}.tsv"], "spans": {"window": 1, "replay": 0.3}},
     ),
+    "dropped and repaired rows": (
+        {
+            f"{n}.tsv": "".join(f"w {i % 30} {n}\tW {i} {n}\n" for i in range(60 * n, 60 * n + 60))
+            + f" \tempty\nTom!\tTom!\nschÃ¶n {n}\tnice {n}\nw 1 2\tagain\n" * 2
+            for n in (1, 2, 3)
+        },
+        {
+            "train": "{SPAN}.tsv",
+            "spans": {"window": 2, "replay": 0.3, "test_share": 0.2},
+            "bad_rows_limit": 0.5,
+            "checks": {
+                **{n: {"action": "drop"} for n in ("empty_side", "same_sides", "duplicates")},
+                "near_overlap": {"action": "drop", "similarity": 0.5},
+                "encoding": {"action": "repair"},
+            },
+        },
+    ),
     "too few older rows": (
         {"1.tsv": "a\tb\n", "2.tsv": ROWS},
         {"train": "{SPAN}.tsv", **SPLITS, "spans": {"window": 1, "replay": 0.5}},
@@ -67,6 +84,11 @@ def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
     out = run_corpus(corpus)
     assert out.findings["rows"] == summary.rows
     assert out.findings["skipped"] == summary.problems.skipped_rows
+    problems = {reason: entry["count"] for reason, entry in out.findings["problems"].items()}
+    changes = summary.problems.changes
+    problems.pop("row/skipped", None)
+    assert problems == {change: rows.skipped_rows for change, rows in changes.items()}
+    assert len(problems) == (5 if name == "dropped and repaired rows" else 0)
     spans = out.findings.get("spans", [])
     assert all(span.pop("fingerprint") for span in spans)
     assert spans == [span.to_json() for span in summary.spans]

@@ -29,7 +29,8 @@ def test_limit_may_be_reached():
 def test_limit_may_not_be_exceeded():
     error = first_error(skipped(11, 100), bad_rows="skip", bad_rows_limit=0.1)
     assert error.message == (
-        "11 of 100 rows (11.00%) would be skipped; the limit is 10.00%. First problem: wrong 1"
+        "11 of 100 rows (11.00%) would be skipped; the limit is 10.00% (invalid 11). "
+        "First problem: wrong 1"
     )
     assert error.where == "a.tsv:1"
     assert "`data.bad_rows_limit`" in error.remedy

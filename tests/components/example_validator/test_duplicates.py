@@ -3,22 +3,15 @@ from collections import defaultdict
 
 import pytest
 
+from regard.components.data.row_values import Image, hash_values
 from regard.components.data.target_overlap import text_hash
-from regard.components.example_validator import duplicates
 from regard.components.example_validator.duplicates import (
-    MAX_MEASURED,
     HashPacker,
-    NearDuplicateIndex,
-    _jaccard,
-    _shingles,
-    count_near_overlap,
     count_target_overlap,
     find_duplicates,
-    hash_values,
     merge_hits,
-    similarity,
 )
-from regard.components.example_validator.shard_rows import CheckCounts, Image, row_reference
+from regard.components.example_validator.shard_rows import CheckCounts, row_reference
 
 
 def find(train, rest, keys, limit=1 << 18):
@@ -114,93 +107,7 @@ def test_target_overlap_counts_rows_once(limit):
     assert hashes == sorted(text_hash(text) for text in ("no", "maybe", "caf\u00e9"))
 
 
-def near_hits(train, others, min_similarity=0.8, batch=1000):
-    rows = [(row_reference(1, i), text) for i, text in enumerate(others)]
-    index = NearDuplicateIndex(rows, min_similarity, batch)
-    for i, text in enumerate(train):
-        index.add(row_reference(0, i), text)
-    return index.hits()
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "value"),
-    [
-        ("abcde", "abcdf", 1 / 3),
-        ("A  dog\tsleeps", "a dog sleeps", 1),
-        ("ab", "ab", 1),
-        ("ab", "cd", 0),
-        ("aaaa", "aaaaaaaa", 1),
-        ("他有一个兄弟和两个姐妹。", "我有一个兄弟和两个姐妹。", 8 / 10),
-    ],
-)
-def test_similarity(one, other, value):
-    assert similarity(one, other) == pytest.approx(value)
-
-
-def test_most_similar_row_counts():
-    train = [
-        "nothing similar",
-        "A blond girl sleeps on the couch.",
-        "A blond girl sleeps on a couch",
-    ]
-    hits = near_hits(train, ["Something else.", "A blond girl sleeps on a couch."])
-    assert hits == {row_reference(1, 1): (pytest.approx(27 / 28), 2)}
-    counts = count_near_overlap(hits)
-    assert counts.counts == {"near_overlap": {1: 1}}
-    assert counts.examples["near_overlap"] == [(row_reference(1, 1), 2)]
-
-
-def test_exact_copies_belong_to_overlap():
-    text = "A blond girl sleeps on a couch."
-    hits = [near_hits([text], [text]), near_hits([text + "!"], [text])]
-    assert count_near_overlap(merge_hits(hits)).counts == {}
-    assert count_near_overlap(merge_hits(reversed(hits))).counts == {}
-    assert count_near_overlap(hits[1]).counts == {"near_overlap": {1: 1}}
-
-
-@pytest.mark.parametrize("min_similarity", [0.5, 0.7, 0.8, 0.9, 1.0])
-def test_near_duplicates_are_those_of_all_pairs(min_similarity):
-    draw = random.Random(1)
-    words = ["dog", "cat", "runs", "sleeps", "over", "under", "the", "green", "table", "quickly"]
-    others = [" ".join(draw.choices(words, k=9)) for _ in range(250)]
-    train = []
-    for text in others * 2:
-        parts = text.split()
-        for _ in range(draw.randrange(4)):
-            parts[draw.randrange(9)] = draw.choice(words)
-        train.append(" ".join(parts).capitalize())
-    shingles = [{*_shingles(text)} for text in train]
-    expected = {
-        row_reference(1, i)
-        for i, text in enumerate(others)
-        if any(_jaccard({*_shingles(text)}, other) >= min_similarity for other in shingles)
-    }
-    hits = near_hits(train, others, min_similarity, batch=64)
-    assert set(hits) <= expected
-    assert len(hits) >= 0.99 * len(expected) > 100
-
-
-def test_number_of_measured_candidates_is_limited(monkeypatch):
-    others = [f"Room number {i:04d} on floor {i % 9} is free from nine to ten." for i in range(900)]
-    measured = []
-    monkeypatch.setattr(
-        duplicates, "_jaccard", lambda *sets: measured.append(sets) or _jaccard(*sets)
-    )
-    index = NearDuplicateIndex(list(enumerate(others)), 0.7)
-    for i in range(20):
-        index.add(i, others[i].replace("floor", "Floor"))
-    hits = index.hits()
-    assert index.capped == 20
-    assert 0 < len(measured) <= 20 * MAX_MEASURED
-    assert [hits[i][0] for i in range(20)] == [1] * 20
-
-
 def test_first_of_equal_hits():
     one = {5: (0.9, 8)}
     other = {5: (0.9, 3), 6: (0.8, 1)}
     assert merge_hits([one, other]) == merge_hits([other, one]) == {5: (0.9, 3), 6: (0.8, 1)}
-
-
-def test_nothing_to_compare_with():
-    assert near_hits(["a text"], []) == {}
-    assert near_hits([], ["a text"]) == {}

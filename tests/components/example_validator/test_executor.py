@@ -9,9 +9,9 @@ from tfx.types import artifact_utils, standard_artifacts
 from regard.components.common.component import Findings
 from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ExampleEncoder
+from regard.components.data import text_checks
 from regard.components.data.images import Images
 from regard.components.data.target_overlap import read_overlap, text_hash
-from regard.components.example_validator import row_checks
 from regard.components.example_validator.executor import ExampleValidatorExecutor
 from regard.models.tasks.description import Feature
 from tests.components.corpora import BEAM, TRANSLATION, checks_of, write_files
@@ -79,7 +79,13 @@ def validate(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_EVENTS", str(log))
 
     def run(
-        examples, checks, statistics=None, schema=None, features=TRANSLATION, production=""
+        examples,
+        checks,
+        statistics=None,
+        schema=None,
+        features=TRANSLATION,
+        production="",
+        pinned="",
     ) -> SimpleNamespace:
         anomalies = artifact(standard_artifacts.ExampleAnomalies, tmp_path)
         findings = artifact(Findings, tmp_path)
@@ -98,6 +104,7 @@ def validate(tmp_path, monkeypatch):
                     "checks": checks_of(**checks).model_dump_json(),
                     "features": json.dumps([vars(feature) for feature in features]),
                     "production": production,
+                    "pinned_schema": pinned,
                 },
             )
         except UserError as raised:
@@ -145,8 +152,21 @@ def test_anomalies_become_warnings(tmp_path, validate):
     assert any("train: target: " in text for text in result.warnings)
 
 
+def test_anomalies_of_a_pinned_schema_fail(tmp_path, validate):
+    examples = write_examples(tmp_path, train=plain(30), test=plain(3, 40))
+    statistics, schema = describe(tmp_path, examples)
+    text = (tmp_path / "Schema" / "schema.pbtxt").read_text()
+    assert validate(examples, {}, statistics, schema, pinned="# a.pbtxt\n" + text).error is None
+    pinned = "# a.pbtxt\n" + text.replace('name: "target"', 'name: "goal"')
+    result = validate(examples, {}, statistics, schema, pinned=pinned)
+    assert result.error.where == "data.schema (a.pbtxt)"
+    assert "train: target: New column" in result.error.message
+    assert "test: goal: Column is completely missing" in result.error.message
+    assert {a["feature"] for a in result.content["anomalies"]} == {"goal", "target"}
+
+
 def test_rows_of_every_check(tmp_path, validate, monkeypatch):
-    monkeypatch.setattr(row_checks, "USUAL_SHARE", 0.05)
+    monkeypatch.setattr(text_checks, "USUAL_SHARE", 0.05)
     train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
     train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
     test = [plain(20)[7], ("new", " "), ("Source  number 13.", "target")]
@@ -275,7 +295,7 @@ def test_drift_from_production(tmp_path, validate):
     assert findings["drift_words"]["feature"] == "source"
     assert findings["drift_words"]["features"]["target"]["value"] == pytest.approx(0, abs=1e-9)
     assert findings["drift_oov"]["features"]["source"]["rate"] == pytest.approx(1 / 3)
-    assert "drift_words: since version 3 in production, the words of source" in after.warnings[-1]
+    assert "drift_words: since version 3 in production, the words of source" in after.warnings[-2]
     assert after.error.where == "data.checks.drift_oov"
     assert "33.33% of the running words of source are new" in after.error.message
     assert "mainly 'cats'" in after.error.message

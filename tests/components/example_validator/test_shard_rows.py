@@ -3,12 +3,11 @@ import tensorflow as tf
 
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
+from regard.components.data.row_values import Image, format_values
 from regard.components.example_validator.shard_rows import (
     CheckCounts,
-    Image,
     Shard,
     ShardRow,
-    format_values,
     read_referenced_rows,
     read_shard,
     row_reference,

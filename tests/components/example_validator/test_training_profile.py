@@ -1,5 +1,6 @@
 """Profiles of the training split: by ExampleValidator, and without TensorFlow and Beam."""
 
+import dataclasses
 import json
 import random
 import tracemalloc
@@ -71,7 +72,12 @@ def validate(tmp_path, monkeypatch):
         validator.ExampleValidatorExecutor(context).Do(
             {"examples": examples, "statistics": [None], "schema": [None]},
             {"anomalies": anomalies, "findings": artifact(Findings, "findings")},
-            {"checks": checks_of().model_dump_json(), "features": features, "production": ""},
+            {
+                "checks": checks_of().model_dump_json(),
+                "pinned_schema": "",
+                "features": features,
+                "production": "",
+            },
         )
         return json.loads((tmp_path / "findings" / "profile.json").read_text("utf-8"))
 
@@ -91,6 +97,15 @@ def validate(tmp_path, monkeypatch):
 def test_profile_equals_that_of_the_pipeline(load_data, validate, rule, files):
     data = load_data(rule, files)
     assert profile_training_split(data) == validate(data)
+
+
+def test_profile_without_dropped_rows(load_data, validate):
+    data = load_data("{window: 1, replay: 0.2}")
+    checks = checks_of(duplicates={"action": "drop"}, too_long={"action": "drop", "characters": 8})
+    config = data.config.model_copy(update={"checks": checks, "bad_rows_limit": 1.0})
+    profile = profile_training_split(dataclasses.replace(data, config=config))
+    assert profile == validate(dataclasses.replace(data, config=config))
+    assert 0 < profile["rows"] < profile_training_split(data)["rows"]
 
 
 @pytest.mark.parametrize("number", [1, 3])

@@ -237,7 +237,7 @@ def _write_other_artifacts(
     put(root, "model_run", "training.json", training)
     corpus = {"rows": {"train": 100, "test": rows}, "files": []}
     cut = {"file": "train.tsv", "line": 9, "text": "1 column, expected 2"}
-    corpus["problems"] = {"row/skip": {"count": 2, "examples": [cut]}}
+    corpus["problems"] = {"row/skipped": {"count": 2, "examples": [cut]}}
     old = {"name": "6", "version": 2, "rows": {"train": 20}, "replayed": True, "available": 90}
     corpus["spans"] = [old, {"name": "7", "version": None, "rows": {"train": 80}}]
     put(root, "corpus", "corpus.json", corpus)

@@ -1,0 +1,161 @@
+"""The checks that change rows while they are read: ``drop`` leaves them out, ``repair`` fixes them.
+
+They apply to the files of ``data.train`` before their rows are split, so that every later node sees
+the same rows. Files of ``data.eval`` and ``data.test`` do not change: their scores stay comparable.
+Of the rows with the split ``train``, those that repeat others are dropped as well. What a row is
+compared with comes from an earlier reading of the corpus. So each row is judged alone, and the
+result does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from regard.components.common.formatting import truncate
+from regard.components.data import text_checks
+from regard.components.data.images import Images
+from regard.components.data.near_duplicates import NearDuplicateIndex
+from regard.components.data.read_problems import ReadProblems
+from regard.components.data.row_values import ComparedValues, format_values, value_lists
+from regard.components.data.sources import Corpus
+from regard.components.data.text_analysis import count_scripts
+from regard.models.tasks.description import Feature
+
+if TYPE_CHECKING:  # it imports this module
+    from regard.components.data.corpus_plan import CorpusPlan, GroupJob
+    from regard.components.data.row_reader import Row
+
+
+class RowFilter:
+    """Drops and repairs rows as ``data.checks`` says.
+
+    Args:
+        corpus: the corpus.
+
+    Attributes:
+        checks: those that drop rows.
+        scripts: the usual scripts of each text feature.
+        duplicates: the training rows that repeat an earlier one, as the index of their group and
+            their line in one number.
+        inputs: the hashes of the inputs of the other splits.
+        texts: the texts of these inputs.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self.features, self.compared = corpus.features, ComparedValues(corpus.features)
+        checks, changes = corpus.config.checks, corpus.config.checks.row_changes()
+        dropping = {name for name, change in changes.items() if change["action"] == "drop"}
+        others = type(checks).model_fields.keys() - dropping
+        self.checks = checks.model_copy(update=dict.fromkeys(others))
+        self._repairs = "encoding" in changes.keys() - dropping
+        self.scripts: dict[str, set[str]] = {}
+        self.duplicates: set[int] = set()
+        self.inputs: set[int] = set()
+        self.texts: set[str] = set()
+
+    @functools.cached_property  # an index takes seconds, and cannot be pickled
+    def _index(self) -> NearDuplicateIndex | None:
+        near = self.checks.near_overlap
+        rows = enumerate(sorted(self.texts))
+        return NearDuplicateIndex(rows, near.similarity) if near and self.texts else None
+
+    def __call__(
+        self, job: GroupJob, rows: Iterator[Row], problems: ReadProblems, images: Images
+    ) -> Iterator[Row]:
+        """Yield the remaining rows of a group.
+
+        Args:
+            job: the group.
+            rows: its valid rows.
+            problems: receives the rows that are dropped or repaired.
+            images: reads the images of the rows.
+        """
+        file, features = job.group.files[0], self.features
+        for line, row in rows:
+            if job.group.split != "train":
+                yield line, row
+                continue
+            if self._repairs:
+                fixed = [_fix(v) if f.tokenized else v for f, v in zip(features, row, strict=True)]
+                if fixed != list(row):
+                    old, new = _describe(features, row), _describe(features, fixed)
+                    parts = text_checks.changed_part(old, new), text_checks.changed_part(new, old)
+                    change = " → ".join(map(repr, parts))
+                    problems.add_change("encoding/repaired", file, line, change)
+                    row = fixed
+            number = job.index << 40 | line if job.split_of(row) == "train" else None
+            if reason := self._reason(self.values(row, images), number):
+                text = repr(truncate(_describe(features, row), 120))
+                problems.add_change(f"{reason}/dropped", file, line, text)
+            else:
+                yield line, row
+
+    def values(self, row: Sequence[Any], images: Images | None) -> list[list[Any]]:
+        """Return the values of a row as checks compare them."""
+        needs_images = self.checks.duplicates or self.checks.overlap
+        return value_lists(self.features, row, images if needs_images else None)
+
+    def _reason(self, values: Sequence[list[Any]], number: int | None) -> str | None:
+        """Return the first check that drops a row; ``number`` is None if it is not trained on."""
+        checks, compared = self.checks, self.compared
+        for name in text_checks.check_texts(*compared.sides(values), checks):
+            return name
+        for i, name in compared.texts.items() if checks.script else ():
+            if text_checks.unusual_scripts(" ".join(values[i]), self.scripts.get(name)):
+                return "script"
+        if number is None:
+            return None
+        if checks.overlap and compared.input_hash(values) in self.inputs:
+            return "overlap"
+        if number in self.duplicates:
+            return "duplicates"
+        index, text = self._index, compared.input_text(values)
+        return "near_overlap" if index and text and any(index.matches([(0, text)])) else None
+
+
+def create_filter(plan: CorpusPlan) -> RowFilter:
+    """Return the filter of a corpus, after a reading of all rows if a check compares them.
+
+    A row that another check drops counts for nothing. Memory holds the inputs of the other splits,
+    and 16 bytes for each training row.
+    """
+    first, result = RowFilter(plan.corpus), RowFilter(plan.corpus)
+    checks, compared, images = first.checks, first.compared, Images.of(plan.corpus.config)
+    if not (checks.script or checks.duplicates or checks.overlap or checks.near_overlap):
+        return result
+    letters: dict[str, Counter[str]] = defaultdict(Counter)
+    hashes, numbers = array("Q"), array("Q")
+    # Replayed spans come last: of equal rows, one that is trained on in any case comes first.
+    for job in sorted(plan.jobs, key=lambda job: job.group.replay):
+        for line, row in job.rows(plan.corpus, ReadProblems(), images, first):
+            values = first.values(row, images)
+            if job.split_of(row) == "train":
+                for i, name in compared.texts.items():
+                    letters[name].update(count_scripts(" ".join(values[i])))
+                hashes.append(compared.row_hash(values))
+                numbers.append(job.index << 40 | line)
+            elif not job.group.replay:  # of older spans only training rows are used
+                result.inputs.add(compared.input_hash(values))
+                result.texts.add(compared.input_text(values))
+    result.scripts = text_checks.usual_scripts(letters)
+    if checks.duplicates:
+        originals = np.unique(np.frombuffer(hashes, np.uint64), return_index=True)[1]
+        result.duplicates = set(np.delete(np.frombuffer(numbers, np.uint64), originals).tolist())
+    return result
+
+
+def _fix(value: Any) -> Any:
+    """Return one or several texts with their encoding repaired; a missing one stays missing."""
+    if isinstance(value, list):
+        return list(map(text_checks.fix_encoding, value))
+    return value and text_checks.fix_encoding(value)
+
+
+def _describe(features: Sequence[Feature], row: Sequence[Any]) -> str:
+    return " | ".join(map(format_values, features, value_lists(features, row)))

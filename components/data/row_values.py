@@ -1,0 +1,106 @@
+"""The values of a row as tf.Examples hold them, a list for each feature, and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from regard.components.common.formatting import format_count
+from regard.components.data.images import Images
+from regard.components.data.split_assignment import canonical
+from regard.components.data.target_overlap import hash64
+from regard.components.data.text_analysis import normalize
+from regard.models.tasks.description import Feature
+
+
+class Image(NamedTuple):
+    """An image of a row: its path and its bytes."""
+
+    path: str
+    content: bytes
+
+
+class ComparedValues:
+    """Selects what checks compare from the values of rows.
+
+    Args:
+        features: of a row, in order.
+
+    Attributes:
+        columns: the indices of all features but extra ones.
+        texts: the names of the text features among them by index.
+    """
+
+    def __init__(self, features: Sequence[Feature]):
+        self.columns = [i for i, feature in enumerate(features) if feature.role != "extra"]
+        self.texts = {i: features[i].name for i in self.columns if features[i].kind == "text"}
+        self._inputs = [i for i in self.columns if features[i].role == "input"]
+        self._text_inputs = [i for i in self._inputs if i in self.texts]
+        self._text_references = [i for i in self.texts if i not in self._inputs]
+
+    def sides(self, values: Sequence[Any]) -> tuple[list[list[str]], list[list[str]]]:
+        """Return the texts of each input and of each reference."""
+        references = [values[i] for i in self._text_references]
+        return [values[i] for i in self._text_inputs], references
+
+    def row_hash(self, values: Sequence[Any]) -> int:
+        """Return 64 bits that stand for a row."""
+        return hash_values([values[i] for i in self.columns])
+
+    def input_hash(self, values: Sequence[Any]) -> int:
+        """Return 64 bits that stand for the inputs of a row."""
+        return hash_values([values[i] for i in self._inputs])
+
+    def input_text(self, values: Sequence[Any]) -> str:
+        """Return the inputs as one text; empty if they are empty, or not all texts."""
+        is_text = self._text_inputs == self._inputs
+        text = "\n".join(normalize(t) for i in self._inputs for t in values[i]) if is_text else ""
+        return text if text.strip() else ""
+
+
+def value_lists(
+    features: Sequence[Feature], row: Sequence[Any], images: Images | None = None
+) -> list[list[Any]]:
+    """Return the values of each feature of a row; a missing one has none.
+
+    Args:
+        features: of the row.
+        row: as ``CellParser`` returns it.
+        images: reads the images; None: their content is empty.
+    """
+    lists = [value if isinstance(value, list) else [value] * (value is not None) for value in row]
+    for i, feature in enumerate(features):
+        if feature.kind == "image":
+            lists[i] = [Image(path, images.read(path) if images else b"") for path in lists[i]]
+    return lists
+
+
+def value_lengths(feature: Feature, values: Sequence[Any]) -> Iterable[int]:
+    """Return the length of each value of a feature that has lengths."""
+    return [len(values) // 2] if feature.kind == "points" else map(len, values)
+
+
+def format_values(feature: Feature, values: Sequence[Any]) -> str:
+    """Return the values of a feature as text for a person."""
+    if feature.kind == "text":
+        return " / ".join(values)
+    if feature.kind == "image":
+        return " / ".join(image.path for image in values)
+    numbers = " ".join(f"{value:.7g}" for value in values)
+    if feature.kind == "points" and values:
+        return f"{format_count(len(values) // 2, 'point')}: {numbers}"
+    return numbers
+
+
+def hash_values(features: Sequence[Sequence[Any]]) -> int:
+    """Return 64 bits that stand for the values of several features."""
+    contents = list(map(_value_bytes, features))
+    # The lengths separate the contents.
+    return hash64(b"".join([b"%d:%b" % (len(part), part) for part in contents]))
+
+
+def _value_bytes(values: Sequence[Any]) -> bytes:
+    """Return bytes that are the same for the same values of a feature."""
+    if values and isinstance(values[0], Image):
+        return b"".join(image.content for image in values)
+    return (canonical(list(values)) or "").encode("utf-8")

@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.search import SEARCHES, Hypotheses, Search
-from regard.models.settings.search import SearchLimits
+from regard.models.settings.search import MbrSearchConfig, SearchLimits
+from regard.models.tasks.minimum_bayes_risk import MbrSearch
 from regard.models.vocabulary import EOS, PAD
 
 # The longest piece of SentencePiece has 16 characters. What exceeds this number for each token is
@@ -18,9 +19,12 @@ N_BEST: dict[str, list[str | None]] = {
 }
 
 
-def create_search(config: SearchLimits) -> Search:
-    """Return the search of the section ``search``."""
+def create_search(config: SearchLimits, tokenizer: Any = None) -> Search:
+    """Return the search of the section ``search``; the tokenizer is that of the outputs."""
     options = config.model_dump(mode="json", exclude=set(SearchLimits.model_fields))
+    if isinstance(config, MbrSearchConfig):
+        options.pop("type")
+        return MbrSearch(lambda ids, lengths: to_texts(tokenizer, ids, lengths), **options)
     return SEARCHES[options.pop("type")](**options)
 
 

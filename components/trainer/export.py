@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,13 +21,18 @@ from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
-from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, Contract
+from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING
 
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
     """Load the tokenizers of a Transform graph as ``tensorflow_text`` objects."""
+    return create_tokenizers(read_sentencepiece_models(folder, features))
+
+
+def create_tokenizers(models: Mapping[str, bytes]) -> dict[str, Any]:
+    """Create the tokenizers of serialized SentencePiece models."""
     return {
         feature: text.SentencepieceTokenizer(
             model=serialized,
@@ -35,7 +40,7 @@ def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, 
             # With the same name, two tokenizers of a SavedModel would share one resource.
             name=f"{feature}_tokenizer",
         )
-        for feature, serialized in read_sentencepiece_models(folder, features).items()
+        for feature, serialized in models.items()
     }
 
 
@@ -68,11 +73,25 @@ def export(
         folder: replaced atomically.
         rows: raw inputs of the model, by name, for the reference outputs.
     """
-    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
-    training = config.training.model_copy(update={"precision": "float32"})
-    float_model = task.build(config.model, training, sizes)
+    float_model = build_float32(task, config, tokenizers)
     float_model.set_weights(model.get_weights())
     served = task.served_model(float_model, tokenizers, config.model, config.search)
+    write_saved_model(served, folder, rows)
+
+
+def build_float32(
+    task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]
+) -> TrainableModel:
+    """Build the model of a training in float32, with random weights."""
+    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
+    training = config.training.model_copy(update={"precision": "float32"})
+    return task.build(config.model, training, sizes)
+
+
+def write_saved_model(
+    served: ServedModel, folder: str | Path, rows: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Write a SavedModel with its contract and reference outputs; see `export`."""
     temporary = Path(f"{folder}.tmp")
     tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
     write_json(temporary / CONTRACT, served.contract)
@@ -85,36 +104,34 @@ def _reference_outputs(
     served: ServedModel, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
-    texts = [entry["name"] for entry in served.contract["inputs"] if entry["kind"] == "text"]
+    model = InMemoryModel(served)
+    texts = [entry["name"] for entry in model.contract["inputs"] if entry["kind"] == "text"]
     references: list[dict[str, object]] = []
     for row in rows:
         inputs = {**row, **{key: saved_model.decode_texts(row[key]) for key in texts}}
         # A model may reject rows that are too long or too short; the export continues without.
-        with contextlib.suppress(tf.errors.InvalidArgumentError):
-            outputs = _predict(served, inputs).outputs
+        with contextlib.suppress(tf.errors.InvalidArgumentError, saved_model.InputLengthError):
+            (prediction,) = model.predict(model.contract["detail"], [inputs])
             references.append(
                 {
                     "inputs": {key: _to_json(value) for key, value in inputs.items()},
-                    "answer": {key: _to_json(value) for key, value in outputs.items()},
+                    "answer": {key: _to_json(value) for key, value in prediction.outputs.items()},
                     "device": saved_model.device(),
                 }
             )
     return references
 
 
-def _predict(served: ServedModel, row: Mapping[str, Any]) -> saved_model.Prediction:
-    contract = cast(Contract, served.contract)
-    name = contract["detail"]
-    arrays = saved_model.batch_inputs(contract["signatures"][name]["inputs"], [row])
-    tensors = {
-        key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in arrays.items()
-    }
-    # By position, because a function of several tasks has one parameter for texts and images.
-    function: Any = served.signatures[name]
-    outputs = function(*(tensors[spec.name] for spec in function.input_signature))
-    outputs = {key: value.numpy() for key, value in outputs.items()}
-    return saved_model.split_outputs(contract, name, outputs, 1)[0]
+class InMemoryModel(saved_model.ServedModel):
+    """A model that is used without being written; only signatures that are used are traced."""
+
+    def __init__(self, served: ServedModel):
+        super().__init__(served, served.contract)  # type: ignore[arg-type]
+
+    def signature(self, name: str) -> Any:
+        function = self._loaded.signatures[name]
+        # By position, because a function of several tasks has one parameter for texts and images.
+        return lambda **inputs: function(*(inputs[spec.name] for spec in function.input_signature))
 
 
 def _to_json(value: Any) -> Any:
@@ -136,6 +153,8 @@ class WarmStartCheckpoint:
         name: the name of the model in messages.
         task: the name of its task.
         model: the section ``model`` of its configuration.
+        search: the section ``search``; None without a search, and in models of older versions.
+        members: the sections ``model`` of the models of an ensemble; empty for a single model.
         weight_names: in order.
         weights: their values.
         tokenizers: the serialized SentencePiece model of each text feature.
@@ -151,10 +170,16 @@ class WarmStartCheckpoint:
     tokenizers: dict[str, bytes]
     updates: int = 0
     adam_moments: list[np.ndarray] = field(default_factory=list)
+    search: Mapping[str, object] | None = None
+    members: Sequence[Mapping[str, object]] = ()
 
 
 def write_warm_start(
-    folder: Path, model: TrainableModel, config: TrainerConfig, tokenizers: Mapping[str, bytes]
+    folder: Path,
+    model: TrainableModel,
+    config: TrainerConfig,
+    tokenizers: Mapping[str, bytes],
+    members: Sequence[Mapping[str, object]] = (),
 ) -> None:
     """Write the file for a warm start into the folder of a SavedModel.
 
@@ -163,10 +188,13 @@ def write_warm_start(
         model: the trained model, with its optimizer.
         config: the configuration of the training.
         tokenizers: the serialized SentencePiece model of each text feature.
+        members: the sections ``model`` of the models of an ensemble.
     """
     about: dict[str, object] = {
         "task": config.task,
         "model": config.model_settings,
+        "search": config.search and config.search.model_dump(mode="json"),
+        "members": list(members),
         "weights": [weight.path for weight in model.weights],
     }
     data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
@@ -211,4 +239,6 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         tokenizers=tokenizers,
         updates=about.get("updates", 0),
         adam_moments=values,
+        search=about.get("search"),
+        members=about.get("members", ()),
     )

@@ -33,7 +33,7 @@ KEY = "training.warm_start"
 # Settings of a model that may differ: its weights mean the same.
 _IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
 _MAX_DIFFERENCES = 5
-_READ_ERRORS = (
+READ_ERRORS = (
     *(OSError, EOFError, ValueError, KeyError, TypeError),
     *(zipfile.BadZipFile, tf.errors.OpError),
 )
@@ -152,13 +152,15 @@ def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
         raise _start_error(f"{name} does not exist any more: there is no folder {str(path)!r}.")
     try:
         checkpoint = read_warm_start(path, name)
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         raise _start_error(f"The weights of {name} cannot be read: {error}") from error
     if checkpoint is None:
         raise _start_error(
             f"{name} was not exported by this version of Regard, and lacks data for a warm start.",
             "Train and push a model with training.warm_start: null, and start from that one.",
         )
+    if checkpoint.members:
+        raise _start_error(f"{name} is an ensemble.", "Start from one of its models.")
     if content_digest(path) != start.digest:  # also if it changed while it was read
         raise _start_error(
             f"The files of {name} have changed since its digest was computed.",

@@ -217,13 +217,14 @@ def _search_arguments(
             search["max_length_offset"] + search["max_source_length"] * search["max_length_factor"]
         ),
     }
-    if search["type"] == "sampling":
+    if "temperature" in search:  # minimum Bayes risk decoding compares such samples
         return {
             **arguments,
             "sampling_temperature": search["temperature"],
             "sampling_topp": search["top_p"],
             "beam_size": 1,
             "sampling_topk": search["top_k"],
+            "num_hypotheses": search["samples"],
         }
     arguments["beam_size"] = search.get("beam_size", 1)
     if search.get("length_penalty"):

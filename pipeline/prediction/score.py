@@ -10,12 +10,7 @@ from typing import Any
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
-from regard.pipeline.prediction.input_rows import (
-    InputParser,
-    InputRow,
-    read_line_batches,
-    split_batches,
-)
+from regard.pipeline.prediction.input_rows import InputParser, InputRow
 from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.output_format import to_list
 from regard.serving.contract import SavedModelError
@@ -42,13 +37,7 @@ def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = Fa
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
-        parser = InputParser({**model.contract, "inputs": entries})
-        if texts:
-            batches = split_batches(parser.parse_arguments(texts))
-        else:
-            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
-            batches = parser.parse_lines(read_line_batches(stdin))
-        for batch in batches:
+        for batch in InputParser({**model.contract, "inputs": entries}).parse(texts):
             for row, scored in _score_batch(model, signature, batch):
                 text = json.dumps(_fields(row, scored), ensure_ascii=False)
                 if not as_json:

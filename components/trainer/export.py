@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +15,22 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
+from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path, replace_dir, write_json
+from regard.components.registry.records import read_record_or_empty
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.models import tasks
 from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
 from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING
 
+READ_ERRORS = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError),
+    *(zipfile.BadZipFile, tf.errors.OpError),
+)
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -104,7 +112,7 @@ def _reference_outputs(
     served: ServedModel, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
-    model = InMemoryModel(served)
+    model = InMemoryModel(served, served.contract)
     texts = [entry["name"] for entry in model.contract["inputs"] if entry["kind"] == "text"]
     references: list[dict[str, object]] = []
     for row in rows:
@@ -124,9 +132,6 @@ def _reference_outputs(
 
 class InMemoryModel(saved_model.ServedModel):
     """A model that is used without being written; only signatures that are used are traced."""
-
-    def __init__(self, served: ServedModel):
-        super().__init__(served, served.contract)  # type: ignore[arg-type]
 
     def signature(self, name: str) -> Any:
         function = self._loaded.signatures[name]
@@ -153,8 +158,7 @@ class WarmStartCheckpoint:
         name: the name of the model in messages.
         task: the name of its task.
         model: the section ``model`` of its configuration.
-        search: the section ``search``; None without a search, and in models of older versions.
-        members: the sections ``model`` of the models of an ensemble; empty for a single model.
+        search: the section ``search``; None without a search.
         weight_names: in order.
         weights: their values.
         tokenizers: the serialized SentencePiece model of each text feature.
@@ -171,15 +175,10 @@ class WarmStartCheckpoint:
     updates: int = 0
     adam_moments: list[np.ndarray] = field(default_factory=list)
     search: Mapping[str, object] | None = None
-    members: Sequence[Mapping[str, object]] = ()
 
 
 def write_warm_start(
-    folder: Path,
-    model: TrainableModel,
-    config: TrainerConfig,
-    tokenizers: Mapping[str, bytes],
-    members: Sequence[Mapping[str, object]] = (),
+    folder: Path, model: TrainableModel, config: TrainerConfig, tokenizers: Mapping[str, bytes]
 ) -> None:
     """Write the file for a warm start into the folder of a SavedModel.
 
@@ -188,13 +187,11 @@ def write_warm_start(
         model: the trained model, with its optimizer.
         config: the configuration of the training.
         tokenizers: the serialized SentencePiece model of each text feature.
-        members: the sections ``model`` of the models of an ensemble.
     """
     about: dict[str, object] = {
         "task": config.task,
         "model": config.model_settings,
         "search": config.search and config.search.model_dump(mode="json"),
-        "members": list(members),
         "weights": [weight.path for weight in model.weights],
     }
     data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
@@ -239,6 +236,47 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         tokenizers=tokenizers,
         updates=about.get("updates", 0),
         adam_moments=values,
-        search=about.get("search"),
-        members=about.get("members", ()),
+        search=about.get("search") or read_record_or_empty(folder).config.get("search"),
     )
+
+
+class RebuiltModel:
+    """A Keras model with the weights of a SavedModel, which can be exported again.
+
+    Attributes:
+        name: its name in messages.
+        config: the sections ``model`` and ``search`` of its training.
+        serialized: the SentencePiece model of each text feature.
+        task: its task.
+        model: the Keras model, in float32.
+
+    Args:
+        folder: the SavedModel's folder.
+        name: its name in messages.
+
+    Raises:
+        UserError: weights or settings are missing, damaged, or of another version of Regard.
+    """
+
+    def __init__(self, folder: Path, name: str):
+        self.name = name
+        try:
+            checkpoint = read_warm_start(folder, name)
+            if checkpoint is None:
+                raise ValueError("it was exported without its settings")
+            settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
+            self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
+            self.serialized = checkpoint.tokenizers
+            self.tokenizers = create_tokenizers(self.serialized)
+            self.task = tasks.get(self.config.task)
+            self.model: Any = build_float32(self.task, self.config, self.tokenizers)
+            self.model.set_weights(checkpoint.weights)
+        except READ_ERRORS as error:
+            message = f"{name} cannot be built again: {error}"
+            remedy = "Give a model that was trained with this version of Regard."
+            raise UserError(message, str(folder), remedy) from error
+
+    def served(self, search: Any = None) -> ServedModel:
+        """Return the model as it is exported, by default with its own search."""
+        search = search or self.config.search
+        return self.task.served_model(self.model, self.tokenizers, self.config.model, search)

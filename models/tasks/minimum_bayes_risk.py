@@ -5,14 +5,12 @@ The graph computes sacreBLEU's sentence chrF and sentence BLEU.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from regard.models.search import Hypotheses
+from regard.models.search import Hypotheses, SamplingSearch, Search
 from regard.models.search.base import MIN_SCORE, RowInputs, Step
-from regard.models.search.sampling import SamplingSearch
 from regard.models.tensors import State
 
 # The columns of a matrix of n-grams. A product of two such matrices is exact in float32.
@@ -23,15 +21,12 @@ _SPACE += r"\x{3000}]"
 # sacreBLEU's tokenizer 13a, as replacements.
 _TOKENIZATION = (
     *((_SPACE + r"+\z", ""), ("<skipped>", ""), ("-\n", ""), ("&quot;", '"'), ("&amp;", "&")),
-    *(("&lt;", "<"), ("&gt;", ">"), (r"\A|\z|\n", " ")),
-    (r"([{-~[-` -&(-+:-@/])", r" \1 "),
-    (r"([^0-9])([.,])", r"\1 \2 "),
-    (r"([.,])([^0-9])", r" \1 \2"),
-    (r"([0-9])(-)", r"\1 \2 "),
+    *(("&lt;", "<"), ("&gt;", ">"), (r"\A|\z|\n", " "), (r"([{-~[-` -&(-+:-@/])", r" \1 ")),
+    *((r"([^0-9])([.,])", r"\1 \2 "), (r"([.,])([^0-9])", r" \1 \2"), (r"([0-9])(-)", r"\1 \2 ")),
 )
 
 
-class MbrSearch(SamplingSearch):
+class MbrSearch(Search):
     """Sort samples by their expected utility, an estimate of the negative Bayes risk.
 
     Eikema and Aziz 2020, "Is MAP Decoding All You Need? The Inadequacy of the Mode in Neural
@@ -47,29 +42,22 @@ class MbrSearch(SamplingSearch):
         samples: the number of samples, and the other arguments of ``SamplingSearch``.
     """
 
-    def __init__(
-        self, to_texts: Callable[..., tf.Tensor], utility: str, n_best: int, **options: Any
-    ):
-        super().__init__(**options)
-        self.to_texts, self.utility = to_texts, utility
-        self.sampling, self.hypotheses = SamplingSearch(**options), n_best
+    def __init__(self, to_texts: Any, utility: str, n_best: int, **options: Any):
+        self.to_texts, self.utility, self.hypotheses = to_texts, utility, n_best
+        self.sampling = SamplingSearch(**options)
 
     def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
         samples = self.sampling.run(step, state, inputs)
         # Row by row: the memory is bounded, and no row can depend on another.
-        scores = tf.map_fn(
-            lambda row: self._expected_utility(self.to_texts(*row)),
-            (samples.ids, samples.lengths),
-            fn_output_signature=tf.TensorSpec([self.sampling.hypotheses], tf.float32),
-            parallel_iterations=1,
-        )
-        scores, order = tf.math.top_k(scores, self.hypotheses)
+        spec = tf.TensorSpec([self.sampling.hypotheses], tf.float32)
+        rows, parallel = (samples.ids, samples.lengths), {"parallel_iterations": 1}
+        utility = tf.map_fn(self._expected_utility, rows, fn_output_signature=spec, **parallel)
+        scores, order = tf.math.top_k(utility, self.hypotheses)
         ids, lengths, log_probs = (tf.gather(x, order, batch_dims=1) for x in samples[:3])
-        is_missing = scores == MIN_SCORE
-        log_probs = tf.where(is_missing, MIN_SCORE, log_probs)
-        return Hypotheses(ids, tf.where(is_missing, 0, lengths), log_probs, scores)
+        return Hypotheses(ids, tf.where(scores == MIN_SCORE, 0, lengths), log_probs, scores)
 
-    def _expected_utility(self, texts: tf.Tensor) -> tf.Tensor:
+    def _expected_utility(self, row: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        texts = self.to_texts(*row)
         utility = tf.reduce_mean(pairwise_utility(texts, self.utility), axis=1)
         numbers, (_, groups) = tf.range(tf.size(texts)), tf.unique(texts)
         first = tf.gather(tf.math.unsorted_segment_min(numbers, groups, tf.size(texts)), groups)
@@ -91,28 +79,25 @@ def pairwise_utility(texts: tf.Tensor, utility: str) -> tf.Tensor:
     if utility == "chrf":
         texts = tf.strings.regex_replace(texts, _SPACE, "")
         units = tf.strings.unicode_decode(texts, "UTF-8")
-        return _chrf(*_match_ngrams(units, 6))
+        return _chrf(_match_ngrams(units, 6))
     for pattern, replacement in _TOKENIZATION:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
     words = tf.strings.split(tf.strings.regex_replace(texts, _SPACE, " "))
-    return _bleu(*_match_ngrams(words.with_values(tf.unique(words.values).idx), 4))
+    return _bleu(_match_ngrams(words.with_values(tf.unique(words.values).idx), 4))
 
 
-def _chrf(matches: tf.Tensor, totals: tf.Tensor) -> tf.Tensor:
-    hypothesis, reference = totals[:, :, None], totals[:, None]
-    is_counted = tf.cast((hypothesis > 0) & (reference > 0), tf.float64)
-    orders = tf.reduce_sum(is_counted, axis=0)
-    precision, recall = (
-        tf.math.divide_no_nan(tf.reduce_sum(tf.math.divide_no_nan(matches, x), axis=0), orders)
-        for x in (hypothesis, reference)
-    )
+def _chrf(matches: tf.Tensor) -> tf.Tensor:
+    hypothesis, reference = _totals(matches)
+    orders = tf.reduce_sum(tf.cast((hypothesis > 0) & (reference > 0), tf.float64), axis=0)
+    sums = (tf.reduce_sum(tf.math.divide_no_nan(matches, x), 0) for x in (hypothesis, reference))
+    precision, recall = (tf.math.divide_no_nan(x, orders) for x in sums)
     return 100.0 * tf.math.divide_no_nan(5.0 * precision * recall, 4.0 * precision + recall)
 
 
-def _bleu(matches: tf.Tensor, totals: tf.Tensor) -> tf.Tensor:
-    hypothesis, reference = totals[:, :, None], totals[:, None]
-    is_zero = tf.cast(matches == 0, tf.float64)
-    smoothed = tf.where(matches == 0, tf.pow(tf.cast(0.5, tf.float64), tf.cumsum(is_zero)), matches)
+def _bleu(matches: tf.Tensor) -> tf.Tensor:
+    hypothesis, reference = _totals(matches)
+    zeros = tf.cumsum(tf.cast(matches == 0, tf.float64))
+    smoothed = tf.where(matches == 0, 2.0**-zeros, matches)
     logs = tf.where(hypothesis > 0, tf.math.log(smoothed / tf.maximum(hypothesis, 1.0)), 0.0)
     orders = tf.reduce_sum(tf.cast(hypothesis > 0, tf.float64), axis=0)
     mean = tf.math.divide_no_nan(tf.reduce_sum(logs, axis=0), orders)
@@ -120,27 +105,28 @@ def _bleu(matches: tf.Tensor, totals: tf.Tensor) -> tf.Tensor:
     return tf.where(matches[0] > 0, 100.0 * tf.exp(brevity + mean), 0.0)
 
 
-def _match_ngrams(units: tf.RaggedTensor, max_order: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return how many n-grams each pair of texts shares, and how many each text has.
+def _totals(matches: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the numbers of n-grams of hypotheses ``[orders, n, 1]`` and references."""
+    totals = tf.linalg.diag_part(matches)  # a text shares all of its n-grams with itself
+    return totals[:, :, None], totals[:, None]
+
+
+def _match_ngrams(units: tf.RaggedTensor, max_order: int) -> tf.Tensor:
+    """Return how many n-grams each pair of texts shares, ``[orders, n, n]`` float64.
 
     Args:
         units: The ids of characters or words, ``[n, (length)]``.
         max_order: The largest order.
-
-    Returns:
-        ``[orders, n, n]`` and ``[orders, n]``, float64.
     """
     count, rows = units.nrows(), units.value_rowids()
     unigrams = grams = tf.unique(units.flat_values).idx
-    matches, totals = [], []
+    matches = []
     for order in range(max_order):
         if order:
             grams = _unique_pairs(grams[:-1], unigrams[order:])
         is_inside = rows[order:] == rows[: tf.size(grams)]
-        own, own_grams = rows[order:][is_inside], tf.boolean_mask(grams, is_inside)
-        totals.append(tf.math.bincount(tf.cast(own, tf.int32), minlength=tf.cast(count, tf.int32)))
-        matches.append(_count_matches(own, own_grams, count))
-    return tf.cast(tf.stack(matches), tf.float64), tf.cast(tf.stack(totals), tf.float64)
+        matches.append(_count_matches(rows[order:][is_inside], grams[is_inside], count))
+    return tf.cast(tf.stack(matches), tf.float64)
 
 
 def _unique_pairs(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:

@@ -56,7 +56,7 @@ class ServedModel:
 
     module: tf.Module
     signatures: dict[str, Callable[..., Any]]
-    contract: dict[str, Any]
+    contract: Any
 
 
 @dataclass(frozen=True)

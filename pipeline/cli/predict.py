@@ -101,9 +101,10 @@ def predict(
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     check_content(path)
-    values = {"type": search_type, "n_best": n_best, "samples": samples, "beam_size": beam_size}
-    values |= {"length_penalty": length_penalty, "max_length": max_length, "seed": seed}
-    values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "utility": utility}
+    values: dict[str, Any] = {"type": search_type, "n_best": n_best, "samples": samples}
+    values |= {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": max_length}
+    values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    values |= {"seed": seed, "utility": utility}
     terms = read_glossary(glossary) if glossary is not None else {}
     constraints = Constraints(prefix, phrases or (), terms)
     options = prediction.PredictOptions(

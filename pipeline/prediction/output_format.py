@@ -46,18 +46,14 @@ def split_hypotheses(prediction: Prediction | None) -> Sequence[Prediction | Non
     if prediction is None or "hypotheses" not in prediction.outputs:
         return [prediction]
     contract, outputs = prediction.contract, prediction.outputs
-    lists = (outputs[name] for name in ("hypotheses", "lengths", "log_probabilities", "scores"))
+    names = (contract["answer"], str(contract["score"]), "search_score")
+    values = zip(outputs["hypotheses"], outputs["lengths"], strict=True)
+    hypotheses = [one if isinstance(one, str) else one[:length] for one, length in values]
+    scores = (outputs[name].tolist() for name in ("log_probabilities", "scores"))
     return [
-        Prediction(
-            {
-                contract["answer"]: value if isinstance(value, str) else value[:length],
-                str(contract["score"]): float(log_prob),
-                "search_score": float(score),
-            },
-            contract,
-        )
-        for value, length, log_prob, score in zip(*lists, strict=True)
-        if not score <= _NO_HYPOTHESIS
+        Prediction(dict(zip(names, values, strict=True)), contract)
+        for values in zip(hypotheses, *scores, strict=True)
+        if not values[-1] <= _NO_HYPOTHESIS
     ]
 
 

@@ -15,10 +15,9 @@ from regard.pipeline.prediction import attention_page, output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow
 from regard.pipeline.prediction.models import load_model
-from regard.pipeline.prediction.output_format import split_hypotheses
 from regard.pipeline.prediction.search_options import load_with_search
 from regard.serving.contract import Contract, SavedModelError, input_kinds
-from regard.serving.saved_model import InputLengthError, Prediction
+from regard.serving.saved_model import InputLengthError, Model, Prediction
 
 N_BEST = "nbest"  # the signature with all hypotheses
 RowPrediction = tuple[InputRow, Prediction | None]
@@ -70,7 +69,8 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
     if options.picture is not None:
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        model = LoadedModel(path, options.search)
+        search = options.search
+        model = LoadedModel(path, load_with_search(path, search) if search else None)
         _validate_options(model.contract, options)
         batches = InputParser(model.contract).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
@@ -94,18 +94,18 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
 
 
 class LoadedModel:
-    """A loaded SavedModel whose errors are user errors.
+    """A model whose errors are user errors.
 
     Args:
-        path: its folder.
-        search: keys of the section ``search`` that replace those of the model.
+        path: the folder of its SavedModel, or its name in messages.
+        model: the model; by default, that in the folder is loaded.
 
     Raises:
-        UserError: the folder holds no SavedModel with a contract, or the search is not possible.
+        UserError: the folder holds no SavedModel with a contract.
     """
 
-    def __init__(self, path: Path, search: Mapping[str, Any] | None = None):
-        self._model = load_with_search(path, search) if search else load_model(path)
+    def __init__(self, path: Path | str, model: Model | None = None):
+        self._model = model or load_model(Path(path))
         self._path = path
         self.contract = self._model.contract
 
@@ -121,10 +121,6 @@ class LoadedModel:
             UserError: the model rejects a row; the predictions before it have been yielded.
         """
         name = SIGNATURE if constraints else name
-        try:
-            self._model.signature(name)
-        except SavedModelError as error:
-            raise UserError(str(error), where=str(self._path)) from error
         for batch in batches:
             rows = [row for row in batch if row.values]
             if constraints:
@@ -147,6 +143,8 @@ class LoadedModel:
                 raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
             for row in rows:
                 yield from self._predict_batch(name, [row])
+        except SavedModelError as error:
+            raise UserError(str(error), where=str(self._path)) from error
 
 
 def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:
@@ -156,20 +154,18 @@ def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> I
 def _format(
     row: InputRow, prediction: Prediction | None, contract: Contract, options: PredictOptions
 ) -> str:
-    hypotheses, is_list = split_hypotheses(prediction), options.needs_list(contract)
+    hypotheses, is_list = output_format.split_hypotheses(prediction), options.needs_list(contract)
     if options.as_json:
-        all_fields = [output_format.json_fields(row, one, contract) for one in hypotheses]
-        fields = all_fields[0]
-        if is_list:
-            outputs = [{k: x for k, x in one.items() if k not in row.typed} for one in all_fields]
-            fields = {**row.typed, "hypotheses": outputs if prediction else []}
-        return json.dumps(fields, ensure_ascii=False)
+        rest = dataclasses.replace(row, typed={}) if is_list else row
+        fields = [output_format.json_fields(rest, one, contract) for one in hypotheses]
+        value = {**row.typed, "hypotheses": fields} if is_list else fields[0]
+        return json.dumps(value, ensure_ascii=False)
+    inputs = [output_format.one_cell(value) for value in row.typed.values()] if is_list else []
     lines = []
     for one in hypotheses:
-        score = [] if one is None or one.score is None else [f"{one.score:.6f}"]
-        cells = (score or [""]) if options.with_score else []
-        cells += map(output_format.one_cell, row.typed.values()) if is_list else []
-        lines.append("\t".join([*cells, output_format.one_line(one)]))
+        score = f"{one.score:.6f}" if one and one.score is not None else ""
+        cells = [*([score] if options.with_score else []), *inputs, output_format.one_line(one)]
+        lines.append("\t".join(cells))
     text = "\n".join(lines)
     if not options.align or prediction is None:
         return text
@@ -185,13 +181,10 @@ def _validate_options(contract: Contract, options: PredictOptions) -> None:
     if options.constraints and SIGNATURE not in contract["signatures"]:
         remedy = "Leave out --prefix, --phrase and --glossary, or run the model's pipeline again."
         raise UserError("This model does not support constraints.", remedy=remedy)
-    if options.constraints and (options.align or options.picture is not None):
-        remedy = "Use either constraints, or --align and --picture."
-        raise UserError("The attention of constrained outputs is not available.", remedy=remedy)
-    is_list = options.needs_list(contract)
-    if is_list and (options.constraints or options.align or options.picture is not None):
-        remedy = "Leave out constraints, --align and --picture, or print one output per input."
-        raise UserError("Lists of outputs have no constraints and no attention.", remedy=remedy)
+    has_attention = options.align or options.picture is not None
+    if bool(options.constraints) + has_attention + options.needs_list(contract) > 1:
+        remedy = "Use constraints, or --align and --picture, or lists such as --n-best."
+        raise UserError("Constraints, attention and lists cannot be combined.", remedy=remedy)
     if options.with_score and contract["score"] is None:
         raise UserError("The outputs of this model have no log-probability.", "--score")
     is_table = options.align and not options.as_json

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common.errors import UserError
+from regard.models.tasks import describe
 from regard.pipeline.config.annotations import models_in, type_of
-from regard.pipeline.config.config import config_class
 from regard.pipeline.config.load import validate_values
 from regard.serving.saved_model import ServedModel
-
-_MAX_LENGTH = "max_length"
 
 
 def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
@@ -27,47 +25,35 @@ def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
     Raises:
         UserError: the model has no search or cannot be built, or an option is invalid.
     """
-    import sentencepiece
+    from regard.components.trainer.export import InMemoryModel, RebuiltModel
 
-    from regard.components.trainer.export import InMemoryModel
-    from regard.components.trainer.rebuild import read_checkpoint, rebuild
-
-    checkpoint = read_checkpoint(path, path.name)
-    if checkpoint.search is None:
-        message = f"A model for {checkpoint.task} has no search that options could change."
-        raise UserError(message, str(path))
-    values: dict[str, Any] = {
-        "name": "model",
-        "task": checkpoint.task,
-        "data": {"train": "none"},
-        "model": checkpoint.model,
-        "search": _replace(checkpoint.task, checkpoint.search, options),
-    }
-    if checkpoint.tokenizers:
-        sizes = [
-            sentencepiece.SentencePieceProcessor(model_proto=one).vocab_size()
-            for one in checkpoint.tokenizers.values()
-        ]
+    model = RebuiltModel(path, path.name)
+    task, search = model.config.task, model.config.search
+    if search is None:
+        raise UserError(f"A model for {task} has no search that options could change.", str(path))
+    values = {"name": "model", "task": task, "data": {"train": "none"}}
+    values |= {"model": model.config.model_settings, "search": _replace(task, search, options)}
+    if sizes := [int(tokenizer.vocab_size()) for tokenizer in model.tokenizers.values()]:
         values["tokenizer"] = {"vocab_size": min(sizes), "shared": True}
     config, problems = validate_values(values)
     own = [problem for problem in problems if problem.path[0] == "search"]
     if own or config is None:
         lines = (f"{'.'.join(map(str, one.path))}: {one.message}" for one in own or problems)
         raise UserError("\n".join(lines), remedy="Change the options of the search.")
-    return InMemoryModel(rebuild([checkpoint]).served(config.search))
+    served = model.served(config.search)
+    return InMemoryModel(served, served.contract)
 
 
-def _replace(task: str, search: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _replace(task: str, search: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the section ``search`` of a model with other values."""
     options = dict(options)
-    if _MAX_LENGTH in options:
-        options |= {"max_length_factor": 0.0, "max_length_offset": options.pop(_MAX_LENGTH)}
-    annotation = config_class(task).model_fields["search"].annotation
+    if (max_length := options.pop("max_length", None)) is not None:
+        options |= {"max_length_factor": 0.0, "max_length_offset": max_length}
+    (annotation, _) = describe(task).search or (None, None)
     fields = {type_of(variant): set(variant.model_fields) for variant in models_in(annotation)}
-    own = search["type"]
-    suitable = [name for name in (own, *fields) if fields[name] >= options.keys()]
-    options = {"type": next(iter(suitable), own), **options}
-    # Sampling returns all samples; minimum Bayes risk decoding needs more of them.
-    dropped = {"samples"} if options["type"] != own else set()
-    common = (fields.get(options["type"], set()) - dropped) & search.keys()
-    return {**{name: search[name] for name in common}, **options}
+    suitable = (name for name in (search.type, *fields) if fields[name] >= options.keys())
+    options = {"type": next(suitable, search.type), **options}
+    # Minimum Bayes risk decoding needs more samples than sampling.
+    dropped = set() if options["type"] == search.type else {"samples"}
+    common = fields.get(options["type"], set()) - dropped
+    return {**search.model_dump(mode="json", include=common), **options}

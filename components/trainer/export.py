@@ -263,7 +263,7 @@ class RebuiltModel:
         try:
             checkpoint = read_warm_start(folder, name)
             if checkpoint is None:
-                raise ValueError("it was exported without its settings")
+                raise ValueError("it is an ensemble, or was exported without its settings")
             settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
             self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
             self.serialized = checkpoint.tokenizers

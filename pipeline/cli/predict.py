@@ -53,12 +53,8 @@ def predict(
             "none",
         ),
     ] = None,
-    with_score: Annotated[
-        bool, flag("--score", "Print the log-probability and a tab before each output.")
-    ] = False,
-    search_type: Annotated[
-        str | None, _search("--search", "beam, greedy, sampling or mbr.")
-    ] = None,
+    with_score: Annotated[bool, flag("--score", "Print log-probabilities before outputs.")] = False,
+    search: Annotated[str | None, _search("--search", "beam, greedy, sampling or mbr.")] = None,
     n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
     samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
     beam_size: Annotated[int | None, _search("--beam-size", "Number of hypotheses kept.")] = None,
@@ -101,16 +97,15 @@ def predict(
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     check_content(path)
-    values: dict[str, Any] = {"type": search_type, "n_best": n_best, "samples": samples}
+    values: Any = {"type": search, "n_best": n_best, "samples": samples, "utility": utility}
     values |= {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": max_length}
-    values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    values |= {"seed": seed, "utility": utility}
+    values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    values = {name: value for name, value in values.items() if value is not None}
     terms = read_glossary(glossary) if glossary is not None else {}
     constraints = Constraints(prefix, phrases or (), terms)
+    width = terminal.out().width
     options = prediction.PredictOptions(
-        *(align, as_json, picture, terminal.out().width, constraints),
-        search={name: value for name, value in values.items() if value is not None},
-        with_score=with_score,
+        align, as_json, picture, width, constraints, values, with_score
     )
     truncated = prediction.predict(
         path, [] if texts in (None, ["-"]) else list(texts or []), options

@@ -122,8 +122,9 @@ def to_ensemble(
     _validate_folder(
         folder, force, *(version.resolve() for version in versions), registry.resolve()
     )
-    first, *others = members = [_rebuild(*pair) for pair in zip(versions, models, strict=True)]
-    for other in others:
+    members = [_rebuild(*pair) for pair in zip(versions, models, strict=True)]
+    first = members[0]
+    for other in members[1:]:
         for side, own in first.serialized.items():
             if _vocabulary(own) != _vocabulary(other.serialized[side]):
                 message = f"The {side} vocabularies of {first.name} and {other.name} differ."

@@ -27,7 +27,7 @@ def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
     """
     from regard.components.trainer.export import InMemoryModel, RebuiltModel
 
-    model = RebuiltModel(path, path.name)
+    model = RebuiltModel(path, "The model")
     task, search = model.config.task, model.config.search
     if search is None:
         raise UserError(f"A model for {task} has no search that options could change.", str(path))

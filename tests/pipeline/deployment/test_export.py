@@ -123,7 +123,7 @@ def test_unsupported_models(tmp_path):
     sides = {"type": "recurrent", "cell": "gru", "units": 8}, {"type": "luong", "units": 8}
     add_warm_start = export_model(tmp_path, tmp_path / "models" / "looking" / "1", *sides)
     with pytest.raises(
-        UserError, match="looking cannot be built again: it was exported without its settings"
+        UserError, match="looking cannot be built again: it is an ensemble, or was exported"
     ):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
     add_warm_start()

@@ -115,13 +115,15 @@ def test_hypotheses_have_the_mean_utility_of_the_samples(model, name):
         scores = result["scores"][row, :count]
         assert (np.diff(scores) <= 0).all()
         if SENTENCES[row]:
-            found = [text.decode() for text in result["hypotheses"][row]]
-            assert set(found[:count]) == set(texts)
-            assert found[count:] == [""] * (6 - count)
+            texts_of_row = [text.decode() for text in result["hypotheses"][row]]
+            assert set(texts_of_row[:count]) == set(texts)
+            assert texts_of_row[count:] == [""] * (6 - count)
             assert (result["scores"][row, count:] < -1e8).all()
-            np.testing.assert_allclose(scores, [means[one] for one in found[:count]], rtol=1e-5)
+            np.testing.assert_allclose(
+                scores, [means[one] for one in texts_of_row[:count]], rtol=1e-5
+            )
             log_probs = dict(zip(texts, samples["log_probabilities"][row].numpy(), strict=True))
-            best = log_probs[found[0]]
+            best = log_probs[texts_of_row[0]]
             assert result["log_probabilities"][row, 0] == pytest.approx(best, abs=1e-4)
     assert len(set(result["hypotheses"][1])) > 2
     best = served.module.predict(SENTENCES)["translation"].numpy()
@@ -135,11 +137,11 @@ def test_a_row_does_not_depend_on_its_batch(model, tmp_path):
     tf.saved_model.save(alone, str(tmp_path), signatures={"nbest": served.signatures["nbest"]})
     assert servable(tmp_path)
     function = tf.saved_model.load(str(tmp_path)).signatures["nbest"]
-    together = function(source=tf.constant([*SENTENCES, "the dog " * 9]))
+    all_rows = function(source=tf.constant([*SENTENCES, "the dog " * 9]))
     for row, sentence in enumerate(SENTENCES):
         one = function(source=tf.constant([sentence]))
         for name in ("hypotheses", "scores"):
-            assert one[name][0].numpy().tolist() == together[name][row].numpy().tolist()
+            assert one[name][0].numpy().tolist() == all_rows[name][row].numpy().tolist()
     assert function(source=tf.constant([], tf.string))["scores"].shape == (0, 2)
 
 

@@ -24,7 +24,7 @@ class SearchLimits(Section):
     max_length_factor: NonNegative = option(
         2.0, "Maximum length of an output: max_length_factor x source tokens + max_length_offset."
     )
-    max_length_offset: Count = option(10, "See max_length_factor.")
+    max_length_offset: Annotated[int, Field(ge=0, le=10**6)] = option(10, "See max_length_factor.")
     min_length_factor: NonNegative = option(0.0, "Minimum length of an output per source token.")
     max_source_length: Positive = option(256, "Maximum number of source tokens.")
     long_source: Literal["truncate", "refuse"] = option(

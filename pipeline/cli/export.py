@@ -60,8 +60,8 @@ def export(
 
     root = registry or Workspace.from_environment().registry
     if (len(models) > 1) != ensemble:
-        remedy = "Give one model, or several with --ensemble."
-        raise UserError(f"There are {len(models)} models.", "MODEL", remedy)
+        count = "An ensemble has several models." if ensemble else "There are several models."
+        raise UserError(count, "MODEL", "Give one model, or several with --ensemble.")
     suffix = "ensemble" if ensemble else to
     folder = out or Path(f"{Path(models[0].partition('@')[0]).name}-{suffix}")
     with terminal.working("Exporting …"), silence_output():

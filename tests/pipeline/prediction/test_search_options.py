@@ -92,6 +92,7 @@ def test_a_beam_of_one_is_greedy_search(version):
         ({"temperature": 1.0, "beam_size": 3}, "unknown key for this type; it goes with"),
         ({"type": "magic"}, "search.type: 'magic' is not a choice. Choices: greedy, beam"),
         ({"max_length": 0}, "every hypothesis would be empty"),
+        ({"max_length": 2**31}, "search.max_length_offset: must be less than or equal to 1000000"),
     ],
 )
 def test_invalid_options_are_reported_as_in_a_yaml_file(version, options, message):

@@ -27,10 +27,8 @@ from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
 from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING
 
-READ_ERRORS = (
-    *(OSError, EOFError, ValueError, KeyError, TypeError),
-    *(zipfile.BadZipFile, tf.errors.OpError),
-)
+READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError)
+READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -87,18 +85,14 @@ def export(
     write_saved_model(served, folder, rows)
 
 
-def build_float32(
-    task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]
-) -> TrainableModel:
+def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
     """Build the model of a training in float32, with random weights."""
     sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     training = config.training.model_copy(update={"precision": "float32"})
     return task.build(config.model, training, sizes)
 
 
-def write_saved_model(
-    served: ServedModel, folder: str | Path, rows: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def write_saved_model(served: ServedModel, folder: str | Path, rows: Sequence[Any] = ()) -> None:
     """Write a SavedModel with its contract and reference outputs; see `export`."""
     temporary = Path(f"{folder}.tmp")
     tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)

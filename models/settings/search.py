@@ -81,14 +81,8 @@ class MbrSearchConfig(_SampledSearchConfig):
     """Selects the sample that is most similar to all samples: minimum Bayes risk decoding."""
 
     type: Literal["mbr"] = option("mbr", "Search type.")
-    samples: Annotated[int, Field(ge=1, le=1024)] = option(
-        64, "Number of samples that are compared with each other."
-    )
-    utility: Literal["chrf", "bleu"] = option(
-        "chrf",
-        "Similarity of samples: sacreBLEU's sentence chrF, or its sentence BLEU with tokenizer "
-        "13a, exponential smoothing and effective order.",
-    )
+    samples: Annotated[int, Field(ge=1, le=1024)] = option(64, "Number of samples to compare.")
+    utility: Literal["chrf", "bleu"] = option("chrf", "Similarity: sacreBLEU's chrF or BLEU.")
     n_best: Positive = option(1, "Number of different hypotheses to return.")
 
 

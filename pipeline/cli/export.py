@@ -16,13 +16,8 @@ Quantization = Literal["float32", "int8", "int16", "float16"]
 
 
 def export(
-    models: Annotated[
-        list[str],
-        argument("MODEL...", "NAME, NAME@VERSION, or a SavedModel; several with --ensemble."),
-    ],
-    ensemble: Annotated[
-        bool, flag("--ensemble", "Write one SavedModel that decodes with several models.")
-    ] = False,
+    models: Annotated[list[str], argument("MODEL...", "NAME, NAME@VERSION or a folder.")],
+    ensemble: Annotated[bool, flag("--ensemble", "Combine several models in one.")] = False,
     to: Annotated[
         Literal["ctranslate2"], option("--to", None, "Inference engine.")
     ] = "ctranslate2",

@@ -101,9 +101,7 @@ def to_ctranslate2(
     return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
 
 
-def to_ensemble(
-    models: Sequence[str], registry: Path, folder: Path, *, force: bool = False
-) -> Export:
+def to_ensemble(models: list[str], registry: Path, folder: Path, force: bool = False) -> Export:
     """Write the ensemble of several models as version 1 in a folder, which is replaced atomically.
 
     Its search and its tokenizers are those of the first model.
@@ -135,7 +133,7 @@ def to_ensemble(
     rows = json.loads((versions[0] / IN_MEMORY).read_text(encoding="utf-8"))
     with _replace(folder) as temporary:
         write_saved_model(first.served(), temporary / "1", [row["inputs"] for row in rows])
-        write_json(temporary / INFO_FILE, {"ensemble": list(models)})
+        write_json(temporary / INFO_FILE, {"ensemble": models})
     return Export(" + ".join(models), folder, size_of(folder), len(rows), None, {})
 
 

@@ -12,7 +12,7 @@ from regard.pipeline.workspace import Workspace
 
 def _search(name: str, help: str) -> Any:
     """Declare an option that replaces a value of the section ``search``."""
-    return option(name, None, help, "that of the model", rich_help_panel="Search")
+    return option(name, None, help, rich_help_panel="Search (default: that of the model)")
 
 
 def predict(
@@ -54,17 +54,19 @@ def predict(
         ),
     ] = None,
     with_score: Annotated[bool, flag("--score", "Print log-probabilities before outputs.")] = False,
-    search: Annotated[str | None, _search("--search", "beam, greedy, sampling or mbr.")] = None,
+    search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling, mbr.")] = None,
     n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
     samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
     beam_size: Annotated[int | None, _search("--beam-size", "Number of hypotheses kept.")] = None,
     length_penalty: Annotated[float | None, _search("--length-penalty", "GNMT's alpha.")] = None,
     max_length: Annotated[int | None, _search("--max-length", "Maximum number of tokens.")] = None,
-    temperature: Annotated[float | None, _search("--temperature", "Above 1: flatter.")] = None,
+    temperature: Annotated[
+        float | None, _search("--temperature", "Temperature of samples.")
+    ] = None,
     top_k: Annotated[int | None, _search("--top-k", "Sample from the top K tokens.")] = None,
-    top_p: Annotated[float | None, _search("--top-p", "Sample from this probability.")] = None,
+    top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
     seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
-    utility: Annotated[str | None, _search("--utility", "chrf or bleu, for mbr.")] = None,
+    utility: Annotated[str | None, _search("--utility", "Similarity for mbr: chrf, bleu.")] = None,
     registry: RegistryOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.

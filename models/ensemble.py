@@ -12,7 +12,6 @@ from keras import ops
 from regard.models.decoders.base import Decoder
 from regard.models.search.base import beam_state, shared_cache
 from regard.models.seq2seq import Seq2Seq
-from regard.models.serialization import layer_config, layer_from_config, register
 from regard.models.tensors import Memory, State, Tensor
 
 
@@ -89,7 +88,6 @@ class EnsembleDecoder(Decoder):
         return _mean_probability(logits), _mean(alignments)
 
 
-@register
 class Ensemble(Seq2Seq):
     """Trained models with one vocabulary that decode together.
 
@@ -121,16 +119,6 @@ class Ensemble(Seq2Seq):
             name=name,
             dtype=dtype,
         )
-        self.models = models
-
-    def get_config(self) -> dict[str, Any]:
-        models = [layer_config(model) for model in self.models]
-        return {"name": self.name, "dtype": self.dtype_policy.name, "models": models}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Ensemble:
-        models = [layer_from_config(model) for model in config["models"]]
-        return cls(**{**config, "models": models})
 
 
 def _memories(memory: Memory) -> list[Memory]:

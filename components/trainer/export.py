@@ -5,29 +5,40 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
+from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path, replace_dir, write_json
+from regard.components.registry.records import read_record_or_empty
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.models import tasks
 from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
-from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, Contract
+from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING
 
+READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError)
+READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
     """Load the tokenizers of a Transform graph as ``tensorflow_text`` objects."""
+    return create_tokenizers(read_sentencepiece_models(folder, features))
+
+
+def create_tokenizers(models: Mapping[str, bytes]) -> dict[str, Any]:
+    """Create the tokenizers of serialized SentencePiece models."""
     return {
         feature: text.SentencepieceTokenizer(
             model=serialized,
@@ -35,7 +46,7 @@ def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, 
             # With the same name, two tokenizers of a SavedModel would share one resource.
             name=f"{feature}_tokenizer",
         )
-        for feature, serialized in read_sentencepiece_models(folder, features).items()
+        for feature, serialized in models.items()
     }
 
 
@@ -68,11 +79,21 @@ def export(
         folder: replaced atomically.
         rows: raw inputs of the model, by name, for the reference outputs.
     """
-    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
-    training = config.training.model_copy(update={"precision": "float32"})
-    float_model = task.build(config.model, training, sizes)
+    float_model = build_float32(task, config, tokenizers)
     float_model.set_weights(model.get_weights())
     served = task.served_model(float_model, tokenizers, config.model, config.search)
+    write_saved_model(served, folder, rows)
+
+
+def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
+    """Build the model of a training in float32, with random weights."""
+    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
+    training = config.training.model_copy(update={"precision": "float32"})
+    return task.build(config.model, training, sizes)
+
+
+def write_saved_model(served: ServedModel, folder: str | Path, rows: Sequence[Any] = ()) -> None:
+    """Write a SavedModel with its contract and reference outputs; see `export`."""
     temporary = Path(f"{folder}.tmp")
     tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
     write_json(temporary / CONTRACT, served.contract)
@@ -85,36 +106,31 @@ def _reference_outputs(
     served: ServedModel, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
-    texts = [entry["name"] for entry in served.contract["inputs"] if entry["kind"] == "text"]
+    model = InMemoryModel(served, served.contract)
+    texts = [entry["name"] for entry in model.contract["inputs"] if entry["kind"] == "text"]
     references: list[dict[str, object]] = []
     for row in rows:
         inputs = {**row, **{key: saved_model.decode_texts(row[key]) for key in texts}}
         # A model may reject rows that are too long or too short; the export continues without.
-        with contextlib.suppress(tf.errors.InvalidArgumentError):
-            outputs = _predict(served, inputs).outputs
+        with contextlib.suppress(tf.errors.InvalidArgumentError, saved_model.InputLengthError):
+            (prediction,) = model.predict(model.contract["detail"], [inputs])
             references.append(
                 {
                     "inputs": {key: _to_json(value) for key, value in inputs.items()},
-                    "answer": {key: _to_json(value) for key, value in outputs.items()},
+                    "answer": {key: _to_json(value) for key, value in prediction.outputs.items()},
                     "device": saved_model.device(),
                 }
             )
     return references
 
 
-def _predict(served: ServedModel, row: Mapping[str, Any]) -> saved_model.Prediction:
-    contract = cast(Contract, served.contract)
-    name = contract["detail"]
-    arrays = saved_model.batch_inputs(contract["signatures"][name]["inputs"], [row])
-    tensors = {
-        key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in arrays.items()
-    }
-    # By position, because a function of several tasks has one parameter for texts and images.
-    function: Any = served.signatures[name]
-    outputs = function(*(tensors[spec.name] for spec in function.input_signature))
-    outputs = {key: value.numpy() for key, value in outputs.items()}
-    return saved_model.split_outputs(contract, name, outputs, 1)[0]
+class InMemoryModel(saved_model.ServedModel):
+    """A model that is used without being written; only signatures that are used are traced."""
+
+    def signature(self, name: str) -> Any:
+        function = self._loaded.signatures[name]
+        # By position, because a function of several tasks has one parameter for texts and images.
+        return lambda **inputs: function(*(inputs[spec.name] for spec in function.input_signature))
 
 
 def _to_json(value: Any) -> Any:
@@ -136,6 +152,7 @@ class WarmStartCheckpoint:
         name: the name of the model in messages.
         task: the name of its task.
         model: the section ``model`` of its configuration.
+        search: the section ``search``; None without a search.
         weight_names: in order.
         weights: their values.
         tokenizers: the serialized SentencePiece model of each text feature.
@@ -151,6 +168,7 @@ class WarmStartCheckpoint:
     tokenizers: dict[str, bytes]
     updates: int = 0
     adam_moments: list[np.ndarray] = field(default_factory=list)
+    search: Mapping[str, object] | None = None
 
 
 def write_warm_start(
@@ -167,6 +185,7 @@ def write_warm_start(
     about: dict[str, object] = {
         "task": config.task,
         "model": config.model_settings,
+        "search": config.search and config.search.model_dump(mode="json"),
         "weights": [weight.path for weight in model.weights],
     }
     data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
@@ -211,4 +230,47 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         tokenizers=tokenizers,
         updates=about.get("updates", 0),
         adam_moments=values,
+        search=about.get("search") or read_record_or_empty(folder).config.get("search"),
     )
+
+
+class RebuiltModel:
+    """A Keras model with the weights of a SavedModel, which can be exported again.
+
+    Attributes:
+        name: its name in messages.
+        config: the sections ``model`` and ``search`` of its training.
+        serialized: the SentencePiece model of each text feature.
+        task: its task.
+        model: the Keras model, in float32.
+
+    Args:
+        folder: the SavedModel's folder.
+        name: its name in messages.
+
+    Raises:
+        UserError: weights or settings are missing, damaged, or of another version of Regard.
+    """
+
+    def __init__(self, folder: Path, name: str):
+        self.name = name
+        try:
+            checkpoint = read_warm_start(folder, name)
+            if checkpoint is None:
+                raise ValueError("it is an ensemble, or was exported without its settings")
+            settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
+            self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
+            self.serialized = checkpoint.tokenizers
+            self.tokenizers = create_tokenizers(self.serialized)
+            self.task = tasks.get(self.config.task)
+            self.model: Any = build_float32(self.task, self.config, self.tokenizers)
+            self.model.set_weights(checkpoint.weights)
+        except READ_ERRORS as error:
+            message = f"{name} cannot be built again: {error}"
+            remedy = "Give a model that was trained with this version of Regard."
+            raise UserError(message, str(folder), remedy) from error
+
+    def served(self, search: Any = None) -> ServedModel:
+        """Return the model as it is exported, by default with its own search."""
+        search = search or self.config.search
+        return self.task.served_model(self.model, self.tokenizers, self.config.model, search)

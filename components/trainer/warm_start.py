@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
@@ -20,7 +18,7 @@ from regard.components.common.files import read_json_object, write_json
 from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import NODE, StartingModel, TrainerConfig
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.export import WarmStartCheckpoint, read_warm_start
+from regard.components.trainer.export import READ_ERRORS, WarmStartCheckpoint, read_warm_start
 from regard.components.trainer.optimizer_state import (
     check_optimizer_state,
     learning_rate_after,
@@ -33,10 +31,6 @@ KEY = "training.warm_start"
 # Settings of a model that may differ: its weights mean the same.
 _IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
 _MAX_DIFFERENCES = 5
-_READ_ERRORS = (
-    *(OSError, EOFError, ValueError, KeyError, TypeError),
-    *(zipfile.BadZipFile, tf.errors.OpError),
-)
 _OTHER_MODEL = "Check that the model is complete, or name another one to start from."
 
 # By the id of a weight with a row per token: the axis of the rows, and their mapping.
@@ -152,7 +146,7 @@ def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
         raise _start_error(f"{name} does not exist any more: there is no folder {str(path)!r}.")
     try:
         checkpoint = read_warm_start(path, name)
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         raise _start_error(f"The weights of {name} cannot be read: {error}") from error
     if checkpoint is None:
         raise _start_error(

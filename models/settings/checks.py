@@ -22,7 +22,7 @@ from regard.models.settings.networks import (
     TransformerEncoderConfig,
     TransformerLayersConfig,
 )
-from regard.models.settings.search import BeamSearchConfig
+from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig
 
 _SIDES = ("encoder", "decoder")
 
@@ -187,8 +187,11 @@ def check_no_attention_training(config: Any) -> Iterator[Problem]:
     yield from check_unused(config, "training", ("penalties", "reinforce"), message)
 
 
-def check_beam(search: Any) -> Iterator[Problem]:
-    """Check that a beam search can return ``n_best`` hypotheses."""
+def check_n_best(search: Any) -> Iterator[Problem]:
+    """Check that a search can return ``n_best`` hypotheses."""
+    if isinstance(search, MbrSearchConfig) and search.n_best > search.samples:
+        message = f"{search.n_best} is more than samples: {search.samples}"
+        yield Problem(("search", "n_best"), message)
     if not isinstance(search, BeamSearchConfig):
         return
     size, n_best = search.beam_size, search.n_best
@@ -205,7 +208,7 @@ def _check_search(config: Any) -> Iterator[Problem]:
     if isinstance(search, BeamSearchConfig) and search.beam_size > tokens:
         message = f"{search.beam_size} is more than the {tokens} tokens of tokenizer.vocab_size"
         yield Problem(("search", "beam_size"), message)
-    yield from check_beam(search)
+    yield from check_n_best(search)
     if search.max_length_factor == 0 and search.max_length_offset == 0:
         message = "with max_length_factor: 0 every hypothesis would be empty"
         yield Problem(("search", "max_length_offset"), message)

@@ -24,7 +24,7 @@ class SearchLimits(Section):
     max_length_factor: NonNegative = option(
         2.0, "Maximum length of an output: max_length_factor x source tokens + max_length_offset."
     )
-    max_length_offset: Count = option(10, "See max_length_factor.")
+    max_length_offset: Annotated[int, Field(ge=0, le=10**6)] = option(10, "See max_length_factor.")
     min_length_factor: NonNegative = option(0.0, "Minimum length of an output per source token.")
     max_source_length: Positive = option(256, "Maximum number of source tokens.")
     long_source: Literal["truncate", "refuse"] = option(
@@ -61,20 +61,32 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     )
 
 
-class SamplingSearchConfig(SearchLimits):
-    """Samples every token from its distribution."""
-
-    type: Literal["sampling"] = option("sampling", "Search type.")
+class _SampledSearchConfig(SearchLimits):
     temperature: PositiveFloat = option(1.0, "Below 1: sharper than the model; above 1: flatter.")
     top_k: Count = option(0, "Sample from the top k tokens only; 0: from all.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = option(
         1.0, "Sample from the smallest set of tokens with this total probability."
     )
-    samples: Positive = option(1, "Number of samples, returned in the order of their probability.")
     seed: Count = option(0, "Random seed; equal sources and seeds give equal samples.")
 
 
+class SamplingSearchConfig(_SampledSearchConfig):
+    """Samples every token from its distribution."""
+
+    type: Literal["sampling"] = option("sampling", "Search type.")
+    samples: Positive = option(1, "Number of samples, returned in the order of their probability.")
+
+
+class MbrSearchConfig(_SampledSearchConfig):
+    """Selects the sample that is most similar to all samples: minimum Bayes risk decoding."""
+
+    type: Literal["mbr"] = option("mbr", "Search type.")
+    samples: Annotated[int, Field(ge=1, le=1024)] = option(64, "Number of samples to compare.")
+    utility: Literal["chrf", "bleu"] = option("chrf", "Similarity: sacreBLEU's chrF or BLEU.")
+    n_best: Positive = option(1, "Number of different hypotheses to return.")
+
+
 SearchConfig = Annotated[
-    GreedySearchConfig | BeamSearchConfig | SamplingSearchConfig,
+    GreedySearchConfig | BeamSearchConfig | SamplingSearchConfig | MbrSearchConfig,
     ByType("beam"),
 ]

@@ -56,7 +56,7 @@ class ServedModel:
 
     module: tf.Module
     signatures: dict[str, Callable[..., Any]]
-    contract: dict[str, Any]
+    contract: Any
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class ServedModule(tf.Module):
         self.weights = [weight.value for weight in model.weights]
         self.tokenizers = dict(tokenizers)
         self._description, self._settings, self._limits = description, settings, search
-        self._search: Any = create_search(search) if search is not None else None
+        tokenizer = self.tokenizers.get(description.reference.name)
+        self._search: Any = create_search(search, tokenizer) if search is not None else None
 
     @property
     def _inputs(self) -> list[dict[str, str]]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ModelArgument, RegistryOption, argument, flag, option
 from regard.pipeline.workspace import Workspace
+
+
+def _search(name: str, help: str) -> Any:
+    """Declare an option that replaces a value of the section ``search``."""
+    return option(name, None, help, rich_help_panel="Search (default: that of the model)")
 
 
 def predict(
@@ -48,11 +53,27 @@ def predict(
             "none",
         ),
     ] = None,
+    with_score: Annotated[bool, flag("--score", "Print log-probabilities before outputs.")] = False,
+    search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling, mbr.")] = None,
+    n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
+    samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
+    beam_size: Annotated[int | None, _search("--beam-size", "Number of hypotheses kept.")] = None,
+    length_penalty: Annotated[float | None, _search("--length-penalty", "GNMT's alpha.")] = None,
+    max_length: Annotated[int | None, _search("--max-length", "Maximum number of tokens.")] = None,
+    temperature: Annotated[
+        float | None, _search("--temperature", "Temperature of samples.")
+    ] = None,
+    top_k: Annotated[int | None, _search("--top-k", "Sample from the top K tokens.")] = None,
+    top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
+    seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
+    utility: Annotated[str | None, _search("--utility", "Similarity for mbr: chrf, bleu.")] = None,
     registry: RegistryOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
-    Predictions are printed in order, one on each line.
+    Predictions are printed in order, one on each line. With --n-best or --samples, there is a line
+    for each hypothesis: the input, a tab, and the output, which `regard score` reads. The options
+    of the search replace those in the YAML file; the model is then built again in memory.
 
     [bold]Examples[/bold]
 
@@ -63,6 +84,8 @@ def predict(
       regard predict translation < sentences.en > sentences.de
 
       regard predict translation --glossary terms.tsv < sentences.en > sentences.de
+
+      regard predict translation --n-best 5 --beam-size 10 < sentences.en | regard score other
 
       regard predict similarity "A man plays a guitar." "Someone makes music."
 
@@ -76,9 +99,16 @@ def predict(
 
     path = Registry(registry or Workspace.from_environment().registry).resolve(model)
     check_content(path)
+    values: Any = {"type": search, "n_best": n_best, "samples": samples, "utility": utility}
+    values |= {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": max_length}
+    values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    values = {name: value for name, value in values.items() if value is not None}
     terms = read_glossary(glossary) if glossary is not None else {}
     constraints = Constraints(prefix, phrases or (), terms)
-    options = prediction.PredictOptions(align, as_json, picture, terminal.out().width, constraints)
+    width = terminal.out().width
+    options = prediction.PredictOptions(
+        align, as_json, picture, width, constraints, values, with_score
+    )
     truncated = prediction.predict(
         path, [] if texts in (None, ["-"]) else list(texts or []), options
     )

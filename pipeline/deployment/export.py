@@ -1,24 +1,30 @@
-"""Convert a model in the registry to CTranslate2, and verify it with stored outputs."""
+"""Export models: to CTranslate2, verified with stored outputs, or as an ensemble."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, replace_dir, write_json
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
-from regard.components.registry.store import Registry
-from regard.serving.contract import IN_MEMORY, read_contract
+from regard.components.registry.store import Registry, size_of
+from regard.serving.contract import IN_MEMORY, MODEL_FILE, read_contract
 from regard.serving.export import ctranslate2
+
+if TYPE_CHECKING:
+    from regard.components.trainer.export import RebuiltModel
 
 INFO_FILE = "regard.json"
 # Allowed difference of the log-probability of a token: float32 in another order of operations.
@@ -67,22 +73,19 @@ def to_ctranslate2(
     version = Registry(registry).resolve(model)
     record = read_record(version)
     _check_supported(version, record.config.get("model"))  # before anything large is read
-    check_content(version)
     _validate_folder(folder, force, version.resolve(), registry.resolve())
     _require_ctranslate2()
-    trained = _read_weights(version)
-    _check_supported(version, trained.model)
-    vocabularies = {side: _vocabulary(trained.tokenizers[side]) for side in ("source", "target")}
-    weights = dict(zip(trained.weight_names, trained.weights, strict=True))
-    spec = ctranslate2.create_specification(weights, trained.model, vocabularies)
+    trained = _rebuild(version, model)
+    settings = trained.config.model_settings
+    _check_supported(version, settings)
+    vocabularies = {side: _vocabulary(trained.serialized[side]) for side in ("source", "target")}
+    weights = {weight.path: np.asarray(weight) for weight in trained.model.weights}
+    spec = ctranslate2.create_specification(weights, settings, vocabularies)
     spec.validate()
     spec.optimize(quantization=quantization)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        temporary.chmod(0o755)
+    with _replace(folder) as temporary:
         spec.save(str(temporary))
-        for side, serialized in trained.tokenizers.items():
+        for side, serialized in trained.serialized.items():
             atomic_write(temporary / f"{side}.model", serialized)
         outputs = _stored_outputs(version)
         difference = _compare_scores(temporary, outputs, exact=quantization == "float32")
@@ -95,11 +98,64 @@ def to_ctranslate2(
             "translate_batch": arguments,
         }
         write_json(temporary / INFO_FILE, info)
+    return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
+
+
+def to_ensemble(models: list[str], registry: Path, folder: Path, force: bool = False) -> Export:
+    """Write the ensemble of several models as version 1 in a folder, which is replaced atomically.
+
+    Its search and its tokenizers are those of the first model.
+
+    Args:
+        models: as in `to_ctranslate2`, like the other arguments.
+
+    Raises:
+        UserError: a model is not a text-to-text model, the vocabularies differ, or the folder
+            cannot be used.
+    """
+    from regard.components.trainer.export import write_saved_model
+    from regard.models.ensemble import Ensemble
+
+    versions = [Registry(registry).resolve(model) for model in models]
+    _validate_folder(
+        folder, force, *(version.resolve() for version in versions), registry.resolve()
+    )
+    members = [_rebuild(*pair) for pair in zip(versions, models, strict=True)]
+    first = members[0]
+    for other in members[1:]:
+        for side, own in first.serialized.items():
+            if _vocabulary(own) != _vocabulary(other.serialized[side]):
+                message = f"The {side} vocabularies of {first.name} and {other.name} differ."
+                remedy = "Use models with the same tokenizers, such as runs with other seeds."
+                raise UserError(message, "--ensemble", remedy)
+    first.model = Ensemble([member.model for member in members])
+    first.model.build()
+    rows = json.loads((versions[0] / IN_MEMORY).read_text(encoding="utf-8"))
+    with _replace(folder) as temporary:
+        write_saved_model(first.served(), temporary / "1", [row["inputs"] for row in rows])
+        write_json(temporary / INFO_FILE, {"ensemble": models})
+    return Export(" + ".join(models), folder, size_of(folder), len(rows), None, {})
+
+
+def _rebuild(version: Path, name: str) -> RebuiltModel:
+    from regard.components.trainer.export import RebuiltModel
+
+    check_content(version)
+    _check_supported(version, None)
+    return RebuiltModel(version, name)
+
+
+@contextlib.contextmanager
+def _replace(folder: Path) -> Iterator[Path]:
+    """Yield a new folder that replaces another one if there is no error."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        temporary.chmod(0o755)
+        yield temporary
         replace_dir(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Export(name, folder, size, len(outputs), difference, arguments)
 
 
 def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
@@ -121,7 +177,8 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
     if not force:
         remedy = "Use --force to replace an earlier export, or --out for another folder."
         raise UserError("The folder is not empty.", str(folder), remedy)
-    if not ((folder / INFO_FILE).is_file() and (folder / "model.bin").is_file()):
+    exported = (folder / "model.bin", folder / "1" / MODEL_FILE)
+    if not ((folder / INFO_FILE).is_file() and any(file.is_file() for file in exported)):
         raise UserError("The folder does not contain an exported model.", str(folder), remedy)
 
 
@@ -137,23 +194,12 @@ def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
     """Check the task and, if it is known, the section ``model``."""
     contract = read_contract(version)
     if contract["answer_kind"] != "text" or contract["inputs"][0]["kind"] != "text":
-        message = f"CTranslate2 runs text-to-text models only; the task is {contract['task']}."
+        message = f"Only text-to-text models can be exported; the task is {contract['task']}."
         raise UserError(message, str(version))
     if settings and (unsupported := ctranslate2.find_unsupported(settings)):
         reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
         remedy = "Use `regard serve` or TensorFlow Serving, which run every model."
         raise UserError(f"CTranslate2 cannot run this model: {reasons}", str(version), remedy)
-
-
-def _read_weights(version: Path) -> Any:
-    """Read the weights and tokenizers of a text-to-text SavedModel."""
-    from regard.components.trainer.export import read_warm_start
-
-    if (trained := read_warm_start(version)) is None:
-        message = "The version does not contain the names of its weights, because it is too old."
-        remedy = "Run its pipeline again; a finished training is only exported again."
-        raise UserError(message, str(version), remedy)
-    return trained
 
 
 def _vocabulary(serialized: bytes) -> list[str]:
@@ -217,13 +263,14 @@ def _search_arguments(
             search["max_length_offset"] + search["max_source_length"] * search["max_length_factor"]
         ),
     }
-    if search["type"] == "sampling":
+    if "temperature" in search:  # minimum Bayes risk decoding compares such samples
         return {
             **arguments,
             "sampling_temperature": search["temperature"],
             "sampling_topp": search["top_p"],
             "beam_size": 1,
             "sampling_topk": search["top_k"],
+            "num_hypotheses": search["samples"],
         }
     arguments["beam_size"] = search.get("beam_size", 1)
     if search.get("length_penalty"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from regard.serving.contract import Contract
 from regard.serving.saved_model import Prediction
 
 SHADES = " ░▒▓█"
+_NO_HYPOTHESIS = -1e8  # the score of missing hypotheses is below it
 _TOP = 3  # source tokens in the narrow form of the table
 _MIN_WEIGHT = 0.05  # lower weights are left out of the narrow form
 _MAX_TOKEN_CELLS = 10
@@ -31,6 +33,28 @@ def format_value(value: Any) -> str:
 def one_line(prediction: Prediction | None) -> str:
     """Return the predicted text, number or positions on one line; empty for no prediction."""
     return " ".join(format_value(prediction.hypothesis).splitlines()) if prediction else ""
+
+
+def one_cell(value: Any) -> str:
+    """Return an input on one line without tabs, as `regard score` reads it."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return " ".join(text.replace("\t", " ").splitlines())
+
+
+def split_hypotheses(prediction: Prediction | None) -> Sequence[Prediction | None]:
+    """Return a prediction for each hypothesis of an n-best list, or the prediction alone."""
+    if prediction is None or "hypotheses" not in prediction.outputs:
+        return [prediction]
+    contract, outputs = prediction.contract, prediction.outputs
+    names = (contract["answer"], str(contract["score"]), "search_score")
+    values = zip(outputs["hypotheses"], outputs["lengths"], strict=True)
+    hypotheses = [one if isinstance(one, str) else one[:length] for one, length in values]
+    scores = (outputs[name].tolist() for name in ("log_probabilities", "scores"))
+    return [
+        Prediction(dict(zip(names, values, strict=True)), contract)
+        for values in zip(hypotheses, *scores, strict=True)
+        if not values[-1] <= _NO_HYPOTHESIS
+    ]
 
 
 def json_fields(

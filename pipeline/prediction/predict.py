@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction import attention_page, output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
-from regard.pipeline.prediction.input_rows import (
-    InputParser,
-    InputRow,
-    read_line_batches,
-    split_batches,
-)
+from regard.pipeline.prediction.input_rows import InputParser, InputRow
 from regard.pipeline.prediction.models import load_model
+from regard.pipeline.prediction.search_options import load_with_search
 from regard.serving.contract import Contract, SavedModelError, input_kinds
-from regard.serving.saved_model import InputLengthError, Prediction
+from regard.serving.saved_model import InputLengthError, Model, Prediction
 
+N_BEST = "nbest"  # the signature with all hypotheses
 RowPrediction = tuple[InputRow, Prediction | None]
 
 
@@ -35,6 +33,9 @@ class PredictOptions:
         picture: an HTML file for the attention, if any.
         width: the columns of the terminal.
         constraints: what the outputs must begin with and contain.
+        search: keys of the section ``search`` that replace those of the model; with ``n_best`` or
+            several ``samples``, all hypotheses are printed, each with the input before it.
+        with_score: whether to print the log-probability before each output.
     """
 
     align: bool = False
@@ -42,6 +43,13 @@ class PredictOptions:
     picture: Path | None = None
     width: int = 80
     constraints: Constraints | None = None
+    search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    with_score: bool = False
+
+    def needs_list(self, contract: Contract) -> bool:
+        """Return whether all hypotheses of an input are printed."""
+        has_list = N_BEST in contract["signatures"]
+        return "n_best" in self.search or ("samples" in self.search and has_list)
 
 
 def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
@@ -61,18 +69,18 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
     if options.picture is not None:
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        model = LoadedModel(path)
+        search = options.search
+        model = LoadedModel(path, load_with_search(path, search) if search else None)
         _validate_options(model.contract, options)
-        parser = InputParser(model.contract)
-        if texts:
-            batches = split_batches(parser.parse_arguments(texts))
-        else:
-            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
-            batches = parser.parse_lines(read_line_batches(stdin))
+        batches = InputParser(model.contract).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
-        needs_attention = options.align or options.picture is not None
-        for row, prediction in model.predict(batches, needs_attention, options.constraints):
+        name = "serving_default"
+        if options.align or options.picture is not None:
+            name = model.contract["detail"]
+        if options.needs_list(model.contract) and N_BEST in model.contract["signatures"]:
+            name = N_BEST
+        for row, prediction in model.predict(batches, name, options.constraints):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
             if prediction is not None and prediction.truncated:
@@ -86,24 +94,25 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
 
 
 class LoadedModel:
-    """A loaded SavedModel whose errors are user errors.
+    """A model whose errors are user errors.
 
     Args:
-        path: its folder.
+        path: the folder of its SavedModel, or its name in messages.
+        model: the model; by default, that in the folder is loaded.
 
     Raises:
         UserError: the folder holds no SavedModel with a contract.
     """
 
-    def __init__(self, path: Path):
-        self._model = load_model(path)
+    def __init__(self, path: Path | str, model: Model | None = None):
+        self._model = model or load_model(Path(path))
         self._path = path
         self.contract = self._model.contract
 
     def predict(
         self,
         batches: Iterable[list[InputRow]],
-        with_attention: bool = False,
+        name: str = "serving_default",
         constraints: Constraints | None = None,
     ) -> Iterator[RowPrediction]:
         """Yield each row with its prediction, in order; an empty row has none.
@@ -111,12 +120,7 @@ class LoadedModel:
         Raises:
             UserError: the model rejects a row; the predictions before it have been yielded.
         """
-        name = self.contract["detail"] if with_attention else "serving_default"
         name = SIGNATURE if constraints else name
-        try:
-            self._model.signature(name)
-        except SavedModelError as error:
-            raise UserError(str(error), where=str(self._path)) from error
         for batch in batches:
             rows = [row for row in batch if row.values]
             if constraints:
@@ -139,6 +143,8 @@ class LoadedModel:
                 raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
             for row in rows:
                 yield from self._predict_batch(name, [row])
+        except SavedModelError as error:
+            raise UserError(str(error), where=str(self._path)) from error
 
 
 def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:
@@ -148,10 +154,19 @@ def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> I
 def _format(
     row: InputRow, prediction: Prediction | None, contract: Contract, options: PredictOptions
 ) -> str:
+    hypotheses, is_list = output_format.split_hypotheses(prediction), options.needs_list(contract)
     if options.as_json:
-        fields = output_format.json_fields(row, prediction, contract)
-        return json.dumps(fields, ensure_ascii=False)
-    text = output_format.one_line(prediction)
+        rest = dataclasses.replace(row, typed={}) if is_list else row
+        fields = [output_format.json_fields(rest, one, contract) for one in hypotheses]
+        value = {**row.typed, "hypotheses": fields} if is_list else fields[0]
+        return json.dumps(value, ensure_ascii=False)
+    inputs = [output_format.one_cell(value) for value in row.typed.values()] if is_list else []
+    lines = []
+    for one in hypotheses:
+        score = f"{one.score:.6f}" if one and one.score is not None else ""
+        cells = [*([score] if options.with_score else []), *inputs, output_format.one_line(one)]
+        lines.append("\t".join(cells))
+    text = "\n".join(lines)
     if not options.align or prediction is None:
         return text
     attention, outputs = contract["looks"], prediction.outputs
@@ -166,9 +181,12 @@ def _validate_options(contract: Contract, options: PredictOptions) -> None:
     if options.constraints and SIGNATURE not in contract["signatures"]:
         remedy = "Leave out --prefix, --phrase and --glossary, or run the model's pipeline again."
         raise UserError("This model does not support constraints.", remedy=remedy)
-    if options.constraints and (options.align or options.picture is not None):
-        remedy = "Use either constraints, or --align and --picture."
-        raise UserError("The attention of constrained outputs is not available.", remedy=remedy)
+    has_attention = options.align or options.picture is not None
+    if bool(options.constraints) + has_attention + options.needs_list(contract) > 1:
+        remedy = "Use constraints, or --align and --picture, or lists such as --n-best."
+        raise UserError("Constraints, attention and lists cannot be combined.", remedy=remedy)
+    if options.with_score and contract["score"] is None:
+        raise UserError("The outputs of this model have no log-probability.", "--score")
     is_table = options.align and not options.as_json
     option = "--picture" if options.picture is not None else "--align"
     attention = contract["looks"]

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
-from regard.pipeline.prediction.input_rows import (
-    InputParser,
-    InputRow,
-    read_line_batches,
-    split_batches,
-)
+from regard.pipeline.prediction.input_rows import InputParser, InputRow
 from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.output_format import to_list
-from regard.serving.contract import SavedModelError
-from regard.serving.saved_model import InputLengthError, Model, Prediction
+from regard.pipeline.prediction.predict import LoadedModel
+from regard.serving.saved_model import Prediction
 
 
 def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = False) -> None:
@@ -42,34 +37,13 @@ def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = Fa
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
-        parser = InputParser({**model.contract, "inputs": entries})
-        if texts:
-            batches = split_batches(parser.parse_arguments(texts))
-        else:
-            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
-            batches = parser.parse_lines(read_line_batches(stdin))
-        for batch in batches:
-            for row, scored in _score_batch(model, signature, batch):
-                text = json.dumps(_fields(row, scored), ensure_ascii=False)
-                if not as_json:
-                    text = f"{scored.outputs['score']:.6f}" if scored else ""
-                out.write(f"{printable(text) if out.isatty() else text}\n")
-                out.flush()
-
-
-def _score_batch(
-    model: Model, signature: str, batch: Sequence[InputRow]
-) -> Iterator[tuple[InputRow, Prediction | None]]:
-    rows = [row.values for row in batch if row.values is not None]
-    try:
-        scored = iter(model.predict(signature, rows) if rows else [])
-    except InputLengthError as error:
-        remedy = "Shorten it, or leave it out."
-        raise UserError(str(error), remedy=remedy) from None
-    except SavedModelError as error:
-        raise UserError(f"The model cannot be used: {error}") from error
-    for row in batch:
-        yield row, next(scored) if row.values is not None else None
+        batches = InputParser({**model.contract, "inputs": entries}).parse(texts)
+        for row, scored in LoadedModel(name, model).predict(batches, signature):
+            text = json.dumps(_fields(row, scored), ensure_ascii=False)
+            if not as_json:
+                text = f"{scored.outputs['score']:.6f}" if scored else ""
+            out.write(f"{printable(text) if out.isatty() else text}\n")
+            out.flush()
 
 
 def _fields(row: InputRow, scored: Prediction | None) -> dict[str, Any]:

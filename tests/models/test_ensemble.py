@@ -107,16 +107,6 @@ def test_models_in_half_precision_are_averaged_in_float32(models):
     assert np.isfinite(result.scores).all()
 
 
-def test_saved_and_loaded(models, tmp_path):
-    ensemble = ensemble_of(models)
-    ensemble.save(tmp_path / "ensemble.keras")
-    again = keras.models.load_model(tmp_path / "ensemble.keras")
-    np.testing.assert_allclose(
-        again.score(SOURCE, TARGET), ensemble.score(SOURCE, TARGET), atol=1e-6
-    )
-    assert len(ensemble.weights) == sum(len(model.weights) for model in models)
-
-
 def test_models_that_do_not_fit_are_refused(models):
     with pytest.raises(ValueError, match="at least one"):
         Ensemble([])

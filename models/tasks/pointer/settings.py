@@ -20,7 +20,7 @@ from regard.models.settings.base import (
     option,
 )
 from regard.models.settings.networks import RecurrentEncoderConfig, TransformerLayersConfig
-from regard.models.settings.search import BeamSearchConfig, SearchConfig
+from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
 
 FEATURES = (
@@ -128,7 +128,9 @@ def validate(config: Any) -> Iterator[Problem]:
     if config.search.long_source != "refuse":
         message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)
-    yield from checks.check_beam(config.search)
+    yield from checks.check_n_best(config.search)
+    if isinstance(config.search, MbrSearchConfig):
+        yield Problem(("search", "type"), "mbr compares texts, not positions; use another type")
 
 
 # Points cannot be truncated like a text: a tour of some of them has another solution.

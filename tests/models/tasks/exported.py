@@ -5,9 +5,15 @@ import numpy as np
 import tensorflow as tf
 
 from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer.export import export, read_tokenizers
+from regard.components.trainer.export import (
+    export,
+    read_sentencepiece_models,
+    read_tokenizers,
+    write_warm_start,
+)
 from regard.models import tasks
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
+from tests.models.tasks.tokenizers import write_tokenizers
 
 TRANSFORMER = {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 8}
 TRAINING = {"precision": "float32", "label_smoothing": 0.0}
@@ -52,6 +58,24 @@ def served(folder, settings, model, tokenizers, save=True):
     if save:
         export(model, task, settings, tokenizers, folder / "saved")
     return task.served_model(model, tokenizers, settings.model, settings.search)
+
+
+def export_model(root, version, encoder, decoder, texts=(), seed=3, tokenizers=None, **settings):
+    """Export an untrained model; return a function that writes its files for a warm start."""
+    write_tokenizers(root)
+    for side, model in (tokenizers or {}).items():
+        (root / f"{side}.model").write_bytes(model)
+    keras.utils.set_random_seed(seed)
+    task = tasks.get("translation")
+    settings = {**config(encoder, decoder), **settings, "task": "translation"}
+    settings["training"] = {**settings["training"], "warm_start": None}
+    tokenizers = read_tokenizers(root, task.description.text_features)
+    tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
+    trainer_config = TrainerConfig.model_validate(settings)
+    model = task.build(trainer_config.model, trainer_config.training, tokens)
+    export(model, task, trainer_config, tokenizers, version, [{"source": text} for text in texts])
+    serialized = read_sentencepiece_models(root, task.description.text_features)
+    return lambda: write_warm_start(version, model, trainer_config, serialized)
 
 
 def assert_equal_outputs(result, expected):

@@ -1,0 +1,59 @@
+"""A model with another search than the one that it was exported with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.models.tasks import describe
+from regard.pipeline.config.annotations import models_in, type_of
+from regard.pipeline.config.load import validate_values
+from regard.serving.saved_model import ServedModel
+
+
+def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
+    """Build a model with another search.
+
+    Args:
+        path: the SavedModel's folder.
+        options: keys of the section ``search`` that replace those of the model. Without ``type``,
+            the type is that of the model if it has all keys, or else the first type that has them.
+            ``max_length`` is the maximum length of an output, whatever the length of its input.
+
+    Raises:
+        UserError: the model has no search or cannot be built, or an option is invalid.
+    """
+    from regard.components.trainer.export import InMemoryModel, RebuiltModel
+
+    model = RebuiltModel(path, "The model")
+    task, search = model.config.task, model.config.search
+    if search is None:
+        raise UserError(f"A model for {task} has no search that options could change.", str(path))
+    values = {"name": "model", "task": task, "data": {"train": "none"}}
+    values |= {"model": model.config.model_settings, "search": _replace(task, search, options)}
+    if sizes := [int(tokenizer.vocab_size()) for tokenizer in model.tokenizers.values()]:
+        values["tokenizer"] = {"vocab_size": min(sizes), "shared": True}
+    config, problems = validate_values(values)
+    own = [problem for problem in problems if problem.path[0] == "search"]
+    if own or config is None:
+        lines = (f"{'.'.join(map(str, one.path))}: {one.message}" for one in own or problems)
+        raise UserError("\n".join(lines), remedy="Change the options of the search.")
+    served = model.served(config.search)
+    return InMemoryModel(served, served.contract)
+
+
+def _replace(task: str, search: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the section ``search`` of a model with other values."""
+    options = dict(options)
+    if (max_length := options.pop("max_length", None)) is not None:
+        options |= {"max_length_factor": 0.0, "max_length_offset": max_length}
+    (annotation, _) = describe(task).search or (None, None)
+    fields = {type_of(variant): set(variant.model_fields) for variant in models_in(annotation)}
+    suitable = (name for name in (search.type, *fields) if fields[name] >= options.keys())
+    options = {"type": next(suitable, search.type), **options}
+    # Minimum Bayes risk decoding needs more samples than sampling.
+    dropped = set() if options["type"] == search.type else {"samples"}
+    common = fields.get(options["type"], set()) - dropped
+    return {**search.model_dump(mode="json", include=common), **options}

@@ -76,6 +76,13 @@ class SizeEntry(TypedDict, total=False):
     unit: str
 
 
+class StreamEntry(TypedDict):
+    """The signatures that stream an output token by token, or why there are none."""
+
+    signatures: list[str]
+    problem: str | None
+
+
 class Contract(TypedDict):
     """The contents of ``contract.json``."""
 
@@ -90,11 +97,12 @@ class Contract(TypedDict):
     looks: AttentionEntry | None
     heads: HeadsEntry | None
     cut: str | None
+    stream: StreamEntry | None
     signatures: dict[str, SignatureEntry]
 
 
-# Contracts of older exports have no `heads`.
-_REQUIRED_KEYS = tuple(key for key in Contract.__annotations__ if key != "heads")
+# Contracts of older exports have no `heads` and `stream`.
+_REQUIRED_KEYS = tuple(Contract.__annotations__.keys() - {"heads", "stream"})
 
 
 class SavedModelError(Exception):

@@ -27,6 +27,7 @@ from regard.serving.contract import (
     SignatureEntry,
     read_contract,
 )
+from regard.serving.streaming import STEP, Stream
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
 _LENGTH_MESSAGE = re.compile(r"\[(an? \w+ has (?:more|fewer) than .*?\b(?:max_\w+|model\.\w+))")
@@ -186,6 +187,30 @@ class ServedModel:
                 raise
             raise InputLengthError(match[1]) from None
         return split_outputs(self.contract, name, outputs, len(rows))
+
+    def stream(self, row: InputRow) -> Iterator[dict[str, Any]]:
+        """Yield the tokens of a row; see ``Stream.update``. Texts are ``str``.
+
+        Raises:
+            SavedModelError: the model cannot stream.
+        """
+        import tensorflow as tf
+
+        entry = self.contract.get("stream")
+        if entry is None or entry["problem"]:
+            raise SavedModelError(f"The model cannot stream. {entry['problem'] if entry else ''}")
+        functions = self._loaded.signatures
+        default = self.contract["signatures"]["serving_default"]
+        states = functions[STEP].structured_input_signature[1]
+        stream = Stream(batch_inputs(default["inputs"], [row]), states, default["outputs"])
+        while stream.signature:
+            inputs = {
+                key: tf.constant(value, tf.string if value.dtype == object else None)
+                for key, value in stream.inputs.items()
+            }
+            outputs = functions[stream.signature](**inputs)
+            if event := stream.update({key: value.numpy() for key, value in outputs.items()}):
+                yield {key: decode_texts(value.item()) for key, value in event.items()}
 
 
 def load(path: str | os.PathLike[str]) -> ServedModel:

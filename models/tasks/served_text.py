@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -12,13 +11,12 @@ import tensorflow as tf
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
+from regard.models.tasks.attention_heads import decoder_inputs, head_outputs
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
-from regard.models.vocabulary import BOS, PAD
+from regard.models.tasks.streaming import START, STEP, create_stream, stream_problem
+from regard.models.vocabulary import PAD
 
-# The maximum number of weights in one output (half a gigabyte): it grows with the square of the
-# lengths, for every head.
-MAX_WEIGHTS = 2**27
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
 # last token.
 DECODER_INPUTS = "read_pieces"
@@ -94,10 +92,25 @@ class ServedTextOutput(ServedModule):
             {"rows": labels[0], "columns": labels[1], "weights": f"{name}_heads"}
             for name, labels in self._head_labels().items()
         ]
+        problem = stream_problem(self._search)
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
+            "stream": {"signatures": [] if problem else [START, STEP], "problem": problem},
         }
+
+    def stream(self) -> dict[str, Any]:
+        if stream_problem(self._search):
+            return {}
+
+        def begin(source: tf.Tensor, start: Search) -> tuple[Any, tf.Tensor, dict[str, tf.Tensor]]:
+            encoded, cut = self._encode(source)
+            state = self._run_search(source, encoded, start)
+            return state, self._is_blank(source), dict.fromkeys(self.cut_outputs, cut)
+
+        (source,), output = (one["name"] for one in self._inputs), self._description.output
+        step = self._model.decoder.step
+        return create_stream(self._search.best(), step, self._tokenizer, output, source, begin)
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.
@@ -348,41 +361,7 @@ class ServedText(ServedTextOutput):
 
 def _beam_search(search: Search) -> BeamSearch:
     """Return the best hypothesis of a beam that is wide enough for constraints."""
-    beam = copy.copy(search.best()) if isinstance(search, BeamSearch) else BeamSearch(n_best=1)
-    assert isinstance(beam, BeamSearch)
+    beam = copy.copy(search) if isinstance(search, BeamSearch) else BeamSearch()
+    beam.hypotheses = 1
     beam.beam_size = beam.beam_width = max(beam.beam_size, _MIN_CONSTRAINED_BEAM)
     return beam
-
-
-def head_outputs(
-    model: Seq2Seq, source: tf.Tensor, target: tf.Tensor, masks: Mapping[str, tf.Tensor]
-) -> dict[str, tf.Tensor]:
-    """Return the weights of ``Seq2Seq.heads`` as ``<name>_heads``, in float32.
-
-    Args:
-        model: The trained model.
-        source: The inputs of the model.
-        target: The ids of the given output, ``[batch, target]``.
-        masks: By name, which rows are not padding, ``[batch, length]``; padding rows are 0.
-
-    Raises:
-        InvalidArgumentError: There would be more than ``MAX_WEIGHTS`` numbers.
-    """
-    return {
-        f"{name}_heads": _check_size(tf.cast(weights, tf.float32))
-        * tf.cast(masks[name], tf.float32)[:, None, None, :, None]
-        for name, weights in model.heads(source, target).items()
-    }
-
-
-def _check_size(weights: tf.Tensor) -> tf.Tensor:
-    size = tf.size(weights, tf.int64)
-    message = [f"more than {MAX_WEIGHTS:,} weights; send fewer or shorter rows. They are:", size]
-    with tf.control_dependencies([tf.debugging.Assert(size <= MAX_WEIGHTS, message)]):
-        return tf.identity(weights)
-
-
-def decoder_inputs(target: tf.Tensor) -> tf.Tensor:
-    """Return the input of the decoder at each step: BOS, then all but the last token."""
-    first = tf.fill(tf.shape(target[:, :1]), tf.constant(BOS, target.dtype))
-    return tf.concat([first, target[:, :-1]], axis=1)

@@ -78,9 +78,7 @@ class RollOut:
 
     def __init__(self, search: RollOutSearch, step: Step, inputs: RowInputs):
         self.search, self.step, self.inputs = search, step, inputs
-        self.processor = LogitsProcessor(
-            inputs["constraints"], search.hypotheses, search.penalties
-        )
+        self.processor = LogitsProcessor(inputs["constraints"], search.hypotheses, search.penalties)
 
     def unfinished(self, position: Tensor, _: Any, beams: State) -> Tensor:
         # A hypothesis ends at its limit at the latest, so EOS is the only condition.

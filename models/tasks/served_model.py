@@ -48,8 +48,8 @@ class ServedModel:
               for a given output, and its ``looks``, each as above, with weights ``[layers,
               heads, ...]``; or None;
             - ``cut``: the output that counts the truncated tokens of an input, or None;
-            - ``stream``: the names of two further ``signatures`` that stream the output token by token,
-              and the ``problem`` if the model cannot stream; or None;
+            - ``stream``: the names of two further ``signatures``, which stream the output token by
+              token, and the ``problem`` if the model cannot stream; or None;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
               model says which input or output it is ``like``, or has a ``default``) and its
               ``outputs``: for every dimension after the batch the output with its length, or None

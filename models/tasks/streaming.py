@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from regard.models.search import Search
+from regard.models.search import SEARCHES, Search
 from regard.models.search.base import RowInputs, Step
 from regard.models.search.rollout import RollOut, RollOutSearch
 from regard.models.tasks.search_outputs import to_texts
@@ -40,11 +40,11 @@ def stream_problem(search: Search) -> str | None:
     best = search.best()
     if isinstance(best, RollOutSearch) and best.hypotheses == 1:
         return None
-    size = f"{best.hypotheses} samples" if isinstance(best, RollOutSearch) else "hypotheses"
+    name = next(name for name, kind in SEARCHES.items() if isinstance(search, kind))
     return (
-        f"{type(search).__name__} compares {size} and knows the output only at its end. Greedy "
-        "search, sampling with samples: 1, and a beam_size of 1 without length and coverage "
-        "penalty can stream."
+        f"Its search ({name}) compares several outputs and knows the best one only at the end. "
+        "Greedy search, sampling of one sample, and a beam_size of 1 without length_penalty and "
+        "coverage_penalty can stream."
     )
 
 
@@ -73,50 +73,44 @@ def create_stream(
         text with its ``score`` as in ``serving_default``, each ``[1]``. The texts of all steps
         together are the whole text.
     """
-    structure: list[Any] = []
+    structure: Any = None
 
     def start(**inputs: Tensor) -> dict[str, Tensor]:
-        state, is_blank, others = begin(inputs[source], _Start(search))
-        structure.append(state)
-        leaves = keras.tree.flatten(state)
+        nonlocal structure
+        (beams, rows), is_blank, others = begin(inputs[source], _Start(search))
+        structure = ((beams, tf.zeros([1], tf.int32), tf.zeros([1], tf.int32)), rows)
         empty, nan = tf.constant([""]), tf.constant([math.nan])
-        return {
-            **{f"state_{i}": leaf for i, leaf in enumerate(leaves)},
-            **{name: tf.zeros([1], tf.int32) for name in ("position", "streamed_bytes")},
-            **{"token": empty, "text": empty, "log_probability": nan, "is_end": is_blank},
-            **{output: empty, "score": nan, **others},
-        }
+        token = {"token": empty, "text": empty, "log_probability": nan, "is_end": is_blank}
+        return {**_number(structure), **token, output: empty, "score": nan, **others}
 
     def advance(**state: Tensor) -> dict[str, Tensor]:
-        leaves = [state[f"state_{i}"] for i in range(len(state) - 2)]
-        beams, inputs = keras.tree.pack_sequence_as(structure[0], leaves)
-        steps, position = RollOut(search, step, inputs), tf.reduce_max(state["position"])
-        _, new = steps.advance(position, {}, beams)
+        leaves = [state[f"state_{i}"] for i in range(len(state))]
+        (beams, position, streamed), rows = keras.tree.pack_sequence_as(structure, leaves)
+        steps = RollOut(search, step, rows)
+        _, new = steps.advance(tf.reduce_max(position), {}, beams)
         is_end = new["tokens"] == EOS
         # With EOS, which has no text, or as if it followed.
-        lengths = position + 2 - tf.cast(is_end, tf.int32)
-        text = to_texts(tokenizer, new["ids"], lengths)
+        text = to_texts(tokenizer, new["ids"], position + 2 - tf.cast(is_end, tf.int32))
         final = tf.where(is_end, text, tf.strings.regex_replace(text, _INCOMPLETE, ""))
-        size = tf.strings.length(final)
-        streamed = tf.minimum(state["streamed_bytes"], size)
+        size = tf.reshape(tf.strings.length(final), [1])
         return {
-            **{f"state_{i}": leaf for i, leaf in enumerate(keras.tree.flatten(new))},
-            **{"position": state["position"] + 1, "streamed_bytes": size},
-            **{"is_end": is_end, output: text},
-            "text": tf.strings.substr(text, streamed, size - streamed),
+            **_number((new, position + 1, size)),
             "token": tokenizer.id_to_string(new["tokens"]),
+            "text": tf.strings.substr(text, streamed, size - streamed),
             "log_probability": new["total"] - beams["total"],
+            "is_end": is_end,
+            output: text,
             "score": new["total"],
         }
 
     first = _trace(start, {source: tf.TensorSpec([1], tf.string)})
-    outputs = first.structured_outputs
-    specs = {
-        name: tf.TensorSpec([1, *spec.shape[1:]], spec.dtype)
-        for name, spec in outputs.items()
-        if name.startswith("state_") or name in ("position", "streamed_bytes")
-    }
+    state = {name: x for name, x in first.structured_outputs.items() if name.startswith("state_")}
+    specs = {name: tf.TensorSpec([1, *x.shape[1:]], x.dtype) for name, x in state.items()}
     return {START: first, STEP: _trace(advance, specs)}
+
+
+def _number(state: Any) -> dict[str, Tensor]:
+    return {f"state_{i}": leaf for i, leaf in enumerate(keras.tree.flatten(state))}
 
 
 def _trace(function: Callable[..., Any], specs: dict[str, tf.TensorSpec]) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,9 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
+from regard.serving.contract import SavedModelError, read_contract
 from regard.serving.server.errors import ServingError, invalid
+from regard.serving.streaming import START, STEP, stream_tokens
 
 DEFAULT_SIGNATURE = "serving_default"
 InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
@@ -100,6 +103,19 @@ class Servable:
         inputs = self.signature(name).inputs
         return {key: _type_name(inputs[key].dtype) for key in sorted(inputs)}
 
+    def check_stream(self) -> None:
+        """Check that the model can stream its output.
+
+        Raises:
+            ServingError: it cannot.
+        """
+        if STEP not in self.signatures:
+            entry = None
+            with contextlib.suppress(SavedModelError):
+                entry = read_contract(self.path).get("stream")
+            reason = (entry and entry["problem"]) or "It has no signatures for it."
+            raise ServingError(StatusCode.UNIMPLEMENTED, f"{self.name} cannot stream. {reason}")
+
     def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray | TensorInfo]) -> None:
         """Check the names, types and shapes of a request's inputs, as arrays or as declared.
 
@@ -181,6 +197,19 @@ class Servable:
         seconds_per_row = (time.monotonic() - started) / max(rows, 1)
         self._seconds_per_row = max(self._seconds_per_row, seconds_per_row)
         return outputs
+
+    def stream(
+        self, inputs: Mapping[str, np.ndarray], timeout: float
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the outputs for each token of one input; each step has a time limit in seconds.
+
+        Raises:
+            ServingError: the model cannot stream, rejects the inputs, fails, or takes too long.
+        """
+        self.check_stream()
+        self.validate_inputs(START, inputs)
+        names = self.signatures[STEP].inputs, self.signatures[DEFAULT_SIGNATURE].outputs
+        return stream_tokens(lambda name, state: self.run(name, state, timeout), inputs, *names)
 
     def close(self) -> None:
         """Free the model's memory."""

@@ -78,7 +78,6 @@ def test_a_stream_is_the_output(name, tmp_path):
 def test_only_searches_that_never_take_a_token_back_stream():
     streaming = [GreedySearch(), SamplingSearch(), BeamSearch(1, length_penalty=0.0)]
     assert [stream_problem(search) for search in streaming] == [None] * 3
-    problems = [stream_problem(BeamSearch()), stream_problem(SamplingSearch(samples=2))]
-    assert problems[0].startswith("BeamSearch compares hypotheses")
-    assert problems[1].startswith("SamplingSearch compares 2 samples")
-    assert stream_problem(BeamSearch(1)) == problems[0]
+    for search in (BeamSearch(), BeamSearch(1)):
+        assert "search (beam) compares several" in stream_problem(search)
+    assert "search (sampling) compares several" in stream_problem(SamplingSearch(samples=2))

@@ -13,8 +13,8 @@ from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks.attention_heads import decoder_inputs, head_outputs
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
-from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
-from regard.models.tasks.streaming import START, STEP, create_stream, stream_problem
+from regard.models.tasks.served_model import OutputLengths, Signature
+from regard.models.tasks.streaming import START, STEP, StreamedModule, stream_problem
 from regard.models.vocabulary import PAD
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
@@ -28,7 +28,7 @@ _MIN_CONSTRAINED_BEAM = 10
 _HEADS = {"cross": ("target", "source"), "source": ("source", "source"), "target": ("target", "")}
 
 
-class ServedTextOutput(ServedModule):
+class ServedTextOutput(StreamedModule):
     """Tokenizer, model and search in one graph, as TensorFlow Serving runs it.
 
     Attributes:
@@ -36,19 +36,13 @@ class ServedTextOutput(ServedModule):
         source_outputs: The outputs about the source, which ``_describe_source`` returns.
         source_labels: The input or output with the labels of the attended positions.
         source_lengths: The lengths of the dimensions of the attended positions.
-        cut_outputs: The output with the number of truncated tokens, if a source can be truncated.
     """
 
     prefix: str
     source_outputs: OutputLengths
     source_labels: str
     source_lengths: list[str | None]
-    cut_outputs: OutputLengths = {}
     _model: Seq2Seq
-
-    @property
-    def _tokenizer(self) -> Any:
-        return self.tokenizers[self._description.reference.name]
 
     @property
     def _max_length(self) -> int:
@@ -98,19 +92,6 @@ class ServedTextOutput(ServedModule):
             "heads": {"signature": "heads", "looks": heads} if heads else None,
             "stream": {"signatures": [] if problem else [START, STEP], "problem": problem},
         }
-
-    def stream(self) -> dict[str, Any]:
-        if stream_problem(self._search):
-            return {}
-
-        def begin(source: tf.Tensor, start: Search) -> tuple[Any, tf.Tensor, dict[str, tf.Tensor]]:
-            encoded, cut = self._encode(source)
-            state = self._run_search(source, encoded, start)
-            return state, self._is_blank(source), dict.fromkeys(self.cut_outputs, cut)
-
-        (source,), output = (one["name"] for one in self._inputs), self._description.output
-        step = self._model.decoder.step
-        return create_stream(self._search.best(), step, self._tokenizer, output, source, begin)
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.
@@ -273,14 +254,6 @@ class ServedTextOutput(ServedModule):
             f"{self.prefix}length": count_tokens(ids),
         }
 
-    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
-        """Return which inputs have no content, ``[batch]``; their output is empty."""
-        return tf.zeros_like(source, tf.bool)
-
-    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the inputs of the model, and the numbers of truncated tokens."""
-        raise NotImplementedError
-
     def _describe_source(self, encoded: tf.Tensor, cut: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs about the source."""
         return {}
@@ -288,17 +261,6 @@ class ServedTextOutput(ServedModule):
     def _shape_weights(self, weights: tf.Tensor) -> tf.Tensor:
         """Reshape weights ``[..., positions]`` to the dimensions of the source."""
         return weights
-
-    def _run_search(
-        self,
-        source: tf.Tensor,
-        encoded: tf.Tensor,
-        search: Search,
-        min_limits: tf.Tensor = 0,
-        **constraints: tf.Tensor,
-    ) -> Hypotheses:
-        """Search with the limits of the sources, raised to ``min_limits`` ``[batch]``."""
-        raise NotImplementedError
 
 
 class ServedText(ServedTextOutput):

@@ -13,10 +13,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from regard.models.search import SEARCHES, Search
+from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.search.base import RowInputs, Step
 from regard.models.search.rollout import RollOut, RollOutSearch
+from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks.search_outputs import to_texts
+from regard.models.tasks.served_model import OutputLengths, ServedModule
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import EOS
 
@@ -42,71 +44,97 @@ def stream_problem(search: Search) -> str | None:
         return None
     name = next(name for name, kind in SEARCHES.items() if isinstance(search, kind))
     return (
-        f"Its search ({name}) compares several outputs and knows the best one only at the end. "
-        "Greedy search, sampling of one sample, and a beam_size of 1 without length_penalty and "
-        "coverage_penalty can stream."
+        f"The model cannot stream: its search ({name}) compares several outputs and knows the best "
+        "one only at the end. Use greedy search, sampling of one sample, or a beam_size of 1 "
+        "without length_penalty and coverage_penalty."
     )
 
 
-def create_stream(
-    search: RollOutSearch,
-    step: Step,
-    tokenizer: Any,
-    output: str,
-    source: str,
-    begin: Callable[[Tensor, Search], tuple[Any, Tensor, dict[str, Tensor]]],
-) -> dict[str, Any]:
-    """Return the graphs of both functions for one input.
+class StreamedModule(ServedModule):
+    """Base class of the modules that stream a text token by token, if their search can.
 
-    Args:
-        search: a search for one hypothesis.
-        step: the decoder's ``step``.
-        tokenizer: of the outputs.
-        output: the name of the text.
-        source: the name of the input.
-        begin: runs a search on sources ``[1]`` and returns its result, whether the sources are
-            blank, and further outputs.
-
-    Returns:
-        ``stream_start`` from the source and ``stream_step`` from the state to the state, the next
-        ``token``, the ``text`` that it adds, its ``log_probability``, ``is_end``, and the whole
-        text with its ``score`` as in ``serving_default``, each ``[1]``. The texts of all steps
-        together are the whole text.
+    Attributes:
+        cut_outputs: The output with the number of truncated tokens, if a source can be truncated.
     """
-    structure: Any = None
 
-    def start(**inputs: Tensor) -> dict[str, Tensor]:
-        nonlocal structure
-        (beams, rows), is_blank, others = begin(inputs[source], _Start(search))
-        structure = ((beams, tf.zeros([1], tf.int32), tf.zeros([1], tf.int32)), rows)
-        empty, nan = tf.constant([""]), tf.constant([math.nan])
-        token = {"token": empty, "text": empty, "log_probability": nan, "is_end": is_blank}
-        return {**_number(structure), **token, output: empty, "score": nan, **others}
+    cut_outputs: OutputLengths = {}
+    _model: Seq2Seq
 
-    def advance(**state: Tensor) -> dict[str, Tensor]:
-        leaves = [state[f"state_{i}"] for i in range(len(state))]
-        (beams, position, streamed), rows = keras.tree.pack_sequence_as(structure, leaves)
-        steps = RollOut(search, step, rows)
-        _, new = steps.advance(tf.reduce_max(position), {}, beams)
-        is_end = new["tokens"] == EOS
-        # With EOS, which has no text, or as if it followed.
-        text = to_texts(tokenizer, new["ids"], position + 2 - tf.cast(is_end, tf.int32))
-        final = tf.where(is_end, text, tf.strings.regex_replace(text, _INCOMPLETE, ""))
-        size = tf.reshape(tf.strings.length(final), [1])
-        return {
-            **_number((new, position + 1, size)),
-            "token": tokenizer.id_to_string(new["tokens"]),
-            "text": tf.strings.substr(text, streamed, size - streamed),
-            "log_probability": new["total"] - beams["total"],
-            "is_end": is_end,
-            output: text,
-            "score": new["total"],
-        }
+    @property
+    def _tokenizer(self) -> Any:
+        return self.tokenizers[self._description.reference.name]
 
-    first = _trace(start, {source: tf.TensorSpec([1], tf.string)})
-    state = {name: x for name, x in first.structured_outputs.items() if name.startswith("state_")}
-    specs = {name: tf.TensorSpec([1, *x.shape[1:]], x.dtype) for name, x in state.items()}
-    return {START: first, STEP: _trace(advance, specs)}
+    def stream(self) -> dict[str, Any]:
+        """Return the graphs of both functions for one input; none if the search cannot stream.
+
+        ``stream_start`` takes the source and ``stream_step`` the state. Both return the state, the
+        next ``token`` with its ``log_probability``, the ``text`` that it adds, ``is_end``, and the
+        outputs of ``serving_default`` for the text until now, each ``[1]``. The texts of all steps
+        together are the whole text. At the start only a blank source ``is_end``.
+        """
+        if stream_problem(self._search):
+            return {}
+        (source,), output = (one["name"] for one in self._inputs), self._description.output
+        search, tokenizer, structure = self._search.best(), self._tokenizer, None
+
+        def start(**inputs: Tensor) -> dict[str, Tensor]:
+            nonlocal structure
+            encoded, cut = self._encode(inputs[source])
+            started: Any = self._run_search(inputs[source], encoded, _Start(search))
+            zero = tf.zeros([1], tf.int32)
+            structure = ((started[0], zero, zero), started[1])
+            return {
+                **_number(structure),
+                **dict.fromkeys(("token", "text", output), tf.constant([""])),
+                **dict.fromkeys(("log_probability", "score"), tf.constant([math.nan])),
+                **dict.fromkeys(self.cut_outputs, cut),
+                "is_end": self._is_blank(inputs[source]),
+            }
+
+        def advance(**state: Tensor) -> dict[str, Tensor]:
+            leaves = [state[f"state_{i}"] for i in range(len(state))]
+            (beams, position, streamed), rows = keras.tree.pack_sequence_as(structure, leaves)
+            steps = RollOut(search, self._model.decoder.step, rows)
+            _, new = steps.advance(tf.reduce_max(position), {}, beams)
+            is_end = new["tokens"] == EOS
+            # With EOS, which has no text, or as if it followed.
+            text = to_texts(tokenizer, new["ids"], position + 2 - tf.cast(is_end, tf.int32))
+            final = tf.where(is_end, text, tf.strings.regex_replace(text, _INCOMPLETE, ""))
+            size = tf.reshape(tf.strings.length(final), [1])
+            return {
+                **_number((new, position + 1, size)),
+                "token": tokenizer.id_to_string(new["tokens"]),
+                "text": tf.strings.substr(text, streamed, size - streamed),
+                "log_probability": new["total"] - beams["total"],
+                "is_end": is_end,
+                output: text,
+                "score": new["total"],
+            }
+
+        first = _trace(start, {source: tf.TensorSpec([1], tf.string)})
+        outputs = first.structured_outputs
+        state = {name: one for name, one in outputs.items() if name.startswith("state_")}
+        specs = {name: tf.TensorSpec([1, *one.shape[1:]], one.dtype) for name, one in state.items()}
+        return {START: first, STEP: _trace(advance, specs)}
+
+    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
+        """Return which inputs have no content, ``[batch]``; their output is empty."""
+        return tf.zeros_like(source, tf.bool)
+
+    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the inputs of the model, and the numbers of truncated tokens."""
+        raise NotImplementedError
+
+    def _run_search(
+        self,
+        source: tf.Tensor,
+        encoded: tf.Tensor,
+        search: Search,
+        min_limits: tf.Tensor = 0,
+        **constraints: tf.Tensor,
+    ) -> Hypotheses:
+        """Search with the limits of the sources, raised to ``min_limits`` ``[batch]``."""
+        raise NotImplementedError
 
 
 def _number(state: Any) -> dict[str, Tensor]:

@@ -239,9 +239,7 @@ class _Methods:
         """Run one version of a model on one input, and return its output token by token."""
         spec = _parse_spec(request)
         with self._manager.track_request(spec.model, "PredictStream", "GRPC"):
-            servable = self._manager.find(spec).loaded
-            servable.check_stream()
-            inputs = await self._read_inputs(request, servable, START)
+            inputs = await self._read_inputs(request, self._manager.find(spec).loaded, START)
             async with contextlib.aclosing(self._manager.stream(spec, inputs)) as steps:
                 async for step in steps:
                     yield _to_response(spec.model, step)

@@ -217,7 +217,7 @@ class ModelManager:
         self._streams += 1
         version.requests += 1
         try:
-            while outputs := await self._next_step(version, steps, deadline):
+            while outputs := await self._next_step(steps, deadline):
                 self.metrics.count("streamed_token_count_total", model=spec.model)
                 yield PredictResult(version.number, STEP, outputs)
         finally:
@@ -225,22 +225,15 @@ class ModelManager:
             version.requests -= 1
 
     async def _next_step(
-        self, version: Version, steps: Iterator[dict[str, np.ndarray]], deadline: float
+        self, steps: Iterator[dict[str, np.ndarray]], deadline: float
     ) -> dict[str, np.ndarray] | None:
         async def run() -> dict[str, np.ndarray] | None:
-            version.requests += 1
-            try:
-                async with self._batch_slots:
-                    loop = asyncio.get_running_loop()
-                    return await loop.run_in_executor(self._run_pool, next, steps, None)
-            finally:
-                version.requests -= 1
+            loop = asyncio.get_running_loop()
+            async with self._batch_slots:
+                return await loop.run_in_executor(self._run_pool, next, steps, None)
 
-        # A cancelled stream keeps its slot and its version until its last step has ended.
-        task = asyncio.ensure_future(run())
-        task.add_done_callback(lambda one: one.cancelled() or one.exception())
         try:
-            return await asyncio.wait_for(asyncio.shield(task), deadline - time.monotonic())
+            return await asyncio.wait_for(run(), deadline - time.monotonic())
         except asyncio.TimeoutError:
             message = f"The stream took more than {self.options.run_seconds:g} s."
             raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None

@@ -63,7 +63,7 @@ class RestApi:
             return Response(b"", 200 if has_origin else 400)
         return await self._respond(lambda: self._dispatch(request, path))
 
-    async def _dispatch(self, request: Request, path: str) -> list[bytes] | Response:
+    async def _dispatch(self, request: Request, path: str) -> Response:
         self._admission.check_host(request.headers.get("host", ""))
         if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
             self._admission.check_token(request.headers.get("authorization", ""))
@@ -72,15 +72,14 @@ class RestApi:
         if request.method == "GET" and (match := _GET_PATH.fullmatch(path)):
             spec = _parse_spec(match)
             if match["metadata"]:
-                return [_dump_metadata(spec.model, self._manager.find(spec))]
-            return [_dump_status(self._manager.list_states(spec))]
+                return _response([_dump_metadata(spec.model, self._manager.find(spec))])
+            return _response([_dump_status(self._manager.list_states(spec))])
         raise invalid(f"Unknown request: {request.method} {path}")
 
-    async def _respond(self, handle: Callable[[], Awaitable[list[bytes] | Response]]) -> Response:
+    async def _respond(self, handle: Callable[[], Awaitable[Response]]) -> Response:
         """Return the result of a handler, or its error, as JSON."""
         try:
-            result = await asyncio.wait_for(handle(), self._timeout)
-            return result if isinstance(result, Response) else _response(result)
+            return await asyncio.wait_for(handle(), self._timeout)
         except asyncio.TimeoutError:
             message = f"Timed out after {self._timeout:g} s."
             return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
@@ -89,7 +88,7 @@ class RestApi:
         except Exception as exception:
             return _error_response(as_serving_error(exception))
 
-    async def _predict(self, spec: ModelSpec, request: Request) -> list[bytes]:
+    async def _predict(self, spec: ModelSpec, request: Request) -> Response:
         convert = self._admission.convert
         with (
             self._manager.track_request(spec.model, "predict", "REST"),
@@ -100,7 +99,8 @@ class RestApi:
             body = await convert(len(content), parse_predict, content, types)
             prediction = await self._manager.predict(spec, body.signature, body.inputs)
             size = sum(tensor.nbytes for tensor in prediction.outputs.values())
-            return await convert(size, dump_predictions, prediction.outputs, body.is_row_format)
+            outputs = prediction.outputs
+            return _response(await convert(size, dump_predictions, outputs, body.is_row_format))
 
     async def _stream(self, spec: ModelSpec, request: Request) -> Response:
         """Return server-sent events; an error before the first one has a status of its own."""
@@ -113,8 +113,9 @@ class RestApi:
                 async for event in events:
                     yield event
             except Exception as exception:
-                message = as_serving_error(exception).message
-                yield b"event: error\ndata: %b\n\n" % dump({"error": message})
+                error = as_serving_error(exception)
+                content = {"code": error.code.name, "error": error.message}
+                yield b"event: error\ndata: %b\n\n" % dump(content)
             finally:
                 await events.aclose()
 
@@ -123,15 +124,13 @@ class RestApi:
         return StreamingResponse(body(), headers=headers, media_type="text/event-stream")
 
     async def _events(self, spec: ModelSpec, request: Request) -> AsyncGenerator[bytes, None]:
+        convert = self._admission.convert
         with (
             self._manager.track_request(spec.model, "stream", "REST"),
             self._admission.hold() as hold,
         ):
             content = await self._read_body(request, hold)
-            servable = self._manager.find(spec).loaded
-            servable.check_stream()
-            types = servable.input_types(START)
-            convert = self._admission.convert
+            types = self._manager.find(spec).loaded.input_types(START)
             body = await convert(len(content), parse_predict, content, lambda _: types)
             async with contextlib.aclosing(self._manager.stream(spec, body.inputs)) as steps:
                 async for step in steps:

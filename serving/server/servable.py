@@ -82,6 +82,10 @@ class Servable:
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             message = f"The model has no signature {name!r}."
+            if name == START:
+                with contextlib.suppress(SavedModelError):
+                    stream = read_contract(self.path).get("stream")
+                    message = (stream and stream["problem"]) or message
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return self.signatures[name]
 
@@ -102,19 +106,6 @@ class Servable:
         """
         inputs = self.signature(name).inputs
         return {key: _type_name(inputs[key].dtype) for key in sorted(inputs)}
-
-    def check_stream(self) -> None:
-        """Check that the model can stream its output.
-
-        Raises:
-            ServingError: it cannot.
-        """
-        if STEP not in self.signatures:
-            entry = None
-            with contextlib.suppress(SavedModelError):
-                entry = read_contract(self.path).get("stream")
-            reason = (entry and entry["problem"]) or "It has no signatures for it."
-            raise ServingError(StatusCode.UNIMPLEMENTED, f"{self.name} cannot stream. {reason}")
 
     def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray | TensorInfo]) -> None:
         """Check the names, types and shapes of a request's inputs, as arrays or as declared.
@@ -206,7 +197,6 @@ class Servable:
         Raises:
             ServingError: the model cannot stream, rejects the inputs, fails, or takes too long.
         """
-        self.check_stream()
         self.validate_inputs(START, inputs)
         names = self.signatures[STEP].inputs, self.signatures[DEFAULT_SIGNATURE].outputs
         return stream_tokens(lambda name, state: self.run(name, state, timeout), inputs, *names)

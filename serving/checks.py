@@ -35,9 +35,11 @@ from regard.serving.check_inputs import (
 )
 from regard.serving.contract import Contract, SavedModelError
 from regard.serving.output_comparison import OutputComparison, Tolerances
+from regard.serving.streaming import STEP
 
 DEFAULT_SIGNATURE = "serving_default"
 MAX_FAILURES = 10
+_STREAM_ROWS = 4  # the last ones, which include the extreme rows
 Outputs = Mapping[str, Any]
 
 
@@ -167,6 +169,15 @@ def _check_outputs(
     if len(tied_rows) > request["tolerances"]["ties"] * len(rows):
         failures.extend(ties)
     _check_scores(contract, rows, outputs_by_signature, comparison, result)
+    if (stream := contract.get("stream")) and not stream["problem"]:
+        default = outputs_by_signature.get(DEFAULT_SIGNATURE, [])
+        for row, expected in list(zip(rows, default, strict=False))[-_STREAM_ROWS:]:
+            tokens = list(model.stream(row.inputs))
+            text = "".join(token["text"] for token in tokens)
+            streamed = {**tokens[-1], contract["answer"]: text}
+            difference, is_tie = comparison.compare(streamed, expected)
+            if difference and not is_tie:
+                failures.append(f"{STEP}, {row.name} ({row.description}): {difference}")
 
 
 def _check_scores(

@@ -222,6 +222,49 @@ class Constrained(Reverser):
         return {"translation": text, "score": out["score"]}
 
 
+class Streamer(Constrained):
+    """Also streams: each step adds one letter. With the bug ``stream``, they are not capitals."""
+
+    def contract(self) -> dict[str, Any]:
+        names = ["stream_start", "stream_step"]
+        return {**super().contract(), "stream": {"signatures": names, "problem": None}}
+
+    def signatures(self) -> dict[str, Any]:
+        streaming = {"stream_start": self.start, "stream_step": self.step}
+        return {**super().signatures(), **streaming}
+
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string, name="source")])
+    def start(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        out = self.answer(source)
+        state = {"state_0": out["translation"], "state_1": tf.constant([0])}
+        is_blank = tf.equal(out["translation"], "")
+        return {**state, **self._token(tf.constant([""]), is_blank, out["score"])}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([1], tf.string, name="state_0"),
+            tf.TensorSpec([1], tf.int32, name="state_1"),
+        ]
+    )
+    def step(self, state_0: tf.Tensor, state_1: tf.Tensor) -> dict[str, tf.Tensor]:
+        if self.bug == "stream":
+            state_0 = tf.strings.lower(state_0)
+        count = tf.strings.length(state_0, "UTF8_CHAR")
+        letter = tf.strings.substr(state_0, state_1, [1], "UTF8_CHAR")
+        result = self._token(letter, state_1 + 1 >= count, -0.5 * tf.cast(count, tf.float32))
+        return {"state_1": state_1 + 1, **result, "translation": state_0}
+
+    def _token(self, text: tf.Tensor, is_end: tf.Tensor, score: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {
+            "text": text,
+            "token": text,
+            "log_probability": tf.fill([1], -0.5),
+            "is_end": is_end,
+            "translation": text,
+            "score": score,
+        }
+
+
 class TokenizingReverser(Reverser):
     """Takes its texts through a tokenizer of TensorFlow Text and back before it reverses them."""
 

@@ -233,14 +233,9 @@ class GrpcConnection:
         """Yield the outputs for each token of one input; see ``RestConnection.stream``."""
         method, request = "regard.StreamService/PredictStream", _predict_request(inputs)
         with _convert_grpc_errors():
-            responses = self._start("unary_stream", method, request, timeout)
-            try:
-                for body in responses:
-                    response = message_class("PredictResponse").FromString(body)
-                    outputs = {entry.key: read_tensor(entry.value) for entry in response.outputs}
-                    yield split_rows(outputs)[0]
-            finally:
-                responses.cancel()
+            for body in self._start("unary_stream", method, request, timeout):
+                outputs = message_class("PredictResponse").FromString(body).outputs
+                yield split_rows({one.key: read_tensor(one.value) for one in outputs})[0]
 
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """Return the signatures of the model."""

@@ -86,7 +86,7 @@ class ModelManager:
         self._load_pool = ThreadPoolExecutor(1, "load")
         self._run_pool = ThreadPoolExecutor(options.threads, "run")
         self._batch_slots = asyncio.Semaphore(options.threads)
-        self._streams = 0
+        self._stream_slots = asyncio.Semaphore(options.max_streams)
         self._unload_tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
 
@@ -212,31 +212,25 @@ class ModelManager:
         """
         version, deadline = self.find(spec), time.monotonic() + self.options.run_seconds
         steps = version.loaded.stream(inputs, self.options.run_seconds)
-        if self._streams >= self.options.max_streams:
+        if self._stream_slots.locked():
             raise ServingError(StatusCode.UNAVAILABLE, "Too many streams. Try again later.")
-        self._streams += 1
-        version.requests += 1
-        try:
-            while outputs := await self._next_step(steps, deadline):
-                self.metrics.count("streamed_token_count_total", model=spec.model)
-                yield PredictResult(version.number, STEP, outputs)
-        finally:
-            self._streams -= 1
-            version.requests -= 1
 
-    async def _next_step(
-        self, steps: Iterator[dict[str, np.ndarray]], deadline: float
-    ) -> dict[str, np.ndarray] | None:
-        async def run() -> dict[str, np.ndarray] | None:
-            loop = asyncio.get_running_loop()
+        async def run_step() -> dict[str, np.ndarray] | None:
             async with self._batch_slots:
+                loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._run_pool, next, steps, None)
 
+        version.requests += 1
         try:
-            return await asyncio.wait_for(run(), deadline - time.monotonic())
+            async with self._stream_slots:
+                while outputs := await asyncio.wait_for(run_step(), deadline - time.monotonic()):
+                    self.metrics.count("streamed_token_count_total", model=spec.model)
+                    yield PredictResult(version.number, STEP, outputs)
         except asyncio.TimeoutError:
             message = f"The stream took more than {self.options.run_seconds:g} s."
             raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
+        finally:
+            version.requests -= 1
 
     @contextlib.contextmanager
     def track_request(self, model: str, api: str, entry_point: str) -> Iterator[None]:

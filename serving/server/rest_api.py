@@ -115,12 +115,11 @@ class RestApi:
             except Exception as exception:
                 error = as_serving_error(exception)
                 content = {"code": error.code.name, "error": error.message}
-                yield b"event: error\ndata: %b\n\n" % dump(content)
+                yield b"data: %b\n\n" % dump(content)
             finally:
                 await events.aclose()
 
-        # Proxies must not collect the events.
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}  # for proxies
         return StreamingResponse(body(), headers=headers, media_type="text/event-stream")
 
     async def _events(self, spec: ModelSpec, request: Request) -> AsyncGenerator[bytes, None]:

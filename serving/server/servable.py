@@ -229,6 +229,8 @@ class Servable:
             name = request.model_spec.signature_name
             self.validate_inputs(name, inputs)
             self.run(name, inputs)
+            if name == DEFAULT_SIGNATURE and STEP in self.signatures:
+                list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
 
 
 def _type_name(kind: int | np.dtype) -> str:

@@ -147,13 +147,16 @@ def _check_outputs(
         if errors:
             continue
         outputs_by_signature[signature] = batched
+        entries = contract["signatures"][signature]["inputs"]
+        repeated = {entry["name"]: entry["like"] for entry in entries if "like" in entry}
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # a single row keeps one core busy
             singles = list(
                 pool.map(lambda row, name=signature: _predict(model, name, [row]), batch)
             )
         for row, outputs, (alone, errors) in zip(batch, batched, singles, strict=True):
             where = f"{signature}, {row.name} ({row.description})"
-            failures += [f"{where}: {text}" for text in comparison.find_invalid(outputs)]
+            all_outputs = {**{name: row.inputs[key] for key, name in repeated.items()}, **outputs}
+            failures += [f"{where}: {text}" for text in comparison.find_invalid(all_outputs)]
             failures += [f"{where}, alone: {text}" for text in errors]
             pairs = [] if errors else [("in a batch", "alone", alone[0])]
             if row.expected:

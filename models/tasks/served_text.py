@@ -15,7 +15,7 @@ from regard.models.tasks.attention_heads import decoder_inputs, head_outputs
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, Signature
 from regard.models.tasks.streaming import START, STEP, StreamedModule, stream_problem
-from regard.models.vocabulary import PAD
+from regard.models.vocabulary import EOS, PAD
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
 # last token.
@@ -100,7 +100,7 @@ class ServedTextOutput(StreamedModule):
         and the score NaN.
         """
         encoded, cut = self._encode(source)
-        return self._best(source, cut, self._run_search(source, encoded, self._search.best()))
+        return self._best(cut, self._hypotheses(source, encoded, self._search.best()))
 
     def predict_constrained(
         self, source: tf.Tensor, prefix: tf.Tensor, phrases: tf.Tensor
@@ -128,7 +128,7 @@ class ServedTextOutput(StreamedModule):
         check = tf.debugging.Assert(tf.reduce_all(lengths <= limit), [message, lengths])
         with tf.control_dependencies([check]):
             minimums = tf.cast(lengths, tf.int32) + 1
-        hypotheses = self._run_search(
+        hypotheses = self._hypotheses(
             source,
             encoded,
             _beam_search(self._search),
@@ -136,7 +136,7 @@ class ServedTextOutput(StreamedModule):
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
             phrases=tf.cast(phrase_ids.to_tensor(PAD), tf.int32),
         )
-        return self._best(source, cut, hypotheses)
+        return self._best(cut, hypotheses)
 
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, the tokens of both sides, and the attention.
@@ -147,12 +147,12 @@ class ServedTextOutput(StreamedModule):
         ``[batch]`` is the number of truncated tokens of a source.
         """
         encoded, cut = self._encode(source)
-        hypotheses = self._run_search(source, encoded, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, self._search.best())
         ids = hypotheses.ids[:, 0]
         _, alignment = self._model.teacher_force(encoded, ids)
         mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
         return {
-            **self._best(source, cut, hypotheses),
+            **self._best(cut, hypotheses),
             **self._describe_source(encoded, cut),
             **self._describe_target(ids),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32) * mask),
@@ -165,14 +165,14 @@ class ServedTextOutput(StreamedModule):
         ``scores`` ``[batch, tokens]`` are those of single tokens; ``cut`` ``[batch]`` is the number
         of truncated tokens of the text; ``alignment`` is as in ``align``. The ``score`` of a
         search's own output is the same as that of the search, unless the tokenizer splits the text
-        in another way than it was generated.
+        in another way than it was generated. There is no score (NaN) for a blank source.
         """
         encoded, source_cut = self._encode(source)
         ids, cut = token_ids(self._tokenizer, target, self._max_length)
         scores, alignment = self._model.score_with_alignment(encoded, ids)
         scores = tf.cast(scores, tf.float32)
         return {
-            "score": tf.reduce_sum(scores, axis=1),
+            "score": tf.where(self._is_blank(source), math.nan, tf.reduce_sum(scores, axis=1)),
             **self._describe_target(ids),
             f"{self.prefix}scores": scores,
             f"{self.prefix}cut": cut,
@@ -183,11 +183,7 @@ class ServedTextOutput(StreamedModule):
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
         encoded, cut = self._encode(source)
-        hypotheses = self._run_search(source, encoded, self._search)
-        outputs = n_best(self._tokenizer, hypotheses)
-        is_blank = self._is_blank(source)[:, None]
-        outputs["hypotheses"] = tf.where(is_blank, "", outputs["hypotheses"])
-        outputs["log_probabilities"] = tf.where(is_blank, math.nan, outputs["log_probabilities"])
+        outputs = n_best(self._tokenizer, self._hypotheses(source, encoded, self._search))
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -238,13 +234,25 @@ class ServedTextOutput(StreamedModule):
             outputs[f"{name}_heads"] = [None, None, *lengths[sides[0]], *lengths[sides[1]]]
         return outputs
 
-    def _best(
-        self, source: tf.Tensor, cut: tf.Tensor, hypotheses: Hypotheses
-    ) -> dict[str, tf.Tensor]:
-        ids, lengths = hypotheses.ids[:, 0], hypotheses.lengths[:, 0]
-        is_blank = self._is_blank(source)
-        texts = tf.where(is_blank, "", to_texts(self._tokenizer, ids, lengths))
-        scores = tf.where(is_blank, math.nan, hypotheses.log_probabilities[:, 0])
+    def _hypotheses(
+        self, source: tf.Tensor, encoded: tf.Tensor, *arguments: Any, **constraints: Any
+    ) -> Hypotheses:
+        """Search; the hypotheses of a blank source are empty and have no log-probability."""
+        ids, lengths, log_probs, scores = self._run_search(
+            source, encoded, *arguments, **constraints
+        )
+        is_blank = self._is_blank(source)[:, None]
+        end = tf.where(tf.range(tf.shape(ids)[2]) == 0, EOS, PAD)
+        return Hypotheses(
+            tf.where(is_blank[:, :, None], end, ids),
+            tf.where(is_blank, tf.minimum(lengths, 1), lengths),
+            tf.where(is_blank, math.nan, log_probs),
+            scores,
+        )
+
+    def _best(self, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
+        texts = to_texts(self._tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])
+        scores = hypotheses.log_probabilities[:, 0]
         outputs = {self._description.output: texts, "score": scores}
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 

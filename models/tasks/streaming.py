@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from regard.models.search import SEARCHES, Hypotheses, Search
+from regard.models.search import Hypotheses, Search
 from regard.models.search.base import RowInputs, Step
 from regard.models.search.rollout import RollOut, RollOutSearch
 from regard.models.seq2seq import Seq2Seq
@@ -42,7 +42,7 @@ def stream_problem(search: Search) -> str | None:
     best = search.best()
     if isinstance(best, RollOutSearch) and best.hypotheses == 1:
         return None
-    name = next(name for name, kind in SEARCHES.items() if isinstance(search, kind))
+    name = type(search).__name__.removesuffix("Search").lower()
     return (
         f"The model cannot stream: its search ({name}) compares several outputs and knows the best "
         "one only at the end. Use greedy search, sampling of one sample, or a beam_size of 1 "

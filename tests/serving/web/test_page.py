@@ -158,7 +158,7 @@ def test_a_stream_and_constraints(page):
     displayed = page("streamer", source="abc", prefix="X", phrases="one\ntwo")
     assert wait_for_output(displayed) == "X|CBA|one\ntwo"
     assert displayed.run("document.getElementById('constraints').open") is True
-    assert displayed.run("document.querySelectorAll('button.token').length") == 11 + 1
+    assert displayed.run("document.querySelectorAll('button.token').length") == 13 + 1
     displayed = page("reverser", source="abc")
     assert wait_for_output(displayed) == "CBA"
     assert displayed.run("document.getElementById('constraints').hidden") is True

@@ -76,13 +76,6 @@ class SizeEntry(TypedDict, total=False):
     unit: str
 
 
-class StreamEntry(TypedDict):
-    """The signatures that stream an output token by token, or why there are none."""
-
-    signatures: list[str]
-    problem: str | None
-
-
 class Contract(TypedDict):
     """The contents of ``contract.json``."""
 
@@ -97,12 +90,12 @@ class Contract(TypedDict):
     looks: AttentionEntry | None
     heads: HeadsEntry | None
     cut: str | None
-    stream: StreamEntry | None
+    stream_problem: str | None
     signatures: dict[str, SignatureEntry]
 
 
-# Contracts of older exports have no `heads` and `stream`.
-_REQUIRED_KEYS = tuple(Contract.__annotations__.keys() - {"heads", "stream"})
+# Contracts of older exports have no `heads` and `stream_problem`.
+_REQUIRED_KEYS = tuple(Contract.__annotations__.keys() - {"heads", "stream_problem"})
 
 
 class SavedModelError(Exception):

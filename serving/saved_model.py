@@ -185,12 +185,9 @@ class ServedModel:
     def stream(self, row: InputRow) -> Iterator[dict[str, Any]]:
         """Yield the outputs for each token of a row; see ``stream_tokens``."""
         functions, default = self._loaded.signatures, self.contract["signatures"]["serving_default"]
-        for outputs in stream_tokens(
-            lambda name, inputs: _call(functions[name], inputs),
-            batch_inputs(default["inputs"], [row]),
-            functions[STEP].structured_input_signature[1],
-            default["outputs"],
-        ):
+        names = functions[STEP].structured_input_signature[1], default["outputs"]
+        inputs = batch_inputs(default["inputs"], [row])
+        for outputs in stream_tokens(lambda name, x: _call(functions[name], x), inputs, *names):
             yield {key: decode_texts(value.item()) for key, value in outputs.items()}
 
 

@@ -226,8 +226,7 @@ class Streamer(Constrained):
     """Also streams: each step adds one letter. With the bug ``stream``, they are not capitals."""
 
     def contract(self) -> dict[str, Any]:
-        names = ["stream_start", "stream_step"]
-        return {**super().contract(), "stream": {"signatures": names, "problem": None}}
+        return {**super().contract(), "stream_problem": None}
 
     def signatures(self) -> dict[str, Any]:
         streaming = {"stream_start": self.start, "stream_step": self.step}

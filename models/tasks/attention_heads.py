@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from regard.models.seq2seq import Seq2Seq
-from regard.models.vocabulary import BOS
 
 # The maximum number of weights in one output (half a gigabyte): it grows with the square of the
 # lengths, for every head.
@@ -40,9 +39,3 @@ def _check_size(weights: tf.Tensor) -> tf.Tensor:
     message = [f"more than {MAX_WEIGHTS:,} weights; send fewer or shorter rows. They are:", size]
     with tf.control_dependencies([tf.debugging.Assert(size <= MAX_WEIGHTS, message)]):
         return tf.identity(weights)
-
-
-def decoder_inputs(target: tf.Tensor) -> tf.Tensor:
-    """Return the input of the decoder at each step: BOS, then all but the last token."""
-    first = tf.fill(tf.shape(target[:, :1]), tf.constant(BOS, target.dtype))
-    return tf.concat([first, target[:, :-1]], axis=1)

@@ -48,8 +48,8 @@ class ServedModel:
               for a given output, and its ``looks``, each as above, with weights ``[layers,
               heads, ...]``; or None;
             - ``cut``: the output that counts the truncated tokens of an input, or None;
-            - ``stream``: the names of two further ``signatures``, which stream the output token by
-              token, and the ``problem`` if the model cannot stream; or None;
+            - ``stream_problem``: why there are no signatures ``stream_start`` and ``stream_step``,
+              which stream the output token by token; or None;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
               model says which input or output it is ``like``, or has a ``default``) and its
               ``outputs``: for every dimension after the batch the output with its length, or None
@@ -137,7 +137,7 @@ class ServedModule(tf.Module):
             "scored": "score",
             "heads": None,
             "cut": None,
-            "stream": None,
+            "stream_problem": "The model cannot stream: its output is not text.",
             **self.contract(),
             "signatures": {
                 name: {"inputs": signature.inputs, "outputs": signature.outputs}

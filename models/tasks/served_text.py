@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
-from regard.models.seq2seq import Seq2Seq
-from regard.models.tasks.attention_heads import decoder_inputs, head_outputs
+from regard.models.seq2seq import Seq2Seq, shift
+from regard.models.tasks.attention_heads import head_outputs
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, Signature
-from regard.models.tasks.streaming import START, STEP, StreamedModule, stream_problem
+from regard.models.tasks.streaming import StreamedModule, stream_problem
 from regard.models.vocabulary import EOS, PAD
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
@@ -86,11 +86,10 @@ class ServedTextOutput(StreamedModule):
             {"rows": labels[0], "columns": labels[1], "weights": f"{name}_heads"}
             for name, labels in self._head_labels().items()
         ]
-        problem = stream_problem(self._search)
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
-            "stream": {"signatures": [] if problem else [START, STEP], "problem": problem},
+            "stream_problem": stream_problem(self._search),
         }
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -204,7 +203,7 @@ class ServedTextOutput(StreamedModule):
         outputs = {
             **self._describe_source(encoded, cut),
             **self._describe_target(ids),
-            DECODER_INPUTS: self._tokenizer.id_to_string(decoder_inputs(ids)),
+            DECODER_INPUTS: self._tokenizer.id_to_string(shift(ids)),
             **weights,
         }
         return {name: outputs[name] for name in self._head_lengths()}

@@ -14,12 +14,11 @@ import keras
 import tensorflow as tf
 
 from regard.models.search import Hypotheses, Search
-from regard.models.search.base import RowInputs, Step
 from regard.models.search.rollout import RollOut, RollOutSearch
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks.search_outputs import to_texts
 from regard.models.tasks.served_model import OutputLengths, ServedModule
-from regard.models.tensors import State, Tensor
+from regard.models.tensors import Tensor
 from regard.models.vocabulary import EOS
 
 START, STEP = "stream_start", "stream_step"
@@ -33,7 +32,7 @@ class _Start(Search):
     def __init__(self, search: RollOutSearch):
         self._search = search
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Any:
+    def run(self, step: Any, state: Any, inputs: Any) -> Any:
         return self._search.start(state, inputs), inputs
 
 

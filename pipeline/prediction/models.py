@@ -135,7 +135,7 @@ class ServedByAddress:
             "looks": None,
             "heads": None,
             "cut": "source_cut" if "source_cut" in default.outputs else None,
-            "stream": None,
+            "stream_problem": None,
             "signatures": described,
         }
 

@@ -133,9 +133,8 @@ class RestConnection:
             ClientError: the request fails or times out.
         """
         body = json.dumps({"inputs": {key: _to_json(x.tolist()) for key, x in inputs.items()}})
-        options: dict[str, Any] = {"content": body.encode(), "timeout": timeout}
-        path = f"{self._path}:stream"
-        with _convert_errors(), self._client.stream("POST", path, **options) as response:
+        path, send = f"{self._path}:stream", self._client.stream
+        with _convert_errors(), send("POST", path, content=body, timeout=timeout) as response:
             if response.status_code != 200:
                 raise _parse_error(response.status_code, response.read())
             for line in response.iter_lines():

@@ -84,8 +84,7 @@ class Servable:
             message = f"The model has no signature {name!r}."
             if name == START:
                 with contextlib.suppress(SavedModelError):
-                    stream = read_contract(self.path).get("stream")
-                    message = (stream and stream["problem"]) or message
+                    message = read_contract(self.path).get("stream_problem") or message
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return self.signatures[name]
 

@@ -79,7 +79,7 @@ async function run() {
       if (number === requestNumber) showPrediction(row, outputs, null);
       return;
     }
-    if (contract.stream && !contract.stream.problem) {
+    if (contract.stream_problem === null) {
       await stream(model, row, (text) => number === requestNumber && showText(text));
     }
     const outputs = await predict(model, contract.detail, row);

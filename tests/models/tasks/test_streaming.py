@@ -58,7 +58,7 @@ def test_a_stream_is_the_output(name, tmp_path):
     served(tmp_path, config, model, tokenizers)
     assert servable(tmp_path / "saved")
     loaded = saved_model.load(tmp_path / "saved")
-    assert loaded.contract["stream"]["problem"] is None
+    assert loaded.contract["stream_problem"] is None
     rows = [{"source": sentence} for sentence in SENTENCES]
     for row, expected in zip(rows, loaded.predict("serving_default", rows), strict=True):
         *tokens, last = loaded.stream(row)

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     fake_models.save(fake_models.Streamer(), root / "streamer" / "1")
     fake_models.save(fake_models.Reverser(), root / "reverser" / "1")
     contract = fake_models.Reverser().contract()
-    contract["stream"] = {"signatures": [], "problem": "Its search (beam) compares outputs."}
+    contract["stream_problem"] = "Its search (beam) compares outputs."
     fake_models.save(fake_models.Reverser(), root / "beam" / "1", contract=contract)
     return root
 

@@ -123,6 +123,8 @@ class Reverser(tf.Module):
         letters = tf.strings.unicode_split(target, "UTF-8")
         lengths = tf.cast(letters.row_lengths(), tf.int32)
         each = self.per_letter * (2.0 if self.bug == "score" else 1.0)
+        if self.bug == "nan":
+            each = tf.where(lengths == 3, float("nan"), each)
         tokens = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
         read = self.answer(source)
         # Each letter of any text looks at its place from the source's end; the others nowhere.
@@ -246,10 +248,10 @@ class Streamer(Constrained):
         ]
     )
     def step(self, state_0: tf.Tensor, state_1: tf.Tensor) -> dict[str, tf.Tensor]:
-        if self.bug == "stream":
-            state_0 = tf.strings.lower(state_0)
         count = tf.strings.length(state_0, "UTF8_CHAR")
         letter = tf.strings.substr(state_0, state_1, [1], "UTF8_CHAR")
+        if self.bug == "stream":
+            letter = tf.strings.lower(letter)
         result = self._token(letter, state_1 + 1 >= count, -0.5 * tf.cast(count, tf.float32))
         return {"state_1": state_1 + 1, **result, "translation": state_0}
 

@@ -141,5 +141,5 @@ def _number(state: Any) -> dict[str, Tensor]:
 
 
 def _trace(function: Callable[..., Any], specs: dict[str, tf.TensorSpec]) -> Any:
-    named = {name: tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in specs.items()}
-    return tf.function(function, autograph=False).get_concrete_function(**named)
+    inputs = {name: tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in specs.items()}
+    return tf.function(function, autograph=False).get_concrete_function(**inputs)

@@ -103,16 +103,20 @@ def _create_handler(
         return response if isinstance(response, bytes) else await context.abort(*response)
 
     # For the client a stream of one message is the same; the server decides when to receive it.
-    kind = grpc.stream_stream_rpc_method_handler if is_stream else None
-    return (kind or grpc.stream_unary_rpc_method_handler)(call)
+    if is_stream:
+        return grpc.stream_stream_rpc_method_handler(call)
+    return grpc.stream_unary_rpc_method_handler(call)
 
 
 async def _write_all(responses: AsyncGenerator[Any, None], context: Any) -> None:
     async with contextlib.aclosing(responses):
         async for response in responses:
-            # A client that reads nothing ends its stream.
             write = context.write(response.SerializeToString())
-            await asyncio.wait_for(write, _MAX_RECEIVE_SECONDS)
+            try:
+                await asyncio.wait_for(write, _MAX_RECEIVE_SECONDS)
+            except asyncio.TimeoutError:
+                message = "The client does not read its stream."
+                raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
 
 
 def _status(exception: Exception) -> tuple[StatusCode, str]:

@@ -1,5 +1,6 @@
 """Token streams: over both protocols, their limits, and what ends them."""
 
+import asyncio
 import json
 import shutil
 import threading
@@ -9,7 +10,7 @@ import grpc
 import pytest
 from tensorflow_serving.apis import predict_pb2
 
-from regard.serving.client import Client, ClientError
+from regard.serving.client import AsyncClient, Client, ClientError
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
 from regard.serving.server.servable import Servable
@@ -99,6 +100,22 @@ def test_both_protocols_send_each_token(start):
     assert 'API="PredictStream",entrypoint="GRPC"' in metrics
     with pytest.raises(grpc.RpcError, match="not a valid PredictRequest"):
         list(server.channel.stream_stream("/regard.StreamService/PredictStream")(iter([b"\xff"])))
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_the_asynchronous_client(start, scheme):
+    server = start().server
+    port = server.rest_port if scheme == "http" else server.grpc_port
+
+    async def read(text):
+        async with AsyncClient(f"{scheme}://127.0.0.1:{port}", "streamer") as client:
+            return [token async for token in client.stream(text)]
+
+    first, last = asyncio.run(read("aé"))
+    assert first == {"text": "É", "token": "É", "log_probability": -0.5}
+    assert last == {**first, "text": "A", "token": "A", "translation": "ÉA", "score": -1.0}
+    (blank,) = asyncio.run(read(""))
+    assert (blank["text"], blank["translation"]) == ("", "")
 
 
 def test_what_cannot_stream_is_an_error(start):

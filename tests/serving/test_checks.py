@@ -75,7 +75,8 @@ def test_each_bug_is_found(tmp_path, rows, bug, words):
 def test_a_stream_is_compared_with_the_output(tmp_path, rows, bug):
     streamer = fake_models.save(fake_models.Streamer(bug), tmp_path / "model")
     failures = "\n".join(query(streamer, rows)["failures"])
-    assert bool(re.search("stream_step, .*: the translations differ: 'ereht olleh'", failures)) == bool(bug)
+    differs = re.search("stream_step, .*: the translations differ: 'ereht olleh'", failures)
+    assert bool(differs) == bool(bug)
     assert bool(failures) == bool(bug)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -11,12 +12,14 @@ import tensorflow as tf
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq, shift
-from regard.models.tasks.attention_heads import head_outputs
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, Signature
 from regard.models.tasks.streaming import StreamedModule, stream_problem
 from regard.models.vocabulary import EOS, PAD
 
+# The maximum number of weights in one output (half a gigabyte): it grows with the square of the
+# lengths, for every head.
+MAX_WEIGHTS = 2**27
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
 # last token.
 DECODER_INPUTS = "read_pieces"
@@ -334,3 +337,31 @@ def _beam_search(search: Search) -> BeamSearch:
     beam.hypotheses = 1
     beam.beam_size = beam.beam_width = max(beam.beam_size, _MIN_CONSTRAINED_BEAM)
     return beam
+
+
+def head_outputs(
+    model: Seq2Seq, source: tf.Tensor, target: tf.Tensor, masks: Mapping[str, tf.Tensor]
+) -> dict[str, tf.Tensor]:
+    """Return the weights of ``Seq2Seq.heads`` as ``<name>_heads``, in float32.
+
+    Args:
+        model: The trained model.
+        source: The inputs of the model.
+        target: The ids of the given output, ``[batch, target]``.
+        masks: By name, which rows are not padding, ``[batch, length]``; padding rows are 0.
+
+    Raises:
+        InvalidArgumentError: There would be more than ``MAX_WEIGHTS`` numbers.
+    """
+    return {
+        f"{name}_heads": _check_size(tf.cast(weights, tf.float32))
+        * tf.cast(masks[name], tf.float32)[:, None, None, :, None]
+        for name, weights in model.heads(source, target).items()
+    }
+
+
+def _check_size(weights: tf.Tensor) -> tf.Tensor:
+    size = tf.size(weights, tf.int64)
+    message = [f"more than {MAX_WEIGHTS:,} weights; send fewer or shorter rows. They are:", size]
+    with tf.control_dependencies([tf.debugging.Assert(size <= MAX_WEIGHTS, message)]):
+        return tf.identity(weights)

@@ -10,6 +10,7 @@ from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.streaming import stream_problem
 from regard.serving import saved_model
+from tests.marks import slow_except
 from tests.models.tasks.exported import build, servable, served
 from tests.models.tasks.tokenizers import trained
 
@@ -39,7 +40,10 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+QUICK = ["transformer", "bahdanau with a copying pointer"]
+
+
+@pytest.mark.parametrize("name", slow_except(QUICK, FAMILIES))
 def test_a_stream_is_the_output(name, tmp_path):
     sections, search = FAMILIES[name]
     config = TrainerConfig(

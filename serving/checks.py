@@ -35,9 +35,11 @@ from regard.serving.check_inputs import (
 )
 from regard.serving.contract import Contract, SavedModelError
 from regard.serving.output_comparison import OutputComparison, Tolerances
+from regard.serving.streaming import STEP
 
 DEFAULT_SIGNATURE = "serving_default"
 MAX_FAILURES = 10
+_STREAM_ROWS = 4  # the last ones, which include the extreme rows
 Outputs = Mapping[str, Any]
 
 
@@ -145,13 +147,16 @@ def _check_outputs(
         if errors:
             continue
         outputs_by_signature[signature] = batched
+        entries = contract["signatures"][signature]["inputs"]
+        repeated = {entry["name"]: entry["like"] for entry in entries if "like" in entry}
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # a single row keeps one core busy
             singles = list(
                 pool.map(lambda row, name=signature: _predict(model, name, [row]), batch)
             )
         for row, outputs, (alone, errors) in zip(batch, batched, singles, strict=True):
             where = f"{signature}, {row.name} ({row.description})"
-            failures += [f"{where}: {text}" for text in comparison.find_invalid(outputs)]
+            all_outputs = {**{name: row.inputs[key] for key, name in repeated.items()}, **outputs}
+            failures += [f"{where}: {text}" for text in comparison.find_invalid(all_outputs)]
             failures += [f"{where}, alone: {text}" for text in errors]
             pairs = [] if errors else [("in a batch", "alone", alone[0])]
             if row.expected:
@@ -167,6 +172,16 @@ def _check_outputs(
     if len(tied_rows) > request["tolerances"]["ties"] * len(rows):
         failures.extend(ties)
     _check_scores(contract, rows, outputs_by_signature, comparison, result)
+    if contract.get("stream_problem", "an older export") is None:
+        default = outputs_by_signature.get(DEFAULT_SIGNATURE, [])
+        for row, expected in list(zip(rows, default, strict=False))[-_STREAM_ROWS:]:
+            tokens = list(model.stream(row.inputs))
+            text = "".join(token["text"] for token in tokens)
+            streamed = {**tokens[-1], contract["answer"]: text}
+            difference, is_tie = comparison.compare(streamed, expected)
+            # Of a tie, rounding decides; but the tokens must be those of the stream's own output.
+            if difference and not (is_tie and text == tokens[-1][contract["answer"]]):
+                failures.append(f"{STEP}, {row.name} ({row.description}): {difference}")
 
 
 def _check_scores(

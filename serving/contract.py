@@ -90,11 +90,12 @@ class Contract(TypedDict):
     looks: AttentionEntry | None
     heads: HeadsEntry | None
     cut: str | None
+    stream_problem: str | None
     signatures: dict[str, SignatureEntry]
 
 
-# Contracts of older exports have no `heads`.
-_REQUIRED_KEYS = tuple(key for key in Contract.__annotations__ if key != "heads")
+# Contracts of older exports have no `heads` and `stream_problem`.
+_REQUIRED_KEYS = tuple(Contract.__annotations__.keys() - {"heads", "stream_problem"})
 
 
 class SavedModelError(Exception):

@@ -27,6 +27,7 @@ from regard.serving.contract import (
     SignatureEntry,
     read_contract,
 )
+from regard.serving.streaming import STEP, stream_tokens
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
 _LENGTH_MESSAGE = re.compile(r"\[(an? \w+ has (?:more|fewer) than .*?\b(?:max_\w+|model\.\w+))")
@@ -171,21 +172,33 @@ class ServedModel:
         """
         import tensorflow as tf
 
-        function = self.signature(name)
-        request = {
-            key: tf.constant(value, tf.string if value.dtype == object else None)
-            for key, value in batch_inputs(
-                self.contract["signatures"][name]["inputs"], rows
-            ).items()
-        }
+        inputs = batch_inputs(self.contract["signatures"][name]["inputs"], rows)
         try:
-            outputs = {key: value.numpy() for key, value in function(**request).items()}
+            outputs = _call(self.signature(name), inputs)
         except tf.errors.InvalidArgumentError as error:
             match = _LENGTH_MESSAGE.search(error.message)
             if match is None:
                 raise
             raise InputLengthError(match[1]) from None
         return split_outputs(self.contract, name, outputs, len(rows))
+
+    def stream(self, row: InputRow) -> Iterator[dict[str, Any]]:
+        """Yield the outputs for each token of a row; see ``stream_tokens``."""
+        functions, default = self._loaded.signatures, self.contract["signatures"]["serving_default"]
+        names = functions[STEP].structured_input_signature[1], default["outputs"]
+        inputs = batch_inputs(default["inputs"], [row])
+        for outputs in stream_tokens(lambda name, x: _call(functions[name], x), inputs, *names):
+            yield {key: decode_texts(value.item()) for key, value in outputs.items()}
+
+
+def _call(function: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    import tensorflow as tf
+
+    tensors = {
+        key: tf.constant(value, tf.string if value.dtype == object else None)
+        for key, value in inputs.items()
+    }
+    return {key: value.numpy() for key, value in function(**tensors).items()}
 
 
 def load(path: str | os.PathLike[str]) -> ServedModel:

@@ -21,6 +21,7 @@ from regard.models.search.base import (
 )
 from regard.models.search.candidates import Candidates, gather
 from regard.models.search.decode_loop import decode_loop, take_rows
+from regard.models.search.greedy import GreedySearch
 from regard.models.search.logits_processor import (
     LogitsProcessor,
     check_penalties,
@@ -97,8 +98,10 @@ class BeamSearch(Search):
         self.coverage_penalty, self.beam_width = coverage_penalty, beam_size
         self.penalties = check_penalties(no_repeat_ngram_size, repetition_penalty)
 
-    def best(self) -> BeamSearch:
+    def best(self) -> Search:
         """Return this search for the best hypothesis only; it can stop earlier."""
+        if self.beam_size == 1 and not (self.length_penalty or self.coverage_penalty):
+            return GreedySearch(**self.penalties)
         search = copy.copy(self)
         search.hypotheses = 1
         return search

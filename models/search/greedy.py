@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from keras import ops
 
-from regard.models.search.base import Hypotheses, RowInputs, Search, Step
+from regard.models.search.base import RowInputs
 from regard.models.search.logits_processor import check_penalties
-from regard.models.search.rollout import roll_out
-from regard.models.tensors import State, Tensor
+from regard.models.search.rollout import RollOutSearch
+from regard.models.tensors import Tensor
 
 
-class GreedySearch(Search):
+class GreedySearch(RollOutSearch):
     """Take the best token at every step; one hypothesis per row.
 
     Args:
@@ -24,9 +24,5 @@ class GreedySearch(Search):
     def __init__(self, no_repeat_ngram_size: int = 0, repetition_penalty: float = 1.0):
         self.penalties = check_penalties(no_repeat_ngram_size, repetition_penalty)
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
-        def choose(scores: Tensor, position: Tensor, inputs: RowInputs) -> Tensor:
-            return ops.argmax(scores, axis=-1)
-
-        ids, lengths, total = roll_out(step, state, inputs, choose, penalties=self.penalties)
-        return Hypotheses(ids, lengths, total, total)
+    def choose(self, scores: Tensor, position: Tensor, inputs: RowInputs) -> Tensor:
+        return ops.argmax(scores, axis=-1)

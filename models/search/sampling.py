@@ -5,15 +5,15 @@ from __future__ import annotations
 from keras import ops
 
 from regard.models.noise import gumbel_noise
-from regard.models.search.base import MIN_SCORE, Hypotheses, RowInputs, Search, Step
-from regard.models.search.rollout import roll_out
+from regard.models.search.base import MIN_SCORE, Hypotheses, RowInputs, Step
+from regard.models.search.rollout import RollOutSearch
 from regard.models.tensors import State, Tensor
 
 # Far below every possible score, noise included.
 NEVER = -1e30
 
 
-class SamplingSearch(Search):
+class SamplingSearch(RollOutSearch):
     """Draw hypotheses from the model and sort them by probability.
 
     A token is drawn with the Gumbel-max trick from softmax(log P / temperature), truncated to the
@@ -52,25 +52,25 @@ class SamplingSearch(Search):
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.hypotheses, self.seed = samples, seed
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
-        def choose(scores: Tensor, position: Tensor, inputs: RowInputs) -> Tensor:
-            batch = ops.shape(inputs["keys"])[0]
-            keys = ops.repeat(inputs["keys"], self.hypotheses)[:, None]
-            numbers = ops.tile(ops.arange(self.hypotheses, dtype="int32"), [batch])[:, None]
-            # The best token gets 0, so that a low temperature cannot overflow.
-            best = ops.max(scores, axis=-1, keepdims=True)
-            logits = (scores - best) / self.temperature
-            logits = ops.where(scores > MIN_SCORE / 2, logits, NEVER)
-            if not self.top_k and self.top_p == 1.0:
-                tokens = ops.arange(ops.shape(scores)[-1], dtype="int32")[None]
-                noise = gumbel_noise(self.seed, keys, numbers, position, tokens)
-                return ops.argmax(logits + noise, axis=-1)
-            logits, tokens = self._truncate(logits)
+    def choose(self, scores: Tensor, position: Tensor, inputs: RowInputs) -> Tensor:
+        batch = ops.shape(inputs["keys"])[0]
+        keys = ops.repeat(inputs["keys"], self.hypotheses)[:, None]
+        numbers = ops.tile(ops.arange(self.hypotheses, dtype="int32"), [batch])[:, None]
+        # The best token gets 0, so that a low temperature cannot overflow.
+        best = ops.max(scores, axis=-1, keepdims=True)
+        logits = (scores - best) / self.temperature
+        logits = ops.where(scores > MIN_SCORE / 2, logits, NEVER)
+        if not self.top_k and self.top_p == 1.0:
+            tokens = ops.arange(ops.shape(scores)[-1], dtype="int32")[None]
             noise = gumbel_noise(self.seed, keys, numbers, position, tokens)
-            chosen = ops.argmax(logits + noise, axis=-1)[:, None]
-            return ops.take_along_axis(tokens, chosen, axis=-1)[:, 0]
+            return ops.argmax(logits + noise, axis=-1)
+        logits, tokens = self._truncate(logits)
+        noise = gumbel_noise(self.seed, keys, numbers, position, tokens)
+        chosen = ops.argmax(logits + noise, axis=-1)[:, None]
+        return ops.take_along_axis(tokens, chosen, axis=-1)[:, 0]
 
-        ids, lengths, total = roll_out(step, state, inputs, choose, self.hypotheses)
+    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
+        ids, lengths, total, _ = super().run(step, state, inputs)
         total, order = ops.top_k(total, self.hypotheses)
         return Hypotheses(
             ops.take_along_axis(ids, order[:, :, None], axis=1),

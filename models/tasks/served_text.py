@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
-from regard.models.seq2seq import Seq2Seq
+from regard.models.seq2seq import Seq2Seq, shift
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
-from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
-from regard.models.vocabulary import BOS, PAD
+from regard.models.tasks.served_model import OutputLengths, Signature
+from regard.models.tasks.streaming import StreamedModule, stream_problem
+from regard.models.vocabulary import EOS, PAD
 
 # The maximum number of weights in one output (half a gigabyte): it grows with the square of the
 # lengths, for every head.
@@ -30,7 +31,7 @@ _MIN_CONSTRAINED_BEAM = 10
 _HEADS = {"cross": ("target", "source"), "source": ("source", "source"), "target": ("target", "")}
 
 
-class ServedTextOutput(ServedModule):
+class ServedTextOutput(StreamedModule):
     """Tokenizer, model and search in one graph, as TensorFlow Serving runs it.
 
     Attributes:
@@ -38,19 +39,13 @@ class ServedTextOutput(ServedModule):
         source_outputs: The outputs about the source, which ``_describe_source`` returns.
         source_labels: The input or output with the labels of the attended positions.
         source_lengths: The lengths of the dimensions of the attended positions.
-        cut_outputs: The output with the number of truncated tokens, if a source can be truncated.
     """
 
     prefix: str
     source_outputs: OutputLengths
     source_labels: str
     source_lengths: list[str | None]
-    cut_outputs: OutputLengths = {}
     _model: Seq2Seq
-
-    @property
-    def _tokenizer(self) -> Any:
-        return self.tokenizers[self._description.reference.name]
 
     @property
     def _max_length(self) -> int:
@@ -97,6 +92,7 @@ class ServedTextOutput(ServedModule):
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
+            "stream_problem": stream_problem(self._search),
         }
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -106,7 +102,7 @@ class ServedTextOutput(ServedModule):
         and the score NaN.
         """
         encoded, cut = self._encode(source)
-        return self._best(source, cut, self._run_search(source, encoded, self._search.best()))
+        return self._best(cut, self._hypotheses(source, encoded, self._search.best()))
 
     def predict_constrained(
         self, source: tf.Tensor, prefix: tf.Tensor, phrases: tf.Tensor
@@ -134,7 +130,7 @@ class ServedTextOutput(ServedModule):
         check = tf.debugging.Assert(tf.reduce_all(lengths <= limit), [message, lengths])
         with tf.control_dependencies([check]):
             minimums = tf.cast(lengths, tf.int32) + 1
-        hypotheses = self._run_search(
+        hypotheses = self._hypotheses(
             source,
             encoded,
             _beam_search(self._search),
@@ -142,7 +138,7 @@ class ServedTextOutput(ServedModule):
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
             phrases=tf.cast(phrase_ids.to_tensor(PAD), tf.int32),
         )
-        return self._best(source, cut, hypotheses)
+        return self._best(cut, hypotheses)
 
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, the tokens of both sides, and the attention.
@@ -153,12 +149,12 @@ class ServedTextOutput(ServedModule):
         ``[batch]`` is the number of truncated tokens of a source.
         """
         encoded, cut = self._encode(source)
-        hypotheses = self._run_search(source, encoded, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, self._search.best())
         ids = hypotheses.ids[:, 0]
         _, alignment = self._model.teacher_force(encoded, ids)
         mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
         return {
-            **self._best(source, cut, hypotheses),
+            **self._best(cut, hypotheses),
             **self._describe_source(encoded, cut),
             **self._describe_target(ids),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32) * mask),
@@ -171,14 +167,14 @@ class ServedTextOutput(ServedModule):
         ``scores`` ``[batch, tokens]`` are those of single tokens; ``cut`` ``[batch]`` is the number
         of truncated tokens of the text; ``alignment`` is as in ``align``. The ``score`` of a
         search's own output is the same as that of the search, unless the tokenizer splits the text
-        in another way than it was generated.
+        in another way than it was generated. There is no score (NaN) for a blank source.
         """
         encoded, source_cut = self._encode(source)
         ids, cut = token_ids(self._tokenizer, target, self._max_length)
         scores, alignment = self._model.score_with_alignment(encoded, ids)
         scores = tf.cast(scores, tf.float32)
         return {
-            "score": tf.reduce_sum(scores, axis=1),
+            "score": tf.where(self._is_blank(source), math.nan, tf.reduce_sum(scores, axis=1)),
             **self._describe_target(ids),
             f"{self.prefix}scores": scores,
             f"{self.prefix}cut": cut,
@@ -189,11 +185,7 @@ class ServedTextOutput(ServedModule):
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
         encoded, cut = self._encode(source)
-        hypotheses = self._run_search(source, encoded, self._search)
-        outputs = n_best(self._tokenizer, hypotheses)
-        is_blank = self._is_blank(source)[:, None]
-        outputs["hypotheses"] = tf.where(is_blank, "", outputs["hypotheses"])
-        outputs["log_probabilities"] = tf.where(is_blank, math.nan, outputs["log_probabilities"])
+        outputs = n_best(self._tokenizer, self._hypotheses(source, encoded, self._search))
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -214,7 +206,7 @@ class ServedTextOutput(ServedModule):
         outputs = {
             **self._describe_source(encoded, cut),
             **self._describe_target(ids),
-            DECODER_INPUTS: self._tokenizer.id_to_string(decoder_inputs(ids)),
+            DECODER_INPUTS: self._tokenizer.id_to_string(shift(ids)),
             **weights,
         }
         return {name: outputs[name] for name in self._head_lengths()}
@@ -244,13 +236,25 @@ class ServedTextOutput(ServedModule):
             outputs[f"{name}_heads"] = [None, None, *lengths[sides[0]], *lengths[sides[1]]]
         return outputs
 
-    def _best(
-        self, source: tf.Tensor, cut: tf.Tensor, hypotheses: Hypotheses
-    ) -> dict[str, tf.Tensor]:
-        ids, lengths = hypotheses.ids[:, 0], hypotheses.lengths[:, 0]
-        is_blank = self._is_blank(source)
-        texts = tf.where(is_blank, "", to_texts(self._tokenizer, ids, lengths))
-        scores = tf.where(is_blank, math.nan, hypotheses.log_probabilities[:, 0])
+    def _hypotheses(
+        self, source: tf.Tensor, encoded: tf.Tensor, *arguments: Any, **constraints: Any
+    ) -> Hypotheses:
+        """Search; the hypotheses of a blank source are empty and have no log-probability."""
+        ids, lengths, log_probs, scores = self._run_search(
+            source, encoded, *arguments, **constraints
+        )
+        is_blank = self._is_blank(source)[:, None]
+        end = tf.where(tf.range(tf.shape(ids)[2]) == 0, EOS, PAD)
+        return Hypotheses(
+            tf.where(is_blank[:, :, None], end, ids),
+            tf.where(is_blank, tf.minimum(lengths, 1), lengths),
+            tf.where(is_blank, math.nan, log_probs),
+            scores,
+        )
+
+    def _best(self, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
+        texts = to_texts(self._tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])
+        scores = hypotheses.log_probabilities[:, 0]
         outputs = {self._description.output: texts, "score": scores}
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
@@ -260,14 +264,6 @@ class ServedTextOutput(ServedModule):
             f"{self.prefix}length": count_tokens(ids),
         }
 
-    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
-        """Return which inputs have no content, ``[batch]``; their output is empty."""
-        return tf.zeros_like(source, tf.bool)
-
-    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the inputs of the model, and the numbers of truncated tokens."""
-        raise NotImplementedError
-
     def _describe_source(self, encoded: tf.Tensor, cut: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs about the source."""
         return {}
@@ -275,17 +271,6 @@ class ServedTextOutput(ServedModule):
     def _shape_weights(self, weights: tf.Tensor) -> tf.Tensor:
         """Reshape weights ``[..., positions]`` to the dimensions of the source."""
         return weights
-
-    def _run_search(
-        self,
-        source: tf.Tensor,
-        encoded: tf.Tensor,
-        search: Search,
-        min_limits: tf.Tensor = 0,
-        **constraints: tf.Tensor,
-    ) -> Hypotheses:
-        """Search with the limits of the sources, raised to ``min_limits`` ``[batch]``."""
-        raise NotImplementedError
 
 
 class ServedText(ServedTextOutput):
@@ -348,8 +333,8 @@ class ServedText(ServedTextOutput):
 
 def _beam_search(search: Search) -> BeamSearch:
     """Return the best hypothesis of a beam that is wide enough for constraints."""
-    beam = copy.copy(search.best()) if isinstance(search, BeamSearch) else BeamSearch(n_best=1)
-    assert isinstance(beam, BeamSearch)
+    beam = copy.copy(search) if isinstance(search, BeamSearch) else BeamSearch()
+    beam.hypotheses = 1
     beam.beam_size = beam.beam_width = max(beam.beam_size, _MIN_CONSTRAINED_BEAM)
     return beam
 
@@ -380,9 +365,3 @@ def _check_size(weights: tf.Tensor) -> tf.Tensor:
     message = [f"more than {MAX_WEIGHTS:,} weights; send fewer or shorter rows. They are:", size]
     with tf.control_dependencies([tf.debugging.Assert(size <= MAX_WEIGHTS, message)]):
         return tf.identity(weights)
-
-
-def decoder_inputs(target: tf.Tensor) -> tf.Tensor:
-    """Return the input of the decoder at each step: BOS, then all but the last token."""
-    first = tf.fill(tf.shape(target[:, :1]), tf.constant(BOS, target.dtype))
-    return tf.concat([first, target[:, :-1]], axis=1)

@@ -120,7 +120,7 @@ class ServedByAddress:
         described: dict[str, SignatureEntry] = {
             name: {"inputs": one.entries, "outputs": dict.fromkeys(one.outputs, ())}
             for name, one in signatures.items()
-            if not name.startswith("__")
+            if not name.startswith(("__", "stream_"))
         }
         scored = "score" if "score" in described else None
         return {
@@ -134,7 +134,8 @@ class ServedByAddress:
             "size": None,
             "looks": None,
             "heads": None,
-            "cut": None,
+            "cut": "source_cut" if "source_cut" in default.outputs else None,
+            "stream_problem": None,
             "signatures": described,
         }
 

@@ -41,14 +41,15 @@ def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = Fa
         for row, scored in LoadedModel(name, model).predict(batches, signature):
             text = json.dumps(_fields(row, scored), ensure_ascii=False)
             if not as_json:
-                text = f"{scored.outputs['score']:.6f}" if scored else ""
+                value = scored.score if scored else None
+                text = "" if value is None else f"{value:.6f}"
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
 
 
 def _fields(row: InputRow, scored: Prediction | None) -> dict[str, Any]:
     """Return the row, its score, and the tokens of the output with their scores."""
-    fields = {**row.typed, "score": scored and scored.outputs["score"]}
+    fields = {**row.typed, "score": scored and scored.score}
     if scored is None:
         return fields
     name = next((key for key in scored.outputs if key.endswith("scores")), None)
@@ -56,4 +57,5 @@ def _fields(row: InputRow, scored: Prediction | None) -> dict[str, Any]:
         tokens = name.removesuffix("scores") + "pieces"
         fields["tokens"] = to_list(scored.outputs.get(tokens))
         fields["token_scores"] = to_list(scored.outputs[name])
-    return fields
+    cuts = {name: count for name, count in scored.outputs.items() if name.endswith("cut")}
+    return {**fields, **cuts}

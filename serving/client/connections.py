@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import ipaddress
 import json
+import math
 import ssl
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regard.serving.client.conversion import ClientError, Input, Outputs, Signature
+from regard.serving.client.conversion import ClientError, Input, Outputs, Row, Signature, split_rows
 from regard.serving.client.protobuf import message_class, read_tensor, type_name, write_tensor
 
 # Gateways and the server use these statuses; some stand for two codes.
@@ -124,6 +126,24 @@ class RestConnection:
             for key, value in outputs.items()
         }
 
+    def stream(self, inputs: Mapping[str, np.ndarray], timeout: float) -> Iterator[Row]:
+        """Yield the outputs for each token of one input; each may take the time limit.
+
+        Raises:
+            ClientError: the request fails or times out.
+        """
+        body = json.dumps({"inputs": {key: _to_json(x.tolist()) for key, x in inputs.items()}})
+        path, send = f"{self._path}:stream", self._client.stream
+        with _convert_errors(), send("POST", path, content=body, timeout=timeout) as response:
+            if response.status_code != 200:
+                raise _parse_error(response.status_code, response.read())
+            for line in response.iter_lines():
+                if line.startswith("data: "):
+                    event = json.loads(line.removeprefix("data: "))
+                    if "error" in event:
+                        raise ClientError(event["code"], event["error"])
+                    yield {key: math.nan if x is None else x for key, x in event.items()}
+
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """Return the signatures of the model."""
         body = self._request("GET", f"{self._path}/metadata", timeout)
@@ -152,19 +172,26 @@ class RestConnection:
         self._client.close()
 
     def _request(self, method: str, path: str, timeout: float, body: bytes | None = None) -> Any:
-        import httpx
-
-        try:
+        with _convert_errors():
             response = self._client.request(method, path, content=body, timeout=timeout)
-        except httpx.ConnectTimeout as error:
-            raise ClientError("UNAVAILABLE", str(error)) from None
-        except httpx.TimeoutException as error:
-            raise ClientError("DEADLINE_EXCEEDED", str(error)) from None
-        except httpx.HTTPError as error:
-            raise ClientError("UNAVAILABLE", str(error) or type(error).__name__) from None
         if response.status_code != 200:
             raise _parse_error(response.status_code, response.content)
         return json.loads(response.content)
+
+
+@contextlib.contextmanager
+def _convert_errors() -> Iterator[None]:
+    """Convert the errors of HTTP."""
+    import httpx
+
+    try:
+        yield
+    except httpx.ConnectTimeout as error:
+        raise ClientError("UNAVAILABLE", str(error)) from None
+    except httpx.TimeoutException as error:
+        raise ClientError("DEADLINE_EXCEEDED", str(error)) from None
+    except httpx.HTTPError as error:
+        raise ClientError("UNAVAILABLE", str(error) or type(error).__name__) from None
 
 
 def _tls_context(target: Target) -> ssl.SSLContext:
@@ -196,12 +223,18 @@ class GrpcConnection:
         self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], timeout: float
     ) -> Outputs:
         """Run a signature on one batch; see ``RestConnection.predict``."""
-        request = message_class("PredictRequest")()
+        request = _predict_request(inputs)
         request.model_spec.signature_name = name
-        for key, value in inputs.items():
-            write_tensor(request.inputs.add(key=key).value, value)
         response = self._call("PredictionService/Predict", request, "PredictResponse", timeout)
         return {entry.key: read_tensor(entry.value) for entry in response.outputs}
+
+    def stream(self, inputs: Mapping[str, np.ndarray], timeout: float) -> Iterator[Row]:
+        """Yield the outputs for each token of one input; see ``RestConnection.stream``."""
+        method, request = "regard.StreamService/PredictStream", _predict_request(inputs)
+        with _convert_grpc_errors():
+            for body in self._start("unary_stream", method, request, timeout):
+                outputs = message_class("PredictResponse").FromString(body).outputs
+                yield split_rows({one.key: read_tensor(one.value) for one in outputs})[0]
 
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """Return the signatures of the model."""
@@ -232,20 +265,36 @@ class GrpcConnection:
         self._channel.close()
 
     def _call(self, method: str, request: Any, response: str, timeout: float) -> Any:
-        import grpc
+        with _convert_grpc_errors():
+            body = self._start("unary_unary", f"tensorflow.serving.{method}", request, timeout)
+        return message_class(response).FromString(body)
 
+    def _start(self, kind: str, method: str, request: Any, timeout: float) -> Any:
         request.model_spec.name = self._target.model
         if self._target.version is not None:
             request.model_spec.version.value = self._target.version
         elif self._target.label:
             request.model_spec.version_label = self._target.label
-        call = self._channel.unary_unary(f"/tensorflow.serving.{method}")
+        call = getattr(self._channel, kind)(f"/{method}")
         metadata = tuple(self._target.headers.items())
-        try:
-            body = call(request.SerializeToString(), timeout=timeout, metadata=metadata)
-        except grpc.RpcError as error:
-            raise ClientError(error.code().name, error.details()) from None
-        return message_class(response).FromString(body)
+        return call(request.SerializeToString(), timeout=timeout, metadata=metadata)
+
+
+def _predict_request(inputs: Mapping[str, np.ndarray]) -> Any:
+    request = message_class("PredictRequest")()
+    for key, value in inputs.items():
+        write_tensor(request.inputs.add(key=key).value, value)
+    return request
+
+
+@contextlib.contextmanager
+def _convert_grpc_errors() -> Iterator[None]:
+    import grpc
+
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise ClientError(error.code().name, error.details()) from None
 
 
 def _parse_error(status: int, body: bytes) -> ClientError:

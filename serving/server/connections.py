@@ -108,7 +108,11 @@ class Connection(H11Protocol):
     @property
     def is_waiting(self) -> bool:
         """Whether the server has nothing to do until the client sends or reads something."""
-        return self.cycle is None or self.cycle.response_started or self.cycle.more_body
+        cycle = self.cycle
+        if cycle is None or cycle.more_body or cycle.response_complete:
+            return True
+        # Of a stream whose client has read everything, the next token is being computed.
+        return cycle.response_started and self.transport.get_write_buffer_size() > 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -1,10 +1,12 @@
-"""TensorFlow Serving's gRPC services: PredictionService and ModelService."""
+"""TensorFlow Serving's gRPC services PredictionService and ModelService, and StreamService."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import grpc
@@ -24,8 +26,9 @@ from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager, PredictResult
 from regard.serving.server.model_config import check_roots, parse_models
-from regard.serving.server.servable import TensorInfo
+from regard.serving.server.servable import Servable, TensorInfo
 from regard.serving.server.versions import ModelSpec
+from regard.serving.streaming import START
 
 # The supported methods with their request messages.
 SERVICES: dict[str, dict[str, Any]] = {
@@ -37,6 +40,7 @@ SERVICES: dict[str, dict[str, Any]] = {
         "GetModelStatus": get_model_status_pb2.GetModelStatusRequest,
         "HandleReloadConfigRequest": model_management_pb2.ReloadConfigRequest,
     },
+    "regard.StreamService": {"PredictStream": predict_pb2.PredictRequest},
 }
 # One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
 _MAX_FILLED_VALUES = 1 << 16
@@ -61,7 +65,7 @@ _SLOW_SECONDS, _MAX_SLOW, _MAX_RECEIVE_SECONDS = 0.25, 16, 30.0
 
 
 def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers of both services, which reject bytes that are not a message."""
+    """Return the handlers of all services, which reject bytes that are not a message."""
     methods, receiver = _Methods(manager, admission), _Receiver(admission)
     return [
         grpc.method_handlers_generic_handler(
@@ -76,12 +80,17 @@ def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.Ge
 
 
 def _create_handler(
-    method: Callable[[Any], Awaitable[Any]], request_class: Any, receiver: _Receiver
+    method: Callable[[Any], Any], request_class: Any, receiver: _Receiver
 ) -> grpc.RpcMethodHandler:
+    is_stream = inspect.isasyncgenfunction(method)
+
     async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
         try:
             with receiver.admission.hold() as hold:
                 request = await receiver.receive(request_class, context, hold)
+                if is_stream:
+                    await _write_all(method(request), context)
+                    return b""
                 response = await method(request)
             return await receiver.admission.convert(response.ByteSize(), response.SerializeToString)
         except Exception as exception:
@@ -94,7 +103,20 @@ def _create_handler(
         return response if isinstance(response, bytes) else await context.abort(*response)
 
     # For the client a stream of one message is the same; the server decides when to receive it.
+    if is_stream:
+        return grpc.stream_stream_rpc_method_handler(call)
     return grpc.stream_unary_rpc_method_handler(call)
+
+
+async def _write_all(responses: AsyncGenerator[Any, None], context: Any) -> None:
+    async with contextlib.aclosing(responses):
+        async for response in responses:
+            write = context.write(response.SerializeToString())
+            try:
+                await asyncio.wait_for(write, _MAX_RECEIVE_SECONDS)
+            except asyncio.TimeoutError:
+                message = "The client does not read its stream."
+                raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
 
 
 def _status(exception: Exception) -> tuple[StatusCode, str]:
@@ -196,7 +218,7 @@ def _read_varint(content: bytes, position: int) -> tuple[int, int]:
 
 
 class _Methods:
-    """The supported methods of both services.
+    """The supported methods of all services.
 
     Args:
         manager: the models.
@@ -208,21 +230,33 @@ class _Methods:
 
     async def Predict(self, request: Any) -> Any:
         """Run one version of a model on the given inputs."""
-        spec = _parse_spec(request)
+        spec, signature = _parse_spec(request), request.model_spec.signature_name
         with self._manager.track_request(spec.model, "Predict", "GRPC"):
-            signature = request.model_spec.signature_name
-            declared = {name: _read_info(name, proto) for name, proto in request.inputs.items()}
-            self._manager.find(spec).loaded.validate_inputs(signature, declared)
-            count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
-            if count > max(size, _MAX_FILLED_VALUES):
-                raise invalid(f"The inputs declare {count} values in a message of {size} bytes.")
-            convert = self._admission.convert
-            inputs = await convert(max(8 * count, size), _to_arrays, request)
+            inputs = await self._read_inputs(request, self._manager.find(spec).loaded, signature)
             prediction = await self._manager.predict(
                 spec, signature, inputs, list(request.output_filter)
             )
             size = sum(tensor.nbytes for tensor in prediction.outputs.values())
-            return await convert(size, _to_response, spec.model, prediction)
+            return await self._admission.convert(size, _to_response, spec.model, prediction)
+
+    async def PredictStream(self, request: Any) -> AsyncGenerator[Any, None]:
+        """Run one version of a model on one input, and return its output token by token."""
+        spec = _parse_spec(request)
+        with self._manager.track_request(spec.model, "PredictStream", "GRPC"):
+            inputs = await self._read_inputs(request, self._manager.find(spec).loaded, START)
+            async with contextlib.aclosing(self._manager.stream(spec, inputs)) as steps:
+                async for step in steps:
+                    yield _to_response(spec.model, step)
+
+    async def _read_inputs(
+        self, request: Any, servable: Servable, signature: str
+    ) -> dict[str, np.ndarray]:
+        declared = {name: _read_info(name, proto) for name, proto in request.inputs.items()}
+        servable.validate_inputs(signature, declared)
+        count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
+        if count > max(size, _MAX_FILLED_VALUES):
+            raise invalid(f"The inputs declare {count} values in a message of {size} bytes.")
+        return await self._admission.convert(max(8 * count, size), _to_arrays, request)
 
     async def GetModelMetadata(self, request: Any) -> Any:
         """Return the signatures of a model."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from regard.serving.server.versions import (
     Version,
     list_versions,
 )
+from regard.serving.streaming import STEP
 
 LoadServable = Callable[[str, Path], Servable]
 log = logging.getLogger("regard.serve")
@@ -87,6 +88,7 @@ class ModelManager:
         self._load_pool = ThreadPoolExecutor(1, "load")
         self._run_pool = ThreadPoolExecutor(options.threads, "run")
         self._batch_slots = asyncio.Semaphore(options.threads)
+        self._stream_slots = asyncio.Semaphore(options.max_streams)
         self._unload_tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
 
@@ -210,13 +212,44 @@ class ModelManager:
             self._log.add(started, {**name, "status": "OK"}, inputs, results)
         return PredictResult(version.number, signature, {name: results[name] for name in names})
 
+    async def stream(self, spec: ModelSpec, inputs: Tensors) -> AsyncGenerator[PredictResult, None]:
+        """Yield the outputs for each token of one input; see ``stream_tokens``.
+
+        Each step takes its turn with the batches, so a stream delays them by one step at most.
+
+        Raises:
+            ServingError: as ``predict``; or the model cannot stream, there are too many streams, or
+                the stream takes longer than a batch may.
+        """
+        version, deadline = self.find(spec), time.monotonic() + self.options.run_seconds
+        steps = version.loaded.stream(inputs, self.options.run_seconds)
+        if self._stream_slots.locked():
+            raise ServingError(StatusCode.UNAVAILABLE, "Too many streams. Try again later.")
+
+        async def run_step() -> dict[str, np.ndarray] | None:
+            async with self._batch_slots:
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._run_pool, next, steps, None)
+
+        version.requests += 1
+        try:
+            async with self._stream_slots:
+                while outputs := await asyncio.wait_for(run_step(), deadline - time.monotonic()):
+                    self.metrics.count("streamed_token_count_total", model=spec.model)
+                    yield PredictResult(version.number, STEP, outputs)
+        except asyncio.TimeoutError:
+            message = f"The stream took more than {self.options.run_seconds:g} s."
+            raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
+        finally:
+            version.requests -= 1
+
     @contextlib.contextmanager
     def track_request(self, model: str, api: str, entry_point: str) -> Iterator[None]:
         """Count a request by its result, and record the latency of a successful one.
 
         Args:
             model: the model's name.
-            api: ``predict`` over REST, ``Predict`` over gRPC.
+            api: ``predict`` or ``stream`` over REST, ``Predict`` or ``PredictStream`` over gRPC.
             entry_point: ``REST`` or ``GRPC``.
         """
         started, status = time.monotonic(), "CANCELLED"

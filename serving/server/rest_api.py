@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from urllib.parse import unquote
 
 from grpc import StatusCode
@@ -15,13 +16,14 @@ from starlette.routing import Route
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
-from regard.serving.server.rest_json import dump, dump_predictions, parse_predict
+from regard.serving.server.rest_json import dump, dump_event, dump_predictions, parse_predict
 from regard.serving.server.versions import ModelSpec, Version
+from regard.serving.streaming import START
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _VERSION = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
-_POST_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}:predict", re.I)
+_POST_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}:(?P<verb>predict|stream)", re.I)
 _GET_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}(?:/(?P<metadata>metadata))?", re.I)
 _MAX_VERSION = 2**63 - 1
 
@@ -61,22 +63,23 @@ class RestApi:
             return Response(b"", 200 if has_origin else 400)
         return await self._respond(lambda: self._dispatch(request, path))
 
-    async def _dispatch(self, request: Request, path: str) -> list[bytes]:
+    async def _dispatch(self, request: Request, path: str) -> Response:
         self._admission.check_host(request.headers.get("host", ""))
         if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
             self._admission.check_token(request.headers.get("authorization", ""))
-            return await self._predict(_parse_spec(match), request)
+            run = self._stream if match["verb"].lower() == "stream" else self._predict
+            return await run(_parse_spec(match), request)
         if request.method == "GET" and (match := _GET_PATH.fullmatch(path)):
             spec = _parse_spec(match)
             if match["metadata"]:
-                return [_dump_metadata(spec.model, self._manager.find(spec))]
-            return [_dump_status(self._manager.list_states(spec))]
+                return _response([_dump_metadata(spec.model, self._manager.find(spec))])
+            return _response([_dump_status(self._manager.list_states(spec))])
         raise invalid(f"Unknown request: {request.method} {path}")
 
-    async def _respond(self, handle: Callable[[], Awaitable[list[bytes]]]) -> Response:
+    async def _respond(self, handle: Callable[[], Awaitable[Response]]) -> Response:
         """Return the result of a handler, or its error, as JSON."""
         try:
-            return _response(await asyncio.wait_for(handle(), self._timeout))
+            return await asyncio.wait_for(handle(), self._timeout)
         except asyncio.TimeoutError:
             message = f"Timed out after {self._timeout:g} s."
             return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
@@ -85,7 +88,7 @@ class RestApi:
         except Exception as exception:
             return _error_response(as_serving_error(exception))
 
-    async def _predict(self, spec: ModelSpec, request: Request) -> list[bytes]:
+    async def _predict(self, spec: ModelSpec, request: Request) -> Response:
         convert = self._admission.convert
         with (
             self._manager.track_request(spec.model, "predict", "REST"),
@@ -96,7 +99,41 @@ class RestApi:
             body = await convert(len(content), parse_predict, content, types)
             prediction = await self._manager.predict(spec, body.signature, body.inputs)
             size = sum(tensor.nbytes for tensor in prediction.outputs.values())
-            return await convert(size, dump_predictions, prediction.outputs, body.is_row_format)
+            outputs = prediction.outputs
+            return _response(await convert(size, dump_predictions, outputs, body.is_row_format))
+
+    async def _stream(self, spec: ModelSpec, request: Request) -> Response:
+        """Return server-sent events; an error before the first one has a status of its own."""
+        events = self._events(spec, request)
+        first = await anext(events)
+
+        async def body() -> AsyncIterator[bytes]:
+            yield first
+            try:
+                async for event in events:
+                    yield event
+            except Exception as exception:
+                error = as_serving_error(exception)
+                content = {"code": error.code.name, "error": error.message}
+                yield b"data: %b\n\n" % dump(content)
+            finally:
+                await events.aclose()
+
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}  # for proxies
+        return StreamingResponse(body(), headers=headers, media_type="text/event-stream")
+
+    async def _events(self, spec: ModelSpec, request: Request) -> AsyncGenerator[bytes, None]:
+        convert = self._admission.convert
+        with (
+            self._manager.track_request(spec.model, "stream", "REST"),
+            self._admission.hold() as hold,
+        ):
+            content = await self._read_body(request, hold)
+            types = self._manager.find(spec).loaded.input_types(START)
+            body = await convert(len(content), parse_predict, content, lambda _: types)
+            async with contextlib.aclosing(self._manager.stream(spec, body.inputs)) as steps:
+                async for step in steps:
+                    yield dump_event(step.outputs)
 
     async def _read_body(self, request: Request, hold: Callable[[int], None]) -> bytes:
         body = bytearray()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,9 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
+from regard.serving.contract import SavedModelError, read_contract
 from regard.serving.server.errors import ServingError, invalid
+from regard.serving.streaming import START, STEP, stream_tokens
 
 DEFAULT_SIGNATURE = "serving_default"
 InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
@@ -79,6 +82,9 @@ class Servable:
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             message = f"The model has no signature {name!r}."
+            if name == START:
+                with contextlib.suppress(SavedModelError):
+                    message = read_contract(self.path).get("stream_problem") or message
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return self.signatures[name]
 
@@ -182,6 +188,18 @@ class Servable:
         self._seconds_per_row = max(self._seconds_per_row, seconds_per_row)
         return outputs
 
+    def stream(
+        self, inputs: Mapping[str, np.ndarray], timeout: float
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the outputs for each token of one input; each step has a time limit in seconds.
+
+        Raises:
+            ServingError: the model cannot stream, rejects the inputs, fails, or takes too long.
+        """
+        self.validate_inputs(START, inputs)
+        names = self.signatures[STEP].inputs, self.signatures[DEFAULT_SIGNATURE].outputs
+        return stream_tokens(lambda name, state: self.run(name, state, timeout), inputs, *names)
+
     def close(self) -> None:
         """Free the model's memory."""
         self._session.close()
@@ -210,6 +228,8 @@ class Servable:
             name = request.model_spec.signature_name
             self.validate_inputs(name, inputs)
             self.run(name, inputs)
+            if name == DEFAULT_SIGNATURE and STEP in self.signatures:
+                list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
 
 
 def _type_name(kind: int | np.dtype) -> str:

@@ -39,18 +39,43 @@ function unpad(batch, name, dimensions) {
   return cut(batch[name][0], dimensions);
 }
 
+// Runs a model on one row token by token; passes the text until now to a function.
+export async function stream(model, row, show) {
+  const path = `/v1/models/${encodeURIComponent(model.name)}/versions/${model.version}:stream`;
+  const response = await send(path, { method: "POST", body: JSON.stringify({ instances: [row] }) });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let [text, events] = ["", ""];
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    events += part.value;
+    const complete = events.split("\n\n");
+    events = complete.pop();
+    for (const event of complete) {
+      const outputs = JSON.parse(event.slice("data: ".length));
+      if (outputs.error) throw new ServerError(outputs.error);
+      show(text += outputs.text);
+    }
+  }
+}
+
 async function request(path, options = {}) {
-  const send = () => fetch(path, { ...options, headers: token ? { authorization: `Bearer ${token}` } : {} }).catch(() => {
+  return parse(await send(path, options));
+}
+
+async function send(path, options) {
+  const authorized = () => fetch(path, { ...options, headers: token ? { authorization: `Bearer ${token}` } : {} }).catch(() => {
     throw new ServerError("The server does not respond.");
   });
-  let response = await send();
-  if (response.status === 401 && (token = prompt("Token for this server"))) response = await send();
-  let content = null;
+  let response = await authorized();
+  if (response.status === 401 && (token = prompt("Token for this server"))) response = await authorized();
+  if (response.ok) return response;
+  const { error } = await parse(response);
+  throw new ServerError(error ?? `The request failed with status ${response.status}.`);
+}
+
+async function parse(response) {
   try {
-    content = await response.json();
+    return await response.json();
   } catch {
     throw new ServerError(`The server's response (status ${response.status}) is not JSON.`);
   }
-  if (!response.ok) throw new ServerError(content.error ?? `The request failed with status ${response.status}.`);
-  return content;
 }

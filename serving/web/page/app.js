@@ -1,16 +1,21 @@
 // The page: select a model, enter its inputs, run it, and show its output and attention.
 
-import { listModels, predict, ServerError } from "./api.js";
+import { listModels, predict, ServerError, stream } from "./api.js";
 import { drawAttention, drawTokenWeights } from "./attention.js";
 import { make, percent } from "./dom.js";
-import { drawHeads, headsInputs } from "./heads.js";
+import { drawHeads, withOutputs } from "./heads.js";
 import { createInput } from "./inputs.js";
 
 const byId = (id) => document.getElementById(id);
+const CONSTRAINT_LABELS = {
+  prefix: "Output begins with",
+  phrases: "Output contains these phrases or glossary terms, one on a line",
+};
 const MAX_HEADS_TOKENS = 80; // the size of all heads grows with the square of the length
 let models = [];
 let model = null;
 let inputs = {};
+let constraints = {}; // fields of the inputs that the signature `constrained` has in addition
 let requestNumber = 0; // a late response must not replace a newer one
 let current = null; // the displayed prediction: row, outputs, and a snapshot of the inputs
 
@@ -27,9 +32,10 @@ async function start() {
   const first = models.find((one) => one.name === link.get("model")) ?? models[0];
   if (!first) return showMessage("The server has no models.", true);
   selectModel(first);
-  for (const [name, input] of Object.entries(inputs)) {
+  for (const [name, input] of Object.entries({ ...inputs, ...constraints })) {
     if (link.has(name)) input.set(link.get(name));
   }
+  byId("constraints").open = isConstrained();
   if (!byId("run").disabled) run();
 }
 
@@ -44,9 +50,17 @@ function selectModel(next) {
   inputs = {};
   for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = createInput(entry, updateButton);
   byId("inputs").replaceChildren(...Object.values(inputs).map((input) => input.element));
+  constraints = {};
+  for (const entry of next.contract?.signatures.constrained?.inputs ?? []) {
+    if ("default" in entry) constraints[entry.name] = createInput(entry, updateButton, CONSTRAINT_LABELS[entry.name]);
+  }
+  byId("constraints").hidden = !Object.keys(constraints).length;
+  byId("constraints").querySelector("div").replaceChildren(...Object.values(constraints).map((input) => input.element));
   updateButton();
   byId("inputs").querySelector("textarea, input")?.focus();
 }
+
+const isConstrained = () => Object.values(constraints).some((input) => !input.isEmpty());
 
 function updateButton() {
   const all = Object.values(inputs);
@@ -60,6 +74,14 @@ async function run() {
   byId("run").disabled = true;
   showMessage("…");
   try {
+    if (isConstrained()) {
+      const outputs = await predictConstrained(row);
+      if (number === requestNumber) showPrediction(row, outputs, null);
+      return;
+    }
+    if (contract.stream_problem === null) {
+      await stream(model, row, (text) => number === requestNumber && showText(text));
+    }
     const outputs = await predict(model, contract.detail, row);
     const nbest = contract.signatures.nbest ? await predict(model, "nbest", row) : null;
     if (number === requestNumber) showPrediction(row, outputs, nbest);
@@ -69,6 +91,23 @@ async function run() {
   } finally {
     updateButton();
   }
+}
+
+// Returns the output under constraints, with its attention from the signature that scores it.
+async function predictConstrained(row) {
+  const { contract } = model;
+  const values = Object.entries(constraints).map(([name, input]) => [name, input.value()]);
+  const outputs = await predict(model, "constrained", { ...row, ...Object.fromEntries(values) });
+  const scored = await predict(model, contract.scored, withOutputs(contract, contract.scored, row, outputs));
+  return { ...scored, ...outputs };
+}
+
+// Shows the text of an unfinished output.
+function showText(text) {
+  byId("output").hidden = false;
+  byId("attention").hidden = byId("nbest").hidden = true;
+  byId("hypothesis").textContent = text;
+  byId("score").textContent = "…";
 }
 
 function showPrediction(row, outputs, nbest) {
@@ -82,17 +121,18 @@ function showPrediction(row, outputs, nbest) {
   byId("nbest").hidden = nbest === null;
   if (nbest) byId("nbest").querySelector("ol").replaceChildren(...nbestItems(nbest));
   const truncated = outputs[contract.cut];
-  showMessage(truncated ? `The input is too long. Its last ${truncated} tokens were ignored.` : "");
+  showMessage(truncated ? `The input is too long. Its last ${truncated} tokens were ignored.` : "", Boolean(truncated));
   showAttention(outputs);
 }
 
-const formatScore = (logProbability) =>
-  `probability ${percent(Math.exp(logProbability))} · log-probability ${logProbability.toFixed(3)}`;
+// Blank inputs have no score.
+const formatScore = (logProbability) => logProbability === null ? ""
+  : `probability ${percent(Math.exp(logProbability))} · log-probability ${logProbability.toFixed(3)}`;
 
 function nbestItems(nbest) {
   return nbest.hypotheses
     .map((hypothesis, i) => [hypothesis, nbest.log_probabilities[i], nbest.lengths[i]])
-    .filter(([, logProbability]) => logProbability > -1e8)
+    .filter(([, logProbability]) => logProbability !== null && logProbability > -1e8)
     .map(([hypothesis, logProbability, length]) => make("li", {},
       Array.isArray(hypothesis) ? hypothesis.slice(0, length).join(" → ") : hypothesis,
       make("span", {}, formatScore(logProbability))));
@@ -122,7 +162,7 @@ async function showHeads() {
     return byId("all-heads").replaceChildren(make("p", { class: "caption" }, text));
   }
   try {
-    const row = headsInputs(contract, prediction.row, prediction.outputs);
+    const row = withOutputs(contract, contract.heads.signature, prediction.row, prediction.outputs);
     const outputs = await predict(model, contract.heads.signature, row);
     if (prediction === current) byId("all-heads").replaceChildren(drawHeads(contract, outputs, prediction.inputs));
   } catch (error) {
@@ -146,8 +186,8 @@ function showMessage(text, isError = false) {
 
 function link() {
   const parameters = new URLSearchParams({ model: model.name });
-  for (const [name, input] of Object.entries(inputs)) {
-    if (input.link() !== null) parameters.set(name, input.link());
+  for (const [name, input] of Object.entries({ ...inputs, ...constraints })) {
+    if (input.link()) parameters.set(name, input.link());
   }
   return `${location.origin}${location.pathname}#${parameters}`;
 }

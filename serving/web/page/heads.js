@@ -11,9 +11,9 @@ const TITLES = {
 };
 const titleOf = ({ weights, rows, columns }) => TITLES[weights] ?? [weights, [rows, columns]];
 
-// The inputs of the signature `heads`: the model's inputs, and its output for them.
-export function headsInputs(contract, row, outputs) {
-  const entries = contract.signatures[contract.heads.signature].inputs;
+// The inputs of a signature that takes the model's inputs and its output for them.
+export function withOutputs(contract, signature, row, outputs) {
+  const entries = contract.signatures[signature].inputs;
   return Object.fromEntries(entries.map(({ name, like }) => [name, row[name] ?? outputs[like]]));
 }
 

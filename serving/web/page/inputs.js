@@ -4,16 +4,16 @@ import { draw, make } from "./dom.js";
 
 const FIELDS = { text: textInput, image: imageInput, points: pointsInput };
 
-export function createInput(entry, changed) {
-  return FIELDS[entry.kind](entry, changed);
+export function createInput(entry, changed, label = entry.name) {
+  return FIELDS[entry.kind](entry, changed, label);
 }
 
-function textInput(entry, changed) {
+function textInput(entry, changed, label) {
   const area = make("textarea", {
     id: `input-${entry.name}`, name: entry.name, spellcheck: "false", dir: "auto", oninput: changed,
   });
   return {
-    element: make("div", {}, make("label", { for: area.id }, entry.name), area),
+    element: make("div", {}, make("label", { for: area.id }, label), area),
     value: () => area.value,
     isEmpty: () => area.value === "",
     link: () => area.value,

@@ -148,11 +148,12 @@ def test_a_given_answer_gets_the_score_that_the_model_gives_it(in_memory, loaded
         source = tokenizers["source"].tokenize(sentence).numpy()[:20].tolist()
         token_ids = tokenizers["target"].tokenize(target).numpy().tolist()
         ids = np.array([[*source, 3]], "int32"), np.array([[*token_ids, 3]], "int32")
-        assert messages["score"][row] == pytest.approx(float(model.score(*ids)[0]), abs=1e-4)
+        expected = float(model.score(*ids)[0]) if sentence else np.nan
+        assert messages["score"][row] == pytest.approx(expected, abs=1e-4, nan_ok=True)
         length = messages["target_length"][row]
         assert length == len(token_ids) + 1
         assert messages["target_scores"][row, :length].sum() == pytest.approx(
-            messages["score"][row], abs=1e-4
+            float(model.score(*ids)[0]), abs=1e-4
         )
         assert (messages["target_scores"][row, length:] == 0).all()
         assert messages["target_pieces"][row, length - 1] == b"</s>"
@@ -171,7 +172,7 @@ def test_what_the_search_found_is_scored_as_it_found_it(loaded):
         if token_ids == scored["target_pieces"][row, : lengths[1]].numpy().tolist():
             same += 1
             assert float(scored["score"][row]) == pytest.approx(
-                float(answers["score"][row]), abs=1e-4
+                float(answers["score"][row]), abs=1e-4, nan_ok=not SENTENCES[row]
             )
             size = lengths[0], int(scored["source_length"][row])
             alignments = [
@@ -241,6 +242,16 @@ def test_a_blank_source_has_an_empty_output_without_a_score(in_memory, loaded):
         result = loaded.signatures[name](source=sources)
         assert result["translation"].numpy().tolist()[:3] == [b"", b"", b""]
         assert np.isnan(result["score"].numpy()).tolist() == [True, True, True, False]
+    assert result["target_length"].numpy().tolist()[:3] == [1, 1, 1]
+    assert result["target_pieces"].numpy()[:3, 0].tolist() == [b"</s>"] * 3
+    scored = loaded.signatures["score"](source=sources, target=["a", "", "a cat", "a"])
+    assert np.isnan(scored["score"].numpy()).tolist() == [True, True, True, False]
+    served = make(in_memory, type="beam", beam_size=2, n_best=2)
+    hypotheses = served.module.n_best(sources)
+    assert hypotheses["hypotheses"][:3].numpy().tolist() == [[b"", b""]] * 3
+    assert (hypotheses["lengths"][:3].numpy() <= 1).all()
+    is_missing = np.isnan(hypotheses["log_probabilities"].numpy()).all(axis=1)
+    assert is_missing.tolist() == [True, True, True, False]
 
 
 def test_every_signature_reports_truncation(in_memory):

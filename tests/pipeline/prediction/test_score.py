@@ -37,6 +37,16 @@ def test_json(model, capfd):
     assert fields == {"source": "abc", "target": "CBA", "score": -1.5}
 
 
+def test_an_output_without_a_score_is_null(tmp_path, capfd):
+    """As the real models give it for a blank input."""
+    model = str(fake_models.save(fake_models.Reverser("nan"), tmp_path / "m"))
+    score(model, ["abc", "CBA"])
+    score(model, ["abc", "CBA"], as_json=True)
+    first, second = capfd.readouterr().out.split("\n")[:2]
+    assert first == ""
+    assert json.loads(second, parse_constant=pytest.fail)["score"] is None
+
+
 def test_a_row_needs_all_inputs(model):
     with pytest.raises(UserError, match="model has 2 inputs: source, target"):
         score(model, ["abc"])

@@ -19,6 +19,8 @@ from tests.serving.server.conftest import Running
 NAMES = {
     "reverser": fake_models.Reverser,
     "heads": fake_models.ManyHeaded,
+    "streamer": fake_models.Streamer,
+    "scoreless": lambda: fake_models.Reverser("nan"),
     "sorter": fake_tasks.Sorter,
     "namer": fake_tasks.Namer,
     "matcher": fake_tasks.Matcher,
@@ -144,6 +146,32 @@ def test_text_is_escaped(page, text):
     assert wait_for_output(displayed) == text[::-1].upper()
     assert displayed.run("document.querySelectorAll('main img').length") == 0
     assert displayed.run("document.title") == "reverser – Regard"
+
+
+def test_a_stream_and_constraints(page):
+    displayed = page("streamer", source="abc")
+    displayed.wait("document.getElementById('score').innerText.includes('-1.500')")
+    assert wait_for_output(displayed) == "CBA"
+    paths = "performance.getEntriesByType('resource').map((one) => one.name.split(':').pop())"
+    assert displayed.run(f"{paths}.slice(-2)") == ["stream", "predict"]
+    assert displayed.run("document.getElementById('constraints').open") is False
+    displayed = page("streamer", source="abc", prefix="X", phrases="one\ntwo")
+    assert wait_for_output(displayed) == "X|CBA|one\ntwo"
+    assert displayed.run("document.getElementById('constraints').open") is True
+    assert displayed.run("document.querySelectorAll('button.token').length") == 13 + 1
+    displayed = page("reverser", source="abc")
+    assert wait_for_output(displayed) == "CBA"
+    assert displayed.run("document.getElementById('constraints').hidden") is True
+
+
+def test_a_truncated_input_and_a_missing_score(page):
+    displayed = page("reverser", source="a" * 120)
+    assert wait_for_output(displayed) == "A" * 100
+    assert displayed.text("#message") == "The input is too long. Its last 20 tokens were ignored."
+    assert displayed.run("document.getElementById('message').classList.contains('error')") is True
+    displayed = page("scoreless", source="abc")
+    assert wait_for_output(displayed) == "CBA"
+    assert displayed.text("#score") == ""
 
 
 def test_two_sentences(page):

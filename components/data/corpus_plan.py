@@ -268,31 +268,32 @@ def with_progress(
         yield line, values
 
 
-def read_training_rows(plan: CorpusPlan) -> Iterator[Sequence[Any]]:
-    """Yield the rows of ``train`` as CorpusGen would write them; files of older spans come last.
+def read_split(plan: CorpusPlan, split: str) -> Iterator[tuple[GroupJob, Row]]:
+    """Yield the rows of a split as CorpusGen would write them; files of older spans come last.
 
     Raises:
         UserError: a file cannot be read.
     """
-    corpus, images = plan.corpus, Images.of(plan.corpus.config)
+    images = Images.of(plan.corpus.config)
     results = [GroupResult.of(job) for job in plan.jobs]
     for job, result in zip(plan.jobs, results, strict=True):
         if job.group.replay:
-            result.replayable = job.count_replayable(job.rows(corpus, ReadProblems(), images))
-        elif job.group.split == "train":
-            result.rows["train"] = 0
-            for values in _training_rows(job, corpus, images):
-                result.rows["train"] += 1
-                yield values
-    for job in plan.replay_jobs(results):
-        yield from _training_rows(job, corpus, images)
+            rows = job.rows(plan.corpus, ReadProblems(), images)
+            result.replayable = job.count_replayable(rows) if split == "train" else {}
+        elif split in job.splits:
+            result.rows[split] = 0
+            for row in _rows_of_split(job, split, plan.corpus, images):
+                result.rows[split] += 1
+                yield job, row
+    for job in plan.replay_jobs(results) if split == "train" else ():
+        yield from ((job, row) for row in _rows_of_split(job, split, plan.corpus, images))
 
 
-def _training_rows(job: GroupJob, corpus: Corpus, images: Images) -> Iterator[Sequence[Any]]:
+def _rows_of_split(job: GroupJob, split: str, corpus: Corpus, images: Images) -> Iterator[Row]:
     try:
-        for _, values in read_rows(job.group, corpus, ReadProblems(), images):
-            if job.assign(values) == "train":
-                yield values
+        for line, values in read_rows(job.group, corpus, ReadProblems(), images):
+            if job.assign(values) == split:
+                yield line, values
     except UnreadableFile as error:
         raise error.problem.as_user_error() from None
 

@@ -214,6 +214,6 @@ class EvaluationConfig(Section):
         production = value.get("production", {}) if isinstance(value, dict) else None
         if not isinstance(metrics, list | tuple) or not isinstance(production, dict):
             return value
-        if metrics and metrics[0] in METRICS:
+        if metrics and str(metrics[0]) in METRICS:
             return {**value, "production": {"metric": metrics[0], **production}}
         return value

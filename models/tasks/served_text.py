@@ -14,7 +14,7 @@ from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
-from regard.models.vocabulary import BOS, PAD
+from regard.models.vocabulary import BOS, EOS, PAD
 
 # The maximum number of weights in one output (half a gigabyte): it grows with the square of the
 # lengths, for every head.
@@ -128,6 +128,8 @@ class ServedTextOutput(ServedModule):
         lines = tf.ragged.map_flat_values(tf.strings.strip, lines)
         phrase_ids = self._tokenizer.tokenize(lines)
         lengths = prefix_ids.row_lengths() + tf.reduce_sum(phrase_ids.row_lengths(axis=2), axis=1)
+        ends = tf.cast(phrase_ids[:, :, :1] * 0 + EOS, phrase_ids.dtype)  # none after an empty one
+        slots = tf.concat([phrase_ids, ends], axis=2).merge_dims(1, 2)
         message = (
             f"a prefix has more than {limit} tokens with its phrases, set by max_length_factor"
         )
@@ -140,7 +142,7 @@ class ServedTextOutput(ServedModule):
             _beam_search(self._search),
             minimums,
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
-            phrases=tf.cast(phrase_ids.to_tensor(PAD), tf.int32),
+            phrases=tf.cast(slots.to_tensor(PAD), tf.int32),
         )
         return self._best(source, cut, hypotheses)
 

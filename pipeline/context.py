@@ -120,8 +120,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
     """Check the folders that a run writes, and the registry, before anything slow starts.
 
     Raises:
-        UserError: A folder is not writable, the name belongs to a model of another task, or the
-            model of a warm start does not exist.
+        UserError: A folder is not writable, the name belongs to a model of another task, the model
+            of a warm start does not exist, or a file of word vectors cannot be read.
     """
     registry = Registry(Path(config.serving.registry or workspace.registry))
     for folder in (workspace.pipeline(config.name).root, registry.root / config.name):
@@ -132,11 +132,10 @@ def check_start(config: Config, workspace: Workspace) -> None:
     newest = registry.latest(config.name)
     task = newest and registry.record(config.name, newest).config.get("task", config.task)
     if newest and task != config.task:
-        message = (
-            f"{config.name}@{newest} in the registry is a model for {task}, not {config.task}."
-        )
+        message = f"The name belongs to a model for {task} in the registry, not {config.task}."
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
     find_warm_start(config, registry, training_key="")
+    cache_keys.vector_digests(config)
 
 
 def resolve_data(

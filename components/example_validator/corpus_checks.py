@@ -32,10 +32,7 @@ class _Split(shard_rows.Shard):
     def rows(self, features: Sequence[Feature]) -> Iterator[shard_rows.ShardRow]:
         images = Images.of(self.plan.corpus.config)
         for job, (line, values) in read_split(self.plan, self.split):
-            lists: list[list[Any]] = [
-                value if isinstance(value, list) else [] if value is None else [value]
-                for value in values
-            ]
+            lists: list[Any] = [v if isinstance(v, list) else [v] * (v is not None) for v in values]
             for i, feature in enumerate(features):
                 if feature.kind == "image":
                     lists[i] = [shard_rows.Image(path, images.read(path)) for path in lists[i]]

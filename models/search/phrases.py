@@ -30,8 +30,7 @@ class Phrases:
         self.tokens = tokens
         is_eos = ops.equal(tokens, EOS)
         self._is_token = ops.logical_not(ops.logical_or(is_eos, ops.equal(tokens, PAD)))
-        phrase = ops.cumsum(ops.cast(is_eos, "int32"), axis=1)
-        phrase = ops.where(self._is_token, phrase, -1)
+        phrase = ops.where(self._is_token, ops.cumsum(ops.cast(is_eos, "int32"), axis=1), -1)
         slots = ops.arange(ops.shape(tokens)[1], dtype="int32")
         same = ops.cast(ops.equal(phrase[:, :, None], phrase[:, None]), "int32")
         numbers = ops.sum(ops.where(slots[:, None] >= slots, same, 0), axis=-1)
@@ -98,9 +97,8 @@ class PhraseCandidates(Candidates):
         batch, _, slots = ops.shape(is_open)
         prefixes = ops.reshape(ops.arange(batch * self.size, dtype="int32"), (batch, -1, 1))
         columns = prefixes * self.columns + self._column[:, None, :slots]
-        parts = _segment_max(
-            ops.where(is_open, numbers, 0), columns, batch, self.size * self.columns
-        )
+        parts = ops.where(is_open, numbers, 0)
+        parts = _segment_max(parts, columns, batch, self.size * self.columns)
         covered = covered[:, :, None] + ops.reshape(parts, (batch, self.size, self.columns))
         missing = total[:, :, None] - covered
         room = limits[:, None, None] - position - 2  # for tokens after this one, without EOS

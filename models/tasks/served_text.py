@@ -138,7 +138,7 @@ class ServedTextOutput(ServedModule):
             f"a prefix has more than {limit} tokens with its phrases, set by max_length_factor"
         )
         check = tf.debugging.Assert(tf.reduce_all(lengths <= limit), [message, lengths])
-        unknown = tf.debugging.Assert(~has_unknown, ["a constraint has characters without a token"])
+        unknown = tf.debugging.Assert(~has_unknown, ["a constraint has unknown characters"])
         with tf.control_dependencies([check, unknown]):
             minimums = tf.cast(lengths, tf.int32) + 1
         hypotheses = self._run_search(

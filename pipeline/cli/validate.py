@@ -34,7 +34,6 @@ def validate(
     from regard.components.common.formatting import format_count
     from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
     from regard.components.example_validator.corpus_checks import check_corpus
-    from regard.pipeline.cache_keys import vector_digests, word_files
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.config import load
     from regard.pipeline.config.load import is_comparison, read_document
@@ -49,16 +48,15 @@ def validate(
     else:
         checked = load(config)
         name, title = checked.name, f"pipeline {checked.name}"
-        check_start(checked, workspace)
-    if word_files(checked):
-        vector_digests(checked)
+    check_start(checked, workspace)
     notes: list[str] = []
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
         summary = survey_corpus(plan, status.update)
         status.update("checking the rows …")
         check_corpus(plan)
-    notes += [*summary.notes, _NOT_CHECKED]
+    notes += summary.notes
+    terminal.err().print(_NOT_CHECKED, soft_wrap=True)
     files = {
         split: [path for group in groups for path in group.files]
         for split, groups in plan.groups.items()

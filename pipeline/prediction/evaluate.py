@@ -129,8 +129,8 @@ def _corpus(description: Description, record: VersionRecord, options: EvaluateOp
     if trained is not None and kind == trained.format_of(trained.train) != "parallel":
         settings |= {key: getattr(trained, key) for key in _INHERITED}
     if options.columns is not None:
-        extra = [name for name in settings.get("extra", ()) if name in options.columns]
-        settings |= {"columns": dict(options.columns), "extra": extra}
+        settings |= {"columns": dict(options.columns)}
+        settings["extra"] = [one for one in settings.get("extra", ()) if one in options.columns]
         settings["header"] = any(isinstance(one, str) for one in options.columns.values())
     data = DataConfig.model_validate(settings)
     extra = (Feature(name, "text", "extra") for name in data.extra)

@@ -134,7 +134,7 @@ class LoadedModel:
             if len(rows) == 1:
                 remedy = "Shorten it, or train with a larger search.max_source_length or with "
                 remedy += "search.long_source: truncate."
-                if "without a token" in str(error):
+                if "unknown characters" in str(error):
                     remedy = "Use characters that the target sentences of the training contain."
                 if error.is_too_short:
                     remedy = "Give more points, or train with a smaller model.min_points."

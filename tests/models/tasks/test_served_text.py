@@ -234,8 +234,8 @@ def test_constraints_hold(in_memory, search):
         ("", "eine Katze " * 20, "tokens with its phrases"),
         ("", "\n" * 10_000 + "Hund", "tokens with its phrases"),
         (" " * 10_000 + "Hund", "", "tokens with its phrases"),
-        ("", "Hund\n☃", "characters without a token"),
-        ("☃", "", "characters without a token"),
+        ("", "Hund\n☃", "has unknown characters"),
+        ("☃", "", "has unknown characters"),
     ],
 )
 def test_impossible_constraints_are_refused(in_memory, prefix, phrases, message):

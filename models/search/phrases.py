@@ -108,7 +108,7 @@ class PhraseCandidates(Candidates):
         forbidden = ops.logical_or(forbidden, self._is_repeated[:, None])
         self.scores = ops.where(forbidden, MIN_SCORE, self.scores)
         self._covered = ops.where(is_eos, total[:, :, None], covered)
-        self._groups = ops.max(total, initial=0) + 1
+        self._groups = slots + 1
 
     def best(self, with_eos: bool) -> tuple[Tensor, Tensor]:
         """Return the best ``size`` of a row in turn from each number of covered tokens."""

@@ -14,7 +14,7 @@ from tests.pipeline.config import test_random_configs
 from tests.pipeline.config.test_random_configs import draw
 
 SMALL = {"embedding": 8, "width": 8, "units": 8, "layers": 1, "heads": 2, "feed_forward": 8}
-COUNT = 12
+COUNT = 8
 TRAINING = ("precision", "label_smoothing", "reinforce", "penalties", "weight_decay", "schedule")
 
 

@@ -305,7 +305,7 @@ def test_unwritable_workspace_is_a_user_error(home, regard):
     (home / "w").touch()  # a file in place of the folder, so that even root cannot write
     code, out, err = regard("run", "tiny.yaml", fake="ok")
     assert (code, out) == (2, "")
-    assert f"{home / 'w'}/pipelines/tiny: The pipeline's folder is not writable" in err
+    assert f"{home / 'w'}/pipelines/tiny: The folder {home / 'w'} is not writable" in err
     assert "REGARD_HOME" in err
 
 

@@ -92,11 +92,11 @@ def vector_digests(config: Config) -> dict[str, str]:
     Raises:
         UserError: A file cannot be read, or begins with a vector of another width.
     """
-    # It imports TensorFlow, which commands that only read the configuration do not need.
-    from regard.components.trainer.pretrained_embeddings import read_vectors
-
     digests = {}
     for key, path in word_files(config).items():
+        # It imports TensorFlow, which most configurations do not need here.
+        from regard.components.trainer.pretrained_embeddings import read_vectors
+
         try:
             digests[key] = sha256_file(path)
             has_content = key == WORD_LIST or any(read_vectors(path, config.model.embedding))

@@ -120,6 +120,28 @@ def local_context(config: Config, workspace: Workspace) -> PipelineContext:
     )
 
 
+def check_start(config: Config, workspace: Workspace) -> None:
+    """Check the folders that a run writes, and the registry, before anything slow starts.
+
+    Raises:
+        UserError: A folder is not writable, the name belongs to a model of another task, the model
+            of a warm start does not exist, or a file of word vectors cannot be read.
+    """
+    registry = Registry(Path(config.serving.registry or workspace.registry))
+    for folder in (workspace.pipeline(config.name).root, registry.root / config.name):
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+            remedy = "Set REGARD_HOME, or serving.registry for the models, to a writable folder."
+            raise UserError(f"The folder {existing} is not writable.", str(folder), remedy)
+    newest = registry.latest(config.name)
+    task = newest and registry.record(config.name, newest).config.get("task", config.task)
+    if newest and task != config.task:
+        message = f"The name belongs to a model for {task} in the registry, not {config.task}."
+        raise UserError(message, "name", "Choose another name, or another serving.registry.")
+    find_warm_start(config, registry, training_key="")
+    cache_keys.vector_digests(config)
+
+
 def resolve_data(
     config: Config,
     notes: list[str] | None = None,

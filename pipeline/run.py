@@ -102,7 +102,7 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     from regard.components.common import provenance
     from regard.components.trainer.distributed_worker import check_chief
     from regard.pipeline.config import load
-    from regard.pipeline.context import resolve_data
+    from regard.pipeline.context import check_start, resolve_data
     from regard.pipeline.doctor import machine
 
     config = load(request.config_path)
@@ -113,7 +113,9 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
         check_chief(os.environ)
     notes: list[str] = []
     resolve_data(config, notes)  # the worker would find a missing file only after a slow start
-    paths = Workspace.from_environment().pipeline(config.name)
+    workspace = Workspace.from_environment()
+    check_start(config, workspace)
+    paths = workspace.pipeline(config.name)
     for note in notes:
         display.message(f"data: {note}")
 

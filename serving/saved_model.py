@@ -30,7 +30,9 @@ from regard.serving.contract import (
 from regard.serving.streaming import STEP, stream_tokens
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
-_LENGTH_MESSAGE = re.compile(r"\[(an? \w+ has (?:more|fewer) than .*?\b(?:max_\w+|model\.\w+))")
+_LENGTH_MESSAGE = re.compile(
+    r"\[(an? \w+ has (?:(?:more|fewer) than .*?\b(?:max_\w+|model\.\w+)|unknown characters))"
+)
 InputRow = Mapping[str, Any]  # a text, an image's bytes, points or positions by input name
 
 

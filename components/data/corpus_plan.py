@@ -272,25 +272,31 @@ def _read_splits(
     plan: CorpusPlan,
     results: Sequence[GroupResult],
     on_progress: Callable[[str], None] = lambda text: None,
-) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the split and the values of each row and count it; those of older spans come last."""
+    only: str | None = None,
+) -> Iterator[tuple[GroupJob, str, Row]]:
+    """Yield each row with its split and count it; those of older spans come last.
+
+    Files without rows of the split ``only`` are not read.
+    """
     images, rules = Images.of(plan.corpus.config), plan.row_filter()
     for job, result in zip(plan.jobs, results, strict=True):
+        if only is not None and only not in job.splits:
+            continue
         rows = job.rows(plan.corpus, result.problems, images, rules)
         rows = with_progress(job.group, rows, on_progress)
         result.rows = dict.fromkeys(job.splits, 0)
         if job.group.replay:
             result.replayable = job.count_replayable(rows)
             continue
-        for _, values in rows:
+        for line, values in rows:
             split = job.split_of(values)
             result.rows[split] += 1
-            yield split, values
+            yield job, split, (line, values)
     for job in plan.replay_jobs(results):
-        for _, values in job.rows(plan.corpus, ReadProblems(), images, rules):
-            if job.assign(values):
+        for row in job.rows(plan.corpus, ReadProblems(), images, rules):
+            if job.assign(row[1]):
                 results[job.index].rows["train"] += 1
-                yield "train", values
+                yield job, "train", row
 
 
 def with_progress(
@@ -304,14 +310,16 @@ def with_progress(
         yield line, values
 
 
-def read_training_rows(plan: CorpusPlan) -> Iterator[Sequence[Any]]:
-    """Yield the rows of ``train`` as CorpusGen would write them; files of older spans come last.
+def read_split(plan: CorpusPlan, split: str) -> Iterator[tuple[GroupJob, Row]]:
+    """Yield the rows of a split as CorpusGen would write them; files of older spans come last.
 
     Raises:
         UserError: a file cannot be read.
     """
     results = [GroupResult.of(job) for job in plan.jobs]
-    yield from (values for split, values in _read_splits(plan, results) if split == "train")
+    for job, name, row in _read_splits(plan, results, only=split):
+        if name == split:
+            yield job, row
     for problem in itertools.chain.from_iterable(one.problems.unreadable for one in results):
         raise problem.as_user_error()
 

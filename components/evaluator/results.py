@@ -165,7 +165,7 @@ class DegenerateCheck(_Model):
     @property
     def summary(self) -> str:
         """The result as a clause."""
-        share, limit = (f"{100 * value:.2g}%" for value in (self.share, self.limit))
+        share, limit = (f"{100 * value:.3g}%" for value in (self.share, self.limit))
         relation = "above" if self.is_over_limit else "within"
         return f"{share} of the outputs are {self.label}, {relation} the limit of {limit}"
 

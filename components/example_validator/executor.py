@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -82,14 +82,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
             rows[shards[index].split] += count
         lengths = training_profile.length_histograms(counts, shards, features)
-        trained = {
-            feature.name: training_profile.length_profile(
-                feature, lengths[feature.name]["splits"].get("train")
-            )
-            for feature in features
-            if feature.name in lengths
-        }
-        profile = training_profile.train_profile(rows["train"], words, trained)
+        profile = training_profile.train_profile(rows["train"], words, lengths)
         drift = drift_check.check_drift(exec_properties["production"], profile, checks)
         content = {"rows": rows, "checks": findings, "anomalies": anomalies, "lengths": lengths}
         if drift:
@@ -136,7 +129,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
                     | f"{name}Shards" >> beam.Create(part)
                     | f"Scan{name}"
                     >> beam.FlatMap(
-                        row_checks.scan_shard, others=inputs, features=list(features), checks=checks
+                        _scan_shard, others=inputs, features=list(features), checks=checks
                     ).with_outputs(*row_checks.OUTPUTS, main="counts")
                 )
                 inputs = beam.pvalue.AsList(outputs[0].inputs)
@@ -173,6 +166,11 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
                 texts.append(file.read())
             fileio.remove(path)
         return CheckCounts.from_json(texts[0]), json.loads(texts[1])
+
+
+def _scan_shard(shard: Shard, **arguments: Any) -> Iterator[Any]:
+    for name, value in row_checks.scan_shard(shard, **arguments):
+        yield value if name == "counts" else beam.pvalue.TaggedOutput(name, value)
 
 
 def _shards(examples: types.Artifact) -> list[Shard]:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from apache_beam.pvalue import TaggedOutput
-
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.profiles import histogram, length_unit
 from regard.components.data.row_values import ComparedValues, value_lengths
@@ -19,7 +17,6 @@ from regard.components.example_validator import duplicates
 from regard.components.example_validator.shard_rows import (
     CheckCounts,
     Shard,
-    read_shard,
     row_reference,
 )
 from regard.components.example_validator.training_profile import WordCounter
@@ -88,7 +85,7 @@ def scan_shard(
     others: Iterable[Inputs],
     features: Sequence[Feature],
     checks: DataChecksConfig,
-) -> Iterator[Any]:
+) -> Iterator[tuple[str, Any]]:
     """Read a shard once for all checks and the profile.
 
     Args:
@@ -98,9 +95,9 @@ def scan_shard(
         checks: the checks that are set.
 
     Yields:
-        The shard's ``CheckCounts``; and on the output ``packed`` hashes for ``find_duplicates``, on
-        ``words`` counts for the profile (of train), on ``inputs`` the texts of the inputs (of the
-        other splits), and on ``near`` the hits among those (of train).
+        The name of an output and an element: ``counts``, the shard's ``CheckCounts``; ``packed``,
+        hashes for ``find_duplicates``; ``words``, counts for the profile (of train); ``inputs``,
+        the texts of the inputs (of the other splits); ``near``, the hits among those (of train).
     """
     is_train = shard.split == "train"
     counts = CheckCounts()
@@ -116,7 +113,7 @@ def scan_shard(
         index = NearDuplicateIndex((row for part in others for row in part), near.similarity)
 
     number = 0
-    for number, row in enumerate(read_shard(shard.path, features), 1):
+    for number, row in enumerate(shard.rows(features), 1):
         ref, values = row_reference(shard.index, number - 1), row.values
         sources, targets = compared.sides(values)
         for name in check_texts(sources, targets, checks):
@@ -137,7 +134,7 @@ def scan_shard(
             hashes += [("references", text_hash(text)) for text in references]
         for kind, key in hashes:
             for packed in packer.add(ref, kind, key):
-                yield TaggedOutput("packed", packed)
+                yield "packed", packed
         if near and (text := compared.input_text(values)):
             if index:
                 index.add(ref, text)
@@ -147,18 +144,18 @@ def scan_shard(
             for i, name in texts.items():
                 for text in values[i]:
                     for words in word_counter.add(name, text):
-                        yield TaggedOutput("words", words)
+                        yield "words", words
 
     for packed in packer.flush():
-        yield TaggedOutput("packed", packed)
+        yield "packed", packed
     for words in word_counter.flush() if word_counter else ():
-        yield TaggedOutput("words", words)
+        yield "words", words
     if index:
-        yield TaggedOutput("near", index.hits())
+        yield "near", index.hits()
         counts.capped = index.capped
     if own_inputs:
-        yield TaggedOutput("inputs", own_inputs)
+        yield "inputs", own_inputs
     counts.rows[shard.index] = number
     for i, lengths in sizes.items():
         counts.lengths[features[i].name] = {shard.index: histogram(lengths)}
-    yield counts
+    yield "counts", counts

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
-import tensorflow as tf
 from pydantic import Base64Encoder, EncodedBytes, TypeAdapter
 
 from regard.components.data.row_values import Image
@@ -25,6 +24,10 @@ class Shard:
     index: int
     split: str
     path: str
+
+    def rows(self, features: Sequence[Feature]) -> Iterator[ShardRow]:
+        """Yield every row."""
+        return read_shard(self.path, features)
 
 
 class ShardRow(NamedTuple):
@@ -113,6 +116,8 @@ def _add(total: dict[K, int], counts: Mapping[K, int]) -> None:
 
 def read_shard(path: str, features: Sequence[Feature], batch: int = 1024) -> Iterator[ShardRow]:
     """Yield every row of a shard."""
+    import tensorflow as tf  # `regard validate` and `regard schedule` must not wait for it
+
     if any(feature.kind == "image" for feature in features):
         batch = 32  # an image can have as many bytes as ten thousand sentences
     for records in tf.data.TFRecordDataset(path, compression_type="GZIP").batch(batch):
@@ -151,7 +156,7 @@ def read_referenced_rows(
     rows = {}
     for shard, ref_by_row in refs_by_shard.items():
         last = max(ref_by_row)
-        for number, row_values in enumerate(read_shard(shards[shard].path, features)):
+        for number, row_values in enumerate(shards[shard].rows(features)):
             if number in ref_by_row:
                 rows[ref_by_row[number]] = row_values
             if number == last:

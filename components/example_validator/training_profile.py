@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from regard.components.data.corpus_plan import CorpusPlan, read_training_rows
 from regard.components.data.profiles import (
     BOUNDS,
     MAX_WORDS,
@@ -23,12 +22,10 @@ from regard.components.data.profiles import (
     histogram,
     length_unit,
 )
-from regard.components.data.row_values import value_lengths, value_lists
-from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import split_words
 from regard.models.tasks.description import Feature
 
-if TYPE_CHECKING:  # it imports TensorFlow, which `regard schedule` must not wait for
+if TYPE_CHECKING:
     from regard.components.example_validator.shard_rows import CheckCounts, Shard
 
 BUCKETS = 16
@@ -132,50 +129,23 @@ def length_histograms(
     return histograms
 
 
+def text_lengths(counts: Mapping[int, int]) -> LengthHistogram:
+    """Return the lengths of a text feature of the training split from their numbers."""
+    unit = length_unit(Feature("", "text"))
+    return {"unit": unit, "bounds": list(BOUNDS), "splits": {"train": histogram(counts)}}
+
+
 def train_profile(
-    rows: int, words: Mapping[str, WordProfile], lengths: Mapping[str, LengthProfile]
+    rows: int, words: Mapping[str, WordProfile], lengths: Mapping[str, LengthHistogram]
 ) -> Profile:
     """Return the profile of the training split, with which later data is compared."""
     features: dict[str, FeatureProfile] = {
-        name: {**words.get(name, {}), "lengths": profile}  # type: ignore[typeddict-item]
-        for name, profile in lengths.items()
+        name: {**words.get(name, {}), "lengths": _length_profile(every)}  # type: ignore[typeddict-item]
+        for name, every in lengths.items()
     }
     return {"rows": rows, "features": features}
 
 
-def length_profile(feature: Feature, counts: list[int] | None) -> LengthProfile:
-    """Return the profile of a feature's lengths from their histogram; None: there are none."""
-    counts = counts or [0] * (len(BOUNDS) + 1)
-    return {"unit": length_unit(feature), "bounds": list(BOUNDS), "counts": counts}
-
-
-def profile_training_split(corpus: Corpus) -> Profile:
-    """Return the ``profile.json`` that ExampleValidator would write, without TensorFlow and Beam.
-
-    Replayed spans are read twice, as in CorpusGen; no row is kept in memory.
-
-    Args:
-        corpus: with its spans resolved.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
-    features = {i: f for i, f in enumerate(corpus.features) if f.role != "extra"}
-    lengths = {i: defaultdict[int, int](int) for i, f in features.items() if length_unit(f)}
-    words: dict[int, Counter[str]] = {i: Counter() for i, f in features.items() if f.tokenized}
-    rows = 0
-    for row in read_training_rows(CorpusPlan(corpus)):
-        rows += 1
-        values = value_lists(corpus.features, row)
-        for i, counts in lengths.items():
-            for length in value_lengths(features[i], values[i]):
-                counts[length] += 1
-        for i, counter in words.items():
-            for text in values[i]:
-                counter.update(split_words(text))
-    by_name = {features[i].name: word_profile(counter) for i, counter in words.items()}
-    profiles = {
-        features[i].name: length_profile(features[i], histogram(counts))
-        for i, counts in lengths.items()
-    }
-    return train_profile(rows, by_name, profiles)
+def _length_profile(lengths: LengthHistogram) -> LengthProfile:
+    counts = lengths["splits"].get("train") or [0] * (len(BOUNDS) + 1)
+    return {"unit": lengths["unit"], "bounds": list(BOUNDS), "counts": counts}

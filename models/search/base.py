@@ -89,8 +89,9 @@ class Search:
                 must end there, whatever the other constraints are.
             minimums: ``[batch]``, the minimum length including EOS.
             prefix: ``[batch, prefix]``, the first tokens of every hypothesis, padded with PAD.
-            phrases: ``[batch, phrases, length]``, token sequences that every hypothesis contains,
-                padded with PAD; only for a beam search. The limits must have room for them.
+            phrases: ``[batch, slots]``, the tokens of phrases that every hypothesis contains, with
+                EOS after each phrase, padded with PAD; only for a beam search. The limits must have
+                room for them.
             keys: ``[batch]`` integers. A search that samples draws the same tokens for rows with
                 the same key, in any batch. The default is the row number.
 

@@ -26,9 +26,9 @@ from regard.models.search.logits_processor import (
     LogitsProcessor,
     check_penalties,
 )
-from regard.models.search.phrases import PhraseCandidates
+from regard.models.search.phrases import PhraseCandidates, Phrases
 from regard.models.tensors import State, Tensor
-from regard.models.vocabulary import BOS, EOS, PAD
+from regard.models.vocabulary import BOS, EOS
 
 # Minimum attention of a source position, so that the coverage penalty stays finite.
 MIN_COVERAGE = 1e-4
@@ -133,8 +133,7 @@ class BeamSearch(Search):
             "ids": ops.reshape(ids, (-1, longest)),
         }
         if "phrases" in inputs["constraints"]:
-            is_empty = ops.all(ops.equal(inputs["constraints"]["phrases"], PAD), axis=-1)
-            beams["complete"] = ops.repeat(is_empty, size, axis=0)
+            beams["phrases"] = Phrases(inputs["constraints"]["phrases"]).state(size)
         if self.coverage_penalty:
             mask = ops.repeat(state["memory"]["mask"], size, axis=0)
             beams["coverage"] = ops.cast(ops.zeros_like(mask), "float32")
@@ -156,7 +155,8 @@ class _BeamSteps:
     def __init__(self, search: BeamSearch, step: Step, inputs: RowInputs):
         self.search, self.step, self.size = search, step, search.beam_size
         self.memory, self.limits = inputs["memory"], inputs["constraints"]["limits"]
-        self.phrases = inputs["constraints"].get("phrases")
+        phrases = inputs["constraints"].get("phrases")
+        self.phrases = None if phrases is None else Phrases(phrases)
         # The penalties could forbid the tokens of a phrase.
         penalties = search.penalties if self.phrases is None else None
         self.processor = LogitsProcessor(inputs["constraints"], self.size, penalties)
@@ -192,9 +192,8 @@ class _BeamSteps:
         parents, tokens = candidates.prefixes(chosen), candidates.tokens(chosen)
         beams = take_rows(beams, ops.reshape(self.first_beams + parents, (-1,)))
         beams["ids"] = set_tokens(beams["ids"], ops.reshape(tokens, (-1, 1)), position)
-        if isinstance(candidates, PhraseCandidates):
-            complete = gather(candidates.complete, chosen)
-            beams["complete"] = ops.reshape(complete, (-1, ops.shape(complete)[2]))
+        if self.phrases is not None:
+            beams["phrases"] = self.phrases.advance(beams["phrases"], tokens)
         active = (_log_probs(log_probs, scores, candidates, chosen), scores)
         changes = {"tokens": tokens, "active": active, "shared_cache": shared_cache(state)}
         return {**rows, **changes, **finished}, beams
@@ -202,17 +201,16 @@ class _BeamSteps:
     def _candidates(
         self, logits: Tensor, beams: State, position: Tensor, scores: Tensor
     ) -> Candidates:
-        arguments = {"logits": logits, "position": position, "prefix_scores": scores}
+        arguments: dict[str, Any] = {
+            "processor": self.processor,
+            "logits": logits,
+            "ids": beams["ids"],
+            "position": position,
+            "prefix_scores": scores,
+        }
         if self.phrases is None:
-            return Candidates(self.processor, ids=beams["ids"], **arguments)
-        return PhraseCandidates(
-            self.phrases,
-            self.limits,
-            beams["complete"],
-            beams["ids"],
-            processor=self.processor,
-            **arguments,
-        )
+            return Candidates(**arguments)
+        return PhraseCandidates(self.phrases, beams["phrases"], self.limits, **arguments)
 
     def _finished(
         self, position: Tensor, rows: State, beams: State, candidates: Candidates

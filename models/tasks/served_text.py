@@ -15,7 +15,7 @@ from regard.models.seq2seq import Seq2Seq, shift
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
 from regard.models.tasks.served_model import OutputLengths, Signature
 from regard.models.tasks.streaming import StreamedModule, stream_problem
-from regard.models.vocabulary import EOS, PAD
+from regard.models.vocabulary import EOS, PAD, UNK
 
 # The maximum number of weights in one output (half a gigabyte): it grows with the square of the
 # lengths, for every head.
@@ -115,20 +115,27 @@ class ServedTextOutput(StreamedModule):
             phrases: ``[batch]``, what each text must contain, one phrase on a line.
 
         Raises:
-            InvalidArgumentError: the constraints of a row are longer than a text can be.
+            InvalidArgumentError: the constraints of a row are longer than a text can be, or have
+                characters without a token.
         """
         encoded, cut = self._encode(source)
         limit = self._max_length
-        prefix_ids = self._tokenizer.tokenize(limit_characters(prefix, limit + 1)[0])
-        lines = tf.strings.split(limit_characters(phrases, limit + 1)[0], "\n")
-        lines = tf.ragged.map_flat_values(tf.strings.strip, lines)
+        prefix, is_cut = limit_characters(prefix, limit + 1)
+        phrases, are_cut = limit_characters(phrases, limit + 1)
+        prefix_ids = self._tokenizer.tokenize(prefix)
+        lines = tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(phrases, "\n"))
         phrase_ids = self._tokenizer.tokenize(lines)
         lengths = prefix_ids.row_lengths() + tf.reduce_sum(phrase_ids.row_lengths(axis=2), axis=1)
+        lengths += tf.cast((limit + 1) * (is_cut + are_cut), lengths.dtype)
+        ends = phrase_ids[:, :, :1] * 0 + EOS  # none after an empty one
+        slots = tf.concat([phrase_ids, ends], axis=2).merge_dims(1, 2)
+        has_unknown = tf.reduce_any(tf.concat([prefix_ids.values, slots.values], 0) == UNK)
         message = (
             f"a prefix has more than {limit} tokens with its phrases, set by max_length_factor"
         )
         check = tf.debugging.Assert(tf.reduce_all(lengths <= limit), [message, lengths])
-        with tf.control_dependencies([check]):
+        unknown = tf.debugging.Assert(~has_unknown, ["a constraint has unknown characters"])
+        with tf.control_dependencies([check, unknown]):
             minimums = tf.cast(lengths, tf.int32) + 1
         hypotheses = self._hypotheses(
             source,
@@ -136,7 +143,7 @@ class ServedTextOutput(StreamedModule):
             _beam_search(self._search),
             minimums,
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
-            phrases=tf.cast(phrase_ids.to_tensor(PAD), tf.int32),
+            phrases=tf.cast(slots.to_tensor(PAD), tf.int32),
         )
         return self._best(cut, hypotheses)
 

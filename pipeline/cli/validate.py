@@ -14,12 +14,16 @@ from regard.pipeline.workspace import Workspace
 if TYPE_CHECKING:
     from regard.components.data.corpus_plan import SpanSummary
 
+_NOT_CHECKED = "Only a run checks vocab_size, drift of the data, and that images can be decoded."
+
 
 def validate(
     config: Annotated[Path, argument("CONFIG", "YAML file of a pipeline or of a comparison.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a YAML file and read all its data once. Nothing is written.
+    """Check a YAML file, all its data, and the folders of a run. Nothing is written.
+
+    Data checks with the action fail are carried out.
 
     [bold]Example[/bold]
 
@@ -29,10 +33,11 @@ def validate(
     """
     from regard.components.common.formatting import format_count
     from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
+    from regard.components.example_validator.corpus_checks import check_corpus
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.config import load
     from regard.pipeline.config.load import is_comparison, read_document
-    from regard.pipeline.context import resolve_data
+    from regard.pipeline.context import check_start, resolve_data
 
     workspace = Workspace.from_environment()
     if is_comparison(read_document(config, workspace)):
@@ -43,11 +48,15 @@ def validate(
     else:
         checked = load(config)
         name, title = checked.name, f"pipeline {checked.name}"
+    check_start(checked, workspace)
     notes: list[str] = []
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
         summary = survey_corpus(plan, status.update)
+        status.update("checking the rows …")
+        check_corpus(plan)
     notes = [*summary.problems.format_notes(), *notes, *summary.notes]
+    terminal.err().print(_NOT_CHECKED, soft_wrap=True)
     files = {
         split: [path for group in groups for path in group.files]
         for split, groups in plan.groups.items()

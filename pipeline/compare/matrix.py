@@ -124,7 +124,7 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparis
 def _matrix_problems(matrix: MatrixConfig, folder: Path) -> Iterator[Problem]:
     if isinstance(matrix.base, str):
         base = folder / os.path.expanduser(matrix.base)
-        if not base.is_file():
+        if not os.path.isfile(base):  # unlike Path.is_file, also false for an impossible path
             yield Problem(("base",), f"the file {base} does not exist")
     elif not isinstance(matrix.base, dict):
         yield Problem(("base",), "must be a whole configuration, or the path of one")
@@ -141,8 +141,10 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> Comparison:
     for label, source in sources.items():
         config, invalid = validate_values({**source.value, "name": f"{name}-{label}"})
         for problem in invalid:
-            is_name = problem.path == ("name",)  # consists of the comparison's and the label
-            location = f"{label}: name: " if is_name else source.location(problem.path)
+            location = source.location(problem.path)
+            if problem.path == ("name",):  # consists of the comparison's and the label
+                own = source.sources[-1]
+                location = f"{own.file}:{own.document.line(own.root)}: {label}: name: "
             lines[f"{location}{problem.message}"] = None
         if config is not None:
             members.append(Member(label, _resolve(config, source), source))

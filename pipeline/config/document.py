@@ -24,6 +24,8 @@ _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
 _MERGE = "tag:yaml.org,2002:merge"
 MAX_CHARACTERS = 200_000
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+# No file name and no UTF-8 text can contain them; YAML has them as escapes.
+_IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass
@@ -79,6 +81,9 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         message = f"the character U+{error.character:04X} is not allowed in YAML"
+    except ValueError:  # ruamel.yaml does not check the number of an escape
+        line = text.count("\n", 0, max(text.find("\\U"), 0)) + 1
+        message = "invalid YAML: an escape is not a character"
     if message:
         document.problems.append(Problem((), message, line))
     return document
@@ -110,8 +115,8 @@ class _Reader:
                 for part in item.value if isinstance(item, SequenceNode) else [item]:
                     value = self.read(part, path)
                     merged = {**value, **merged} if isinstance(value, dict) else merged
-            elif not isinstance(key, ScalarNode):
-                self.add_problem(path, key, "a key must be a text")
+            elif not isinstance(key, ScalarNode) or not name.isprintable():
+                self.add_problem(path, key, "a key must be a text of printable characters")
             elif name in own:
                 line = self.document.lines[(*path, name)]
                 message = f"duplicate key, first given in line {line}"
@@ -129,6 +134,10 @@ class _Reader:
             if node.style is None:
                 tag = str(self.yaml.resolver.resolve(ScalarNode, text, (True, False)))
             node = ScalarNode(tag, text, node.start_mark, node.end_mark, node.style)
+        if match := _IMPOSSIBLE.search(node.value):
+            message = f"the character U+{ord(match[0]):04X} is not allowed"
+            self.add_problem(path, node, message)
+            return None
         if tag == _TIMESTAMP:  # no key is a date; the text says which one
             return node.value
         try:

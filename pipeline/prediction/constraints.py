@@ -14,6 +14,9 @@ from regard.serving.contract import Contract
 
 SIGNATURE = "constrained"
 _MAX_BYTES = 1 << 24
+# A character of a word. Scripts without spaces (Thai, Lao, Burmese, Khmer, Chinese, Japanese) do
+# not show where a word begins or ends.
+_WORD = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +41,9 @@ class Constraints:
     def inputs(self, row: Mapping[str, Any], contract: Contract) -> dict[str, Any]:
         """Return the inputs of the signature ``constrained`` for a row of the model's inputs."""
         source = row[contract["inputs"][0]["name"]]
-        terms = self._terms.findall(source) if self.glossary and isinstance(source, str) else []
-        phrases = [*self.phrases, *(self._by_folded[term.casefold()] for term in terms)]
+        has_terms = self.glossary and isinstance(source, str)
+        terms = self._terms.findall(source.casefold()) if has_terms else []
+        phrases = [*self.phrases, *(self._by_folded[term] for term in terms)]
         return {**row, "prefix": self.prefix, "phrases": "\n".join(dict.fromkeys(phrases))}
 
     @cached_property
@@ -48,8 +52,14 @@ class Constraints:
 
     @cached_property
     def _terms(self) -> re.Pattern[str]:
-        longest_first = sorted(self.glossary, key=len, reverse=True)
-        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.I)
+        longest_first = sorted(self._by_folded, key=len, reverse=True)
+        return re.compile("|".join(map(_term_pattern, longest_first)))
+
+
+def _term_pattern(term: str) -> str:
+    start = f"(?<!{_WORD})" if re.match(r"\W", term) or re.match(_WORD, term) else ""
+    end = f"(?!{_WORD})" if re.match(r"\W", term[-1]) or re.match(_WORD, term[-1]) else ""
+    return start + re.escape(term) + end
 
 
 def read_glossary(path: Path) -> dict[str, str]:

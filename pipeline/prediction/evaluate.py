@@ -134,6 +134,7 @@ def _corpus(description: Description, record: VersionRecord, options: EvaluateOp
         settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
     if options.columns is not None:
         settings |= {"columns": dict(options.columns), "header": "auto"}
+        settings["extra"] = [one for one in settings.get("extra", ()) if one in options.columns]
     data = DataConfig.model_validate(settings)
     extra = (Feature(name, "text", "extra") for name in data.extra)
     features = (*description.features, *extra)

@@ -138,6 +138,8 @@ class LoadedModel:
             if len(rows) == 1:
                 remedy = "Shorten it, or train with a larger search.max_source_length or with "
                 remedy += "search.long_source: truncate."
+                if "unknown characters" in str(error):
+                    remedy = "Use characters that the target sentences of the training contain."
                 if error.is_too_short:
                     remedy = "Give more points, or train with a smaller model.min_points."
                 raise UserError(str(error), where=rows[0].description, remedy=remedy) from None

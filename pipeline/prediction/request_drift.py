@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from regard.components.common.errors import UserError
-from regard.components.data.profiles import BOUNDS, Profile, histogram, read_profile
+from regard.components.data.profiles import BOUNDS, Profile, read_profile
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_analysis import split_words
 from regard.components.data.text_files import read_lines
@@ -25,7 +25,6 @@ from regard.components.example_validator.drift_check import DriftFindings, check
 from regard.components.registry.records import read_record
 from regard.components.registry.store import PROFILE, Registry
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.models.tasks.description import Feature
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of
 # the same data is therefore below 0.02 on average, whatever their size.
@@ -79,8 +78,7 @@ class RequestCounter:
     def profile(self) -> Profile:
         """Return the profile of the rows."""
         lengths = {
-            name: training_profile.length_profile(Feature(name, "text"), histogram(counts))
-            for name, counts in self._lengths.items()
+            name: training_profile.text_lengths(counts) for name, counts in self._lengths.items()
         }
         # Without texts in the log, words are not compared.
         texts = {name: counts for name, counts in self._words.items() if counts.total()}

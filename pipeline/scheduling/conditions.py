@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, cast
 from regard.components.common.files import read_json_object, write_json
 from regard.components.common.formatting import format_count
 from regard.components.data.profiles import Profile
+from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.drift_check import check_drift as measure_drift
-from regard.components.example_validator.training_profile import profile_training_split
 from regard.components.registry.store import PROFILE, Registry
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
 from regard.pipeline.workspace import Workspace

@@ -10,7 +10,7 @@ from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.pipeline import progress, worker
 from regard.pipeline.config import load
-from regard.pipeline.context import local_context, resolve_data
+from regard.pipeline.context import check_start, local_context, resolve_data
 from regard.pipeline.graph import create_pipeline
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version
@@ -54,6 +54,29 @@ def make(tmp_path):
         )
 
     return make
+
+
+@pytest.mark.parametrize(
+    ("record", "change", "where", "message"),
+    [
+        ({"config": {"task": "pointer"}}, ("", ""), "name", "belongs to a model for pointer"),
+        ({}, ("null", "{model: none@3}"), "training.warm_start.model", "no model 'none'"),
+        ({}, ("tiny\n", "tiny\nserving: {registry: train.tsv/x}\n"), "train.tsv/x", "not writable"),
+        ({}, ("char", "word, word_list: none.txt"), "none.txt", "tokenizer.word_list"),
+    ],
+)
+def test_what_a_run_would_refuse_is_refused_at_once(tmp_path, record, change, where, message):
+    (tmp_path / "train.tsv").write_text("a\tA\n")
+    write_version(tmp_path, 1, **record)
+    path = tmp_path / "tiny.yaml"
+    path.write_text(CONFIG.format(start="null", rate=0.001))
+    check = lambda: check_start(load(path, home=tmp_path), Workspace(tmp_path))  # noqa: E731
+    if not record:
+        check()
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(UserError, match=message) as caught:
+        check()
+    assert where in caught.value.where
 
 
 def test_training_starts_from_scratch_by_default(make, tmp_path):

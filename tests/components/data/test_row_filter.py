@@ -3,7 +3,7 @@ import random
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.data.corpus_plan import CorpusPlan, read_training_rows, survey_corpus
+from regard.components.data.corpus_plan import CorpusPlan, read_split, survey_corpus
 from regard.components.data.near_duplicates import similarity
 from tests.components.corpora import CAPTIONED, POINTED, picture, resolved, table, write_files
 
@@ -30,7 +30,7 @@ def survey(root, **section):
     """The summary of a corpus, and the lines that each check changes."""
     plan = CorpusPlan(resolved(root, **{"bad_rows_limit": 0.3, **FILES, **section}))
     summary = survey_corpus(plan)
-    rows = [tuple(row) for row in read_training_rows(plan)]
+    rows = [tuple(row[1]) for _, row in read_split(plan, "train")]
     assert len(rows) == summary.rows["train"]
     changes = summary.problems.changes
     return summary, rows, {k: [e.line for e in v.examples] for k, v in changes.items()}

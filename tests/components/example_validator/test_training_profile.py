@@ -11,10 +11,10 @@ import pytest
 from regard.components.common.component import Findings
 from regard.components.common.errors import UserError
 from regard.components.example_validator import training_profile
+from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.training_profile import (
     WordCounter,
     join_buckets,
-    profile_training_split,
     sum_bucket,
 )
 from regard.pipeline.context import resolve_data

@@ -9,6 +9,7 @@ from regard.models.encoders import ENCODERS
 from regard.models.search import BeamSearch, SamplingSearch
 from regard.models.seq2seq import Seq2Seq
 from regard.models.vocabulary import BOS, PAD
+from tests.models.search.test_phrases import padded
 from tests.models.search.toy import arrays
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0], [6, 4, 3, 0]], "int32")
@@ -63,16 +64,16 @@ def uncached(model, memory, length):
 
 def test_phrases_hold_and_their_score_is_forced(model):
     """Also where phrases compete with the limit, and rows have different phrases."""
-    phrases = np.array([[[4, 5, 4], [PAD] * 3], [[6, 5, PAD], [4, 4, PAD]], [[5] * 3, [6] * 3]])
+    phrases = [[[4, 5, 4]], [[6, 5], [4, 4]], [[5] * 3, [6] * 3]]
     limits = np.array([5, 9, 7])
-    result = arrays(model.search(SOURCE, BeamSearch(3, 0.6), limits, phrases=phrases))
+    result = arrays(model.search(SOURCE, BeamSearch(3, 0.6), limits, phrases=padded(*phrases)))
     for row, n in np.ndindex(result.lengths.shape):
         if not result.lengths[row, n]:
             continue
         ids = result.ids[row : row + 1, n]
         text = ",".join(map(str, ids[0]))
         for phrase in phrases[row]:
-            assert ",".join(str(token) for token in phrase if token != PAD) in text
+            assert ",".join(map(str, phrase)) in text
         score = float(model.score(SOURCE[row : row + 1], ids)[0])
         assert result.log_probabilities[row, n] == pytest.approx(score, abs=1e-4)
     assert (result.lengths[:, 0] > 0).all()

@@ -229,10 +229,20 @@ def test_constraints_hold(in_memory, search):
         assert again["score"][row] >= result["score"][row] - 20
 
 
-def test_constraints_longer_than_an_output_are_refused(in_memory):
+@pytest.mark.parametrize(
+    ("prefix", "phrases", "message"),
+    [
+        ("", "eine Katze " * 20, "tokens with its phrases"),
+        ("", "\n" * 10_000 + "Hund", "tokens with its phrases"),
+        (" " * 10_000 + "Hund", "", "tokens with its phrases"),
+        ("", "Hund\n☃", "has unknown characters"),
+        ("☃", "", "has unknown characters"),
+    ],
+)
+def test_impossible_constraints_are_refused(in_memory, prefix, phrases, message):
     served = make(in_memory, type="greedy", max_source_length=5, max_length_factor=1.0)
-    arguments = map(tf.constant, (["a cat"], [""], ["the cat " * 20]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="tokens with its phrases"):
+    arguments = map(tf.constant, (["a cat"], [prefix], [phrases]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         served.module.predict_constrained(*arguments)
 
 

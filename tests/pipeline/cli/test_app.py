@@ -108,7 +108,7 @@ def test_help_does_not_import_large_libraries(home):
 
 
 def test_validate_does_not_import_training_libraries(home):
-    assert _imports("validate", "tiny.yaml")[1] == "pydantic"
+    assert _imports("validate", "tiny.yaml")[1] == "numpy pydantic"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +153,20 @@ def test_validate_reports_unreadable_data(home, regard):
     assert "data.bad_rows" in err
 
 
+def test_validate_carries_out_the_checks_that_fail_a_run(home, regard):
+    with open("train.tsv", "a") as file:
+        file.write("a\t\n" * 9)
+    code, out, err = regard("validate", "tiny.yaml")
+    assert (code, out) == (2, "")
+    assert "empty_side: 9 of 209 rows (4.31%) have an empty side" in err
+    Path("tiny.yaml").write_text(
+        Path("tiny.yaml").read_text() + "  checks: {empty_side: {action: warn}}\n"
+    )
+    code, _, err = regard("validate", "tiny.yaml")
+    assert code == 0
+    assert "Only a run checks vocab_size" in err
+
+
 def test_validate_lists_spans_and_files(home, regard):
     text = Path("tiny.yaml").read_text().replace("train.tsv", "'{SPAN}/v{VERSION}.tsv'")
     Path("tiny.yaml").write_text(text + "  spans: {window: 2, test_share: 0.1}\n")
@@ -175,7 +189,7 @@ def test_comparison_can_be_validated_but_not_run(home, regard):
     text = "name: m\nbase: tiny.yaml\nmodels: {a: {}, b: {model.dropout: 0.5}}\n"
     Path("m.yaml").write_text(text)
     code, out, err = regard("validate", "m.yaml")
-    assert (code, err) == (0, "")
+    assert code == 0
     assert re.search(r"comparison m of 2 models, 1\d\d train, ", out)
     code, _, err = regard("run", "m.yaml")
     assert (code, "describes a comparison of several models" in err) == (2, True)
@@ -291,7 +305,7 @@ def test_unwritable_workspace_is_a_user_error(home, regard):
     (home / "w").touch()  # a file in place of the folder, so that even root cannot write
     code, out, err = regard("run", "tiny.yaml", fake="ok")
     assert (code, out) == (2, "")
-    assert f"{home / 'w'}/pipelines/tiny: The pipeline's folder is not writable" in err
+    assert f"{home / 'w'}/pipelines/tiny: The folder {home / 'w'} is not writable" in err
     assert "REGARD_HOME" in err
 
 

@@ -49,6 +49,11 @@ CASES = {
     "model:\n  encoder:\n    type: transformr": (
         "7: model.encoder.type: 'transformr' is not a choice. Did you mean transformer?"
     ),
+    '"\\n": 3': "5: a key must be a text of printable characters",
+    'task: "\\U00110000"': "5: invalid YAML: an escape is not a character",
+    'task: "\\ud800"': "5: task: the character U+D800 is not allowed",
+    'model: {embedding: "a\\0"}': "5: model.embedding: the character U+0000 is not allowed",
+    "evaluation: {metrics: [{a: 1}]}": "5: evaluation.metrics.0: a text is expected",
     "search: {type: null}": (
         "5: search.type: null is not a choice. Choices: greedy, beam, sampling"
     ),

@@ -19,6 +19,13 @@ def test_terms_are_whole_words_in_any_case():
     assert _phrases("dog dog dog", glossary=glossary) == "Hund"
 
 
+def test_terms_of_scripts_without_spaces_and_of_letters_with_many_cases():
+    glossary = {"北京": "Beijing", "gpu": "GPU", "ki": "who", "straße": "road"}
+    assert _phrases("我在北京用GPU训练。", glossary=glossary) == "Beijing\nGPU"
+    assert _phrases("gpus和北京", glossary=glossary) == "Beijing"
+    assert _phrases("Kı K\u0131 \u212ai STRASSE", glossary=glossary) == "who\nroad"
+
+
 def test_phrases_come_before_terms_once():
     constraints = {"phrases": ["Hund", "x y"], "glossary": {"dog": "Hund", "cat": "Katze"}}
     assert _phrases("dog cat", **constraints) == "Hund\nx y\nKatze"

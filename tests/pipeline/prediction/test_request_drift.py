@@ -14,10 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from regard.components.common.errors import UserError
-from regard.components.data.profiles import histogram
 from regard.components.example_validator import training_profile
 from regard.components.registry.store import PROFILE
-from regard.models.tasks.description import Feature
 from regard.pipeline.cli.app import app
 from regard.pipeline.prediction import request_drift
 from regard.serving.server.metrics import Metrics
@@ -41,9 +39,7 @@ def version(tmp_path):
     (folder.parent / "1").mkdir()
     (folder.parent / "1" / "saved_model.pb").touch()
     texts = sentences(5000, seed=1)
-    lengths = training_profile.length_profile(
-        Feature("source", "text"), histogram(Counter(map(len, texts)))
-    )
+    lengths = training_profile.text_lengths(Counter(map(len, texts)))
     words = training_profile.word_profile(Counter(word for text in texts for word in text.split()))
     profile = training_profile.train_profile(5000, {"source": words}, {"source": lengths})
     (folder / PROFILE).write_text(json.dumps(profile))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from regard.components.example_validator.training_profile import profile_training_split
+from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.registry.store import PROFILE
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import cached_profile

@@ -16,6 +16,7 @@ from regard.serving import saved_model
 from regard.serving.client import Client, ClientError
 from regard.serving.contract import Contract, SavedModelError, SignatureEntry
 from regard.serving.saved_model import InputRow, Model, Prediction
+from regard.serving.session import SessionError
 
 _ADDRESS = re.compile(
     r"(?P<target>(?:grpcs?|https?)://[^/]+)/(?P<name>[^/@]+)(?:@(?P<version>\d+))?"
@@ -54,13 +55,9 @@ def load_model(path: Path) -> saved_model.ServedModel:
     Raises:
         UserError: the folder holds no SavedModel with a contract.
     """
-    with saved_model.without_gc():
-        import tensorflow as tf
-        import tensorflow_text  # noqa: F401  (imported by `saved_model.load` too)
-
     try:
         return saved_model.load(path)
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    except (OSError, ValueError, SessionError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         remedy = "Give the folder that contains saved_model.pb and variables/."
         raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from regard.serving.client.conversion import ClientError, Input, Outputs, Signature
-from regard.serving.client.protobuf import message_class, read_tensor, type_name, write_tensor
+from regard.serving.protobuf import message_class, read_tensor, type_name, write_tensor
 
 # Gateways and the server use these statuses; some stand for two codes.
 _CODES = {

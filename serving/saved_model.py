@@ -24,7 +24,7 @@ from regard.serving.contract import (
     SignatureEntry,
     read_contract,
 )
-from regard.serving.session import INVALID_ARGUMENT, Session, SessionError, Signature, numpy_type
+from regard.serving.session import Session, SessionError, Signature, numpy_type
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
 _LENGTH_MESSAGE = re.compile(r"\[(an? \w+ has (?:more|fewer) than .*?\b(?:max_\w+|model\.\w+))")
@@ -33,6 +33,12 @@ InputRow = Mapping[str, Any]  # a text, an image's bytes, points or positions by
 
 class InputLengthError(SavedModelError):
     """An input is too long or too short for a model that was exported to reject such inputs."""
+
+    @classmethod
+    def parse(cls, message: str) -> InputLengthError | None:
+        """Return the error that TensorFlow's message is about; None for another error."""
+        match = _LENGTH_MESSAGE.search(message)
+        return cls(match[1]) if match else None
 
     @property
     def is_too_short(self) -> bool:
@@ -186,10 +192,7 @@ class ServedModel:
         try:
             return self._session.run(name, inputs)
         except SessionError as error:
-            match = _LENGTH_MESSAGE.search(error.message)
-            if match is None or error.code != INVALID_ARGUMENT:
-                raise
-            raise InputLengthError(match[1]) from None
+            raise InputLengthError.parse(error.message) or error from None
 
 
 def load(path: str | os.PathLike[str]) -> ServedModel:

@@ -28,7 +28,8 @@ INVALID_ARGUMENT, DEADLINE_EXCEEDED = 3, 4  # codes of TensorFlow and of gRPC
 _FAILED_PRECONDITION, _UNIMPLEMENTED = 9, 12
 # NumPy's types by their numbers in TensorFlow.
 _DTYPES = dict(enumerate(["float32", "float64", "int32", "uint8", "int16", "int8", "object"], 1))
-_DTYPES |= {9: "int64", 10: "bool", 17: "uint16", 19: "float16", 22: "uint32", 23: "uint64"}
+_DTYPES |= {9: "int64", 10: "bool", 14: "bfloat16", 17: "uint16", 19: "float16"}
+_DTYPES |= {22: "uint32", 23: "uint64"}
 _STRING, _STRING_BYTES = 7, 24  # the number of the type, and the size of one value
 _TYPES = {"v": None, "p": c_void_p, "c": c_char_p, "i": c_int, "l": c_int64, "z": c_size_t}
 # Functions by the types of their result and their arguments.
@@ -176,6 +177,8 @@ def numpy_type(kind: int) -> str:
 @cache
 def _library() -> Any:
     """Load TensorFlow, and the operations of TensorFlow Text."""
+    import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
+
     library = ctypes.CDLL(str(_package("tensorflow") / "libtensorflow_cc.so.2"))
     for types, names in _FUNCTIONS.items():
         for function in (getattr(library, f"TF_{name}") for name in names.split()):

@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ModelArgument, RegistryOption, argument, flag, option
+from regard.pipeline.cli.options import (
+    AnyModelArgument,
+    RegistryOption,
+    ServerOption,
+    argument,
+    flag,
+    option,
+)
 from regard.pipeline.workspace import Workspace
 
 
 def predict(
-    model: ModelArgument,
+    model: AnyModelArgument,
     texts: Annotated[
         list[str] | None,
         argument(
@@ -49,6 +56,7 @@ def predict(
         ),
     ] = None,
     registry: RegistryOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
@@ -64,24 +72,24 @@ def predict(
 
       regard predict translation --glossary terms.tsv < sentences.en > sentences.de
 
+      regard predict quickstart "Friday, 20 November 2026" --server grpc://localhost:8500
+
       regard predict similarity "A man plays a guitar." "Someone makes music."
 
       regard predict captioning photo.jpg --picture attention.html
     """
     from regard.components.common.formatting import format_count
-    from regard.components.registry.publish import check_content
-    from regard.components.registry.store import Registry
     from regard.pipeline.prediction import predict as prediction
     from regard.pipeline.prediction.constraints import Constraints, read_glossary
 
-    path = Registry(registry or Workspace.from_environment().registry).resolve(model)
-    check_content(path)
+    root = registry or Workspace.from_environment().registry
     terms = read_glossary(glossary) if glossary is not None else {}
     constraints = Constraints(prefix, phrases or (), terms)
-    options = prediction.PredictOptions(align, as_json, picture, terminal.out().width, constraints)
-    truncated = prediction.predict(
-        path, [] if texts in (None, ["-"]) else list(texts or []), options
+    options = prediction.PredictOptions(
+        align, as_json, picture, terminal.out().width, constraints, server
     )
+    lines = [] if texts == ["-"] else list(texts or [])
+    truncated = prediction.predict(model, root, lines, options)
     if truncated:
         inputs = format_count(truncated, "input")
         terminal.print_notes(

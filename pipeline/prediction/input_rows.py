@@ -57,6 +57,17 @@ class InputParser:
         self._images = Images("", decode=True)
         self._parse_cells = CellParser(self._features, self._images, from_text=True)
 
+    def read(self, texts: Sequence[str]) -> Iterator[list[InputRow]]:
+        """Yield batches of rows from arguments; without arguments, from standard input.
+
+        Raises:
+            UserError: an argument or a line is invalid.
+        """
+        if texts:
+            return split_batches(self.parse_arguments(texts))
+        stdin = open(0, "rb", closefd=False)  # noqa: SIM115
+        return self.parse_lines(read_line_batches(stdin))
+
     def parse_arguments(self, texts: Sequence[str]) -> Iterator[InputRow]:
         """Yield one row for as many arguments as the model has inputs.
 

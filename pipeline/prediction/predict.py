@@ -10,15 +10,10 @@ from pathlib import Path
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
-from regard.pipeline.prediction import attention_page, output_format
+from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
-from regard.pipeline.prediction.input_rows import (
-    InputParser,
-    InputRow,
-    read_line_batches,
-    split_batches,
-)
-from regard.pipeline.prediction.models import load_model
+from regard.pipeline.prediction.input_rows import InputParser, InputRow
+from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import Contract, SavedModelError, input_kinds
 from regard.serving.saved_model import InputLengthError, Prediction
 
@@ -35,6 +30,7 @@ class PredictOptions:
         picture: an HTML file for the attention, if any.
         width: the columns of the terminal.
         constraints: what the outputs must begin with and contain.
+        server: the address of the server that runs the model; None: it runs here.
     """
 
     align: bool = False
@@ -42,13 +38,15 @@ class PredictOptions:
     picture: Path | None = None
     width: int = 80
     constraints: Constraints | None = None
+    server: str | None = None
 
 
-def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
+def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOptions) -> int:
     """Print the predictions of a model in order, one row on a line.
 
     Args:
-        path: the SavedModel's folder.
+        name: the model; see ``open_model``.
+        registry: the registry's folder.
         texts: the inputs; none: read standard input.
         options: what to print.
 
@@ -59,16 +57,13 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
         UserError: the model or a row is invalid, or the attention cannot be shown.
     """
     if options.picture is not None:
+        from regard.pipeline.prediction import attention_page  # imports the web server
+
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        model = LoadedModel(path)
+        model = OpenModel(name, registry, options.server)
         _validate_options(model.contract, options)
-        parser = InputParser(model.contract)
-        if texts:
-            batches = split_batches(parser.parse_arguments(texts))
-        else:
-            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
-            batches = parser.parse_lines(read_line_batches(stdin))
+        batches = InputParser(model.contract).read(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
         needs_attention = options.align or options.picture is not None
@@ -81,23 +76,26 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
-            attention_page.write(options.picture, path.name, model.contract, pairs)
+            title = name.rpartition("/")[2]
+            attention_page.write(options.picture, title, model.contract, pairs)
     return truncated
 
 
-class LoadedModel:
-    """A loaded SavedModel whose errors are user errors.
+class OpenModel:
+    """A model whose errors are user errors.
 
     Args:
-        path: its folder.
+        name: the model; see ``open_model``.
+        registry: the registry's folder.
+        server: the server that runs it, if any.
 
     Raises:
-        UserError: the folder holds no SavedModel with a contract.
+        UserError: there is no such model, or it cannot be used.
     """
 
-    def __init__(self, path: Path):
-        self._model = load_model(path)
-        self._path = path
+    def __init__(self, name: str, registry: Path, server: str | None = None):
+        self._model, _ = open_model(name, registry, server)
+        self._name = name
         self.contract = self._model.contract
 
     def predict(
@@ -112,16 +110,20 @@ class LoadedModel:
             UserError: the model rejects a row; the predictions before it have been yielded.
         """
         name = self.contract["detail"] if with_attention else "serving_default"
-        name = SIGNATURE if constraints else name
-        try:
-            self._model.signature(name)
-        except SavedModelError as error:
-            raise UserError(str(error), where=str(self._path)) from error
+        return self.run(SIGNATURE if constraints else name, batches, constraints)
+
+    def run(
+        self,
+        signature: str,
+        batches: Iterable[list[InputRow]],
+        constraints: Constraints | None = None,
+    ) -> Iterator[RowPrediction]:
+        """Yield each row with the outputs of a signature; see ``predict``."""
         for batch in batches:
             rows = [row for row in batch if row.values]
             if constraints:
                 rows = [_constrain(row, constraints, self.contract) for row in rows]
-            predictions = self._predict_batch(name, rows)
+            predictions = self._predict_batch(signature, rows)
             for row in batch:
                 yield row, next(predictions) if row.values else None
 
@@ -139,6 +141,8 @@ class LoadedModel:
                 raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
             for row in rows:
                 yield from self._predict_batch(name, [row])
+        except SavedModelError as error:
+            raise UserError(str(error), where=self._name) from error
 
 
 def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
-from regard.pipeline.prediction.input_rows import (
-    InputParser,
-    InputRow,
-    read_line_batches,
-    split_batches,
-)
-from regard.pipeline.prediction.models import open_model
+from regard.pipeline.prediction.input_rows import InputParser, InputRow
 from regard.pipeline.prediction.output_format import to_list
-from regard.serving.contract import SavedModelError
-from regard.serving.saved_model import InputLengthError, Model, Prediction
+from regard.pipeline.prediction.predict import OpenModel
+from regard.serving.saved_model import Prediction
 
 
-def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = False) -> None:
+def score(
+    name: str,
+    registry: Path,
+    texts: Sequence[str],
+    *,
+    as_json: bool = False,
+    server: str | None = None,
+) -> None:
     """Print the natural logarithm of the probability of each row's output, one row on a line.
 
     Args:
@@ -31,45 +32,25 @@ def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = Fa
         texts: the inputs and the output of each row; none: read lines with tabs from standard
             input.
         as_json: whether to print JSON objects, which contain the scores of single tokens.
+        server: the address of the server that runs the model; None: it runs here.
 
     Raises:
         UserError: the model cannot score outputs, or a row is invalid.
     """
     with silence_output() as out:
-        model, _ = open_model(name, registry)
+        model = OpenModel(name, registry, server)
         signature = model.contract["scored"]
         if signature is None:
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
-        parser = InputParser({**model.contract, "inputs": entries})
-        if texts:
-            batches = split_batches(parser.parse_arguments(texts))
-        else:
-            stdin = open(0, "rb", closefd=False)  # noqa: SIM115
-            batches = parser.parse_lines(read_line_batches(stdin))
-        for batch in batches:
-            for row, scored in _score_batch(model, signature, batch):
-                text = json.dumps(_fields(row, scored), ensure_ascii=False)
-                if not as_json:
-                    text = f"{scored.outputs['score']:.6f}" if scored else ""
-                out.write(f"{printable(text) if out.isatty() else text}\n")
-                out.flush()
-
-
-def _score_batch(
-    model: Model, signature: str, batch: Sequence[InputRow]
-) -> Iterator[tuple[InputRow, Prediction | None]]:
-    rows = [row.values for row in batch if row.values is not None]
-    try:
-        scored = iter(model.predict(signature, rows) if rows else [])
-    except InputLengthError as error:
-        remedy = "Shorten it, or leave it out."
-        raise UserError(str(error), remedy=remedy) from None
-    except SavedModelError as error:
-        raise UserError(f"The model cannot be used: {error}") from error
-    for row in batch:
-        yield row, next(scored) if row.values is not None else None
+        batches = InputParser({**model.contract, "inputs": entries}).read(texts)
+        for row, scored in model.run(signature, batches):
+            text = json.dumps(_fields(row, scored), ensure_ascii=False)
+            if not as_json:
+                text = f"{scored.outputs['score']:.6f}" if scored else ""
+            out.write(f"{printable(text) if out.isatty() else text}\n")
+            out.flush()
 
 
 def _fields(row: InputRow, scored: Prediction | None) -> dict[str, Any]:

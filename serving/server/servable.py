@@ -21,11 +21,8 @@ InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
 _MAX_WARMUP_REQUESTS = 1000
 _MAX_FAILURES = 10_000
 _SHORT = 0.1  # share of the time limit
-# What TensorFlow adds to an error's text: places in the graph and in the server's code.
-_GRAPH_NODE = re.compile(
-    r"\s*\[\[\{\{node [^}]*\}\}.*|\s*\[Op:[^\]]*\]|\s*\[\[[\w/]+\]\]", re.DOTALL
-)
-_TRACE = re.compile(r"^Graph execution error:.*?<stack traces unavailable>\n", re.DOTALL)
+# What TensorFlow adds to an error's text: places in the graph.
+_GRAPH_NODE = re.compile(r"\s*\[\[\{\{(?:function_)?node [^}]*\}\}.*|\s*\[\[[\w/]+\]\]", re.DOTALL)
 
 
 class TensorInfo(NamedTuple):
@@ -157,7 +154,7 @@ class Servable:
                 raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
             self._failures += 1
             code = {one.value[0]: one for one in StatusCode}.get(error.code, StatusCode.INTERNAL)
-            text = _GRAPH_NODE.sub("", _TRACE.sub("", error.message)).strip()
+            text = _GRAPH_NODE.sub("", error.message).strip()
             raise ServingError(code, remove_path(text, self.path)) from None
         except (TypeError, ValueError) as error:
             raise invalid(remove_path(str(error), self.path)) from None

@@ -9,7 +9,7 @@ import ast
 import functools
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import regard
@@ -35,8 +35,20 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
     Raises:
         FileNotFoundError: a module does not exist.
     """
+    return _digest(source_files(*modules, package=package), package)
+
+
+def package_digest(package: Path = PACKAGE) -> str:
+    """Return a digest of all files of the package; it needs no imports and takes 0.01 s."""
+    # The folders may be links, which `rglob` does not follow.
+    paths = [path for folder in package.iterdir() for path in (folder, *folder.rglob("*"))]
+    files = sorted(path for path in paths if path.is_file() and path.suffix != ".pyc")
+    return _digest(files, package)
+
+
+def _digest(files: Iterable[Path], package: Path) -> str:
     digest = hashlib.sha256()
-    for path in source_files(*modules, package=package):
+    for path in files:
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]

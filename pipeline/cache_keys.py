@@ -82,7 +82,6 @@ def vector_digests(config: Config) -> dict[str, str]:
     Raises:
         UserError: A file cannot be read, or begins with a vector of another width.
     """
-    # It imports TensorFlow, which commands that only read the configuration do not need.
     from regard.components.trainer.pretrained_embeddings import read_vectors
 
     digests = {}

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from regard.components.common.errors import UserError
 from regard.components.registry.publish import check_content
@@ -16,7 +17,14 @@ from regard.models.tasks.description import Description
 from regard.serving import saved_model
 from regard.serving.client import Client, ClientError
 from regard.serving.client.conversion import Signature
-from regard.serving.contract import AttentionEntry, Contract, SavedModelError, SignatureEntry
+from regard.serving.contract import (
+    AttentionEntry,
+    Contract,
+    InputEntry,
+    InputKind,
+    SavedModelError,
+    SignatureEntry,
+)
 from regard.serving.saved_model import InputLengthError, InputRow, Model, Prediction
 from regard.serving.session import SessionError
 
@@ -123,13 +131,20 @@ class ServedByAddress:
     def _create_contract(self) -> Contract:
         signatures = self._client.metadata()
         default = signatures["serving_default"]
-        entries = default.entries
-        task = _find_task({entry["name"] for entry in entries}, set(default.outputs))
+        names = {entry["name"] for entry in default.entries}
+        task = _find_task(names, set(default.outputs))
         if task is None:
             remedy = "Use a model that Regard exported."
             raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
+        kinds = {one.name: cast(InputKind, one.kind) for one in task.features}
+
+        def inputs(signature: Signature) -> list[InputEntry]:
+            """Return the inputs with the kinds of the task: for a server, an image is a text."""
+            names = [(entry["name"], entry["kind"]) for entry in signature.entries]
+            return [{"name": name, "kind": kinds.get(name, kind)} for name, kind in names]
+
         described: dict[str, SignatureEntry] = {
-            name: {"inputs": one.entries, "outputs": one.dimensions}
+            name: {"inputs": inputs(one), "outputs": one.dimensions}
             for name, one in signatures.items()
             if not name.startswith("__")
         }
@@ -137,7 +152,7 @@ class ServedByAddress:
         detail = "align" if "align" in described else "serving_default"
         return {
             "task": task.name,
-            "inputs": entries,
+            "inputs": inputs(default),
             "answer": task.output,
             "answer_kind": task.output_kind,
             "score": "score" if "score" in default.outputs else None,

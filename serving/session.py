@@ -108,7 +108,9 @@ class Session:
         self._finalizer = weakref.finalize(self, _close, session, graph)
         self._finalizer.atexit = False
         content = (Path(path) / MODEL_FILE).read_bytes()
-        entries = message_class("SavedModel").FromString(content).meta_graphs[0].signature_def
+        graphs = message_class("SavedModel").FromString(content).meta_graphs
+        served = next(one for one in graphs if [*one.meta_info_def.tags] == ["serve"])
+        entries = served.signature_def
         signatures = message_class("SignatureDefMap")(signature_def=entries)
         self.signature_map: bytes = signatures.SerializeToString()
         self.signatures = {
@@ -158,8 +160,13 @@ class Session:
 
     def _tensors(self, infos: Iterable[Any]) -> Any:
         find, outputs = _library().TF_GraphOperationByName, []
-        for operation, _, index in (info.name.rpartition(":") for info in infos):
-            outputs.append(_Output(find(self._graph, operation.encode()), int(index)))
+        for info in infos:
+            name, _, index = info.name.partition(":")
+            operation = find(self._graph, name.encode())
+            if operation is None:  # the library would crash
+                message = f"The model's graph has no tensor {info.name!r}."
+                raise SessionError(_FAILED_PRECONDITION, message)
+            outputs.append(_Output(operation, int(index or 0)))
         return (_Output * len(outputs))(*outputs)
 
 

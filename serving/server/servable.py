@@ -54,7 +54,7 @@ class Servable:
         self._failures = 0
         try:
             self._session = Session(path)
-        except SessionError as error:
+        except (OSError, SessionError) as error:
             reason = remove_path((str(error).splitlines() or ["no reason given"])[0], path)
             message = f"Could not load version {path.name} of model {name}: {reason}"
             raise ServingError(StatusCode.INTERNAL, message) from None

@@ -2,20 +2,34 @@
 
 import gc
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from regard.serving.contract import read_contract
 from regard.serving.saved_model import batch_inputs
 from regard.serving.session import DEADLINE_EXCEEDED, INVALID_ARGUMENT, Session, SessionError
 from tests import fake_models, fake_tasks
 
-NUMBERS = ["float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "bool"]
+NUMBERS = "bfloat16 float32 float64 float16 int8 int16 int32 int64 uint8 bool".split()
+    "bfloat16",
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+]
 TEXTS = ["", "a", "ä€𝄞", "x" * 22, "y" * 23, "z" * 5000, b"\xff\x00\xfe"]
 
 
@@ -96,6 +110,21 @@ def test_errors_have_the_code_and_the_message_of_tensorflow(session, tmp_path):
     assert session.run("count", {"limit": 3}, timeout=60)["count"] == 3
     with pytest.raises(SessionError, match="Could not find SavedModel"):
         Session(tmp_path)
+
+
+def test_a_signature_of_missing_tensors_is_an_error(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    model = saved_model_pb2.SavedModel.FromString((tmp_path / "m/saved_model.pb").read_bytes())
+    signature = model.meta_graphs[0].signature_def["count"]
+    for name in ("nothing:0", ""):
+        signature.outputs["count"].name = name
+        (tmp_path / "m/saved_model.pb").write_bytes(model.SerializeToString())
+        with pytest.raises(SessionError, match="has no tensor"):
+            Session(tmp_path / "m").run("count", {"limit": 1})
+    signature.outputs["count"].name = f"{signature.inputs['limit'].name.split(':')[0]}:9"
+    (tmp_path / "m/saved_model.pb").write_bytes(model.SerializeToString())
+    with pytest.raises(SessionError):
+        Session(tmp_path / "m").run("count", {"limit": 1})
 
 
 def test_a_closed_session_does_not_run(folder):

@@ -18,7 +18,7 @@ from regard.serving.saved_model import batch_inputs
 from regard.serving.session import DEADLINE_EXCEEDED, INVALID_ARGUMENT, Session, SessionError
 from tests import fake_models, fake_tasks
 
-NUMBERS = "bfloat16 float32 float64 float16 int8 int16 int32 int64 uint8 bool".split()
+NUMBERS = [
     "bfloat16",
     "float32",
     "float64",

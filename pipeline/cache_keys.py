@@ -28,6 +28,13 @@ def preprocess_code(task: str) -> str:
     return code_digest("regard.components.preprocess", tasks.package(task))
 
 
+def code_modules(config: Config) -> list[str]:
+    """Return the package of the task, and the modules of other packages that are used."""
+    sections = (config.section_json("model"), config.training.training_json())
+    plugins = plugin_modules(*sections, config.section_json("evaluation"))
+    return [tasks.package(config.task), *plugins]
+
+
 def trainer_code(config: Config) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
     plugins = plugin_modules(config.section_json("model"), config.training.training_json())

@@ -67,7 +67,9 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
             metadata_file.check(paths.metadata)
         runs = run_store.runs_of(paths)
         needed = _needed_runs(workspace, paths, runs, keep)
-        executions = metadata_file.needed_executions(paths.metadata, needed)
+        records = [run.record() for run in runs if run.id in needed]
+        owners = [str(record.get("executions_of")) for record in records]
+        executions = metadata_file.needed_executions(paths.metadata, [*needed, *owners])
         outputs, folders = [*_unneeded_outputs(paths, executions)], [*_unneeded_runs(paths, needed)]
         size = sum(map(size_of, (*outputs, *folders)))
         if not dry_run:

@@ -41,7 +41,7 @@ class PipelineContext:
         checkpoints: The parameters of the Trainer for its checkpoint folder.
         beam_args: Beam's command line arguments.
         enable_cache: Whether TFX reuses the outputs of finished nodes.
-        metadata: The connection to ML Metadata; None if the runner has its own.
+        metadata: The SQLite file of ML Metadata; None if the runner has its own.
         fingerprint: The digest of the data; empty if only CorpusGen can compute it.
         word_vectors: The digest of each file of words or word vectors, by its use.
         production: The folder of the version in production, or of its versions.
@@ -78,14 +78,19 @@ class PipelineContext:
         return "" if self.production_version == LATEST else self.production_version
 
 
-def local_context(config: Config, workspace: Workspace) -> PipelineContext:
+def local_context(
+    config: Config, workspace: Workspace, publish_anyway: bool = False
+) -> PipelineContext:
     """Return the context of this machine, and create the pipeline's folder.
+
+    Args:
+        config: The configuration.
+        workspace: The folder of pipelines and registry.
+        publish_anyway: Whether a model that the gate rejects is published as well.
 
     Raises:
         UserError: A file of data or of word vectors is missing.
     """
-    from tfx.orchestration import metadata
-
     paths = workspace.pipeline(config.name)
     corpus = resolve_spans(config.corpus)
     content = fingerprint(corpus, cache=paths.root / "fingerprints.json")
@@ -108,7 +113,7 @@ def local_context(config: Config, workspace: Workspace) -> PipelineContext:
         corpus=json.dumps(corpus.to_json(), sort_keys=True),
         checkpoints={"checkpoints": str(paths.checkpoints / with_start)},
         beam_args=config.beam.arguments(),
-        metadata=metadata.sqlite_metadata_connection_config(str(paths.metadata)),
+        metadata=str(paths.metadata),
         fingerprint=content,
         word_vectors=word_vectors,
         production=production,
@@ -117,6 +122,7 @@ def local_context(config: Config, workspace: Workspace) -> PipelineContext:
         start=start,
         training_key=training_key,
         recipe=recipe,
+        publish_anyway=publish_anyway,
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 from tensorflow_data_validation import StatsOptions
 from tfx.components import SchemaGen, StatisticsGen
+from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 
 from regard.components.evaluator.scoring import required_metrics
@@ -25,7 +25,7 @@ from regard.components.nodes import (
     Trainer,
 )
 from regard.pipeline import cache_keys
-from regard.pipeline.context import PipelineContext, local_context
+from regard.pipeline.context import PipelineContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from tfx.dsl.components.base.base_component import BaseComponent
 
     from regard.pipeline.config import Config
-    from regard.pipeline.workspace import Workspace
-
-
-def create_pipeline(config: Config, workspace: Workspace, publish_anyway: bool = False) -> Pipeline:
-    """Return the TFX pipeline of a configuration for this machine.
-
-    Args:
-        config: The configuration.
-        workspace: The folder of pipelines and registry.
-        publish_anyway: Whether a model that the gate rejects is published as well.
-    """
-    context = local_context(config, workspace)
-    return build_pipeline(dataclasses.replace(context, publish_anyway=publish_anyway), config)
 
 
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
@@ -204,6 +191,7 @@ def build_pipeline(
         pipeline_root=context.pipeline_root,
         components=[node for node in (*before, *after) if node is not None],
         enable_cache=context.enable_cache,
-        metadata_connection_config=context.metadata,
+        metadata_connection_config=context.metadata
+        and metadata.sqlite_metadata_connection_config(context.metadata),
         beam_pipeline_args=list(context.beam_args),
     )

@@ -41,6 +41,7 @@ class Origin(TypedDict, total=False):
     word_vectors: dict[str, str]
     parent: str | None
     start: WarmStartModel | None
+    plan: str  # a digest of everything that the run depends on
 
 
 @dataclasses.dataclass
@@ -61,6 +62,7 @@ class NodeProgress:
     warnings: list[str] = dataclasses.field(default_factory=list)
     outputs: dict[str, str] = dataclasses.field(default_factory=dict)
     properties: dict[str, dict[str, int | float | str]] = dataclasses.field(default_factory=dict)
+    digests: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def elapsed(self, now: float | None = None) -> float | None:
         """Seconds from start to end, or until now; None before the start."""
@@ -124,7 +126,7 @@ class Progress:
         node.seconds, node.peak_bytes = event.get("seconds"), event.get("peak_bytes")
         node.text, node.fraction = "", None
         node.outputs = event.get("outputs", {})
-        node.properties = event.get("properties", {})
+        node.properties, node.digests = event.get("properties", {}), event.get("digests", {})
         if node.state == FAILED:
             self._apply_run(event)
 

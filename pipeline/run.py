@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from regard.components.common import events
 from regard.components.common.child_process import describe_exit
 from regard.components.common.errors import UserError
 from regard.pipeline import run_store, supervisor
@@ -186,15 +187,27 @@ def _run_locked(
     display: Display,
 ) -> RunResult:
     from regard.components.common.files import atomic_write
+    from regard.pipeline.cached_run import metadata_state, repeat
 
     atomic_write(run.config, resolved_yaml(config))
     run.update(command=_command(request, run))
     started = time.monotonic()
     state = Progress(nodes)
     with display.view(f"{config.name}  run {run.id}", str(run.log)) as view:
-        ending = supervisor.supervise(
-            supervisor.worker_command(run), run, state, view, lock_descriptor
-        )
+        is_whole = not (request.first or request.last or request.tune)
+        is_repeatable = is_whole and request.runner == RUNNERS[0]
+        fields = repeat(config, run, request.publish_anyway) if is_repeatable else {}
+        if fields:
+            for event, _ in events.read(run.events):
+                state.apply(event)
+                view.event(event, state)
+            ending = Ending(0, interrupted=False)
+        else:
+            ending = supervisor.supervise(
+                supervisor.worker_command(run), run, state, view, lock_descriptor
+            )
+            with contextlib.suppress(OSError):  # the worker may have failed early
+                fields = {"metadata": metadata_state(run)}
     outcome = judge(ending, state)
     run.update(
         status=outcome.status,
@@ -204,6 +217,7 @@ def _run_locked(
         nodes={node.name: node.facts() for node in state.nodes.values()},
     )
     run.update(**state.origin)
+    run.update(**fields)
     summary = summarize(run, state, str(request.config_path))
     if not request.tune:
         blessing = summary.get("blessing", {})

@@ -75,7 +75,11 @@ class DataSummary(TypedDict, total=False):
 
 
 class RunRecord(Origin, total=False):
-    """The content of ``run.json``."""
+    """The content of ``run.json``.
+
+    ``metadata`` is the state of ML Metadata's file after the run. A run without executions of its
+    own has the id of the run whose executions are its own in ``executions_of``.
+    """
 
     id: str
     name: str
@@ -103,6 +107,8 @@ class RunRecord(Origin, total=False):
     reason: str | None
     pushed_version: str | None
     directory: str
+    metadata: list[int]
+    executions_of: str
 
 
 @dataclasses.dataclass(frozen=True)

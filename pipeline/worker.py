@@ -42,14 +42,16 @@ def main(directory: str) -> int:
     def build() -> Pipeline:
         with without_gc():
             from regard.components.common.yaml_text import from_yaml
+            from regard.pipeline.cached_run import plan_digest
             from regard.pipeline.config import config_from_values
             from regard.pipeline.config.config import NODES, TUNER
-            from regard.pipeline.graph import create_pipeline
+            from regard.pipeline.context import local_context
+            from regard.pipeline.graph import build_pipeline
             from regard.pipeline.tuning.graph import create_tuning
 
         config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
         metadata_file.check(paths.metadata)
-        is_search = last == TUNER
+        is_search, plan = last == TUNER, ""
         if first in NODES[: NODES.index("Trainer") + 1]:
             # A repeated training starts from scratch, not from its last checkpoint.
             shutil.rmtree(paths.checkpoints, ignore_errors=True)
@@ -59,8 +61,10 @@ def main(directory: str) -> int:
             pipeline = create_tuning(config, stored_run.workspace)
         else:
             publish_anyway = record.get("publish_anyway", False)
-            pipeline = create_pipeline(config, stored_run.workspace, publish_anyway)
-        _emit_origin(pipeline)
+            context = local_context(config, stored_run.workspace, publish_anyway)
+            plan = plan_digest(context, config)
+            pipeline = build_pipeline(context, config)
+        _emit_origin(pipeline, plan)
         return pipeline
 
     status = run(build, record["runner"], stored_run.id, first, last)
@@ -167,7 +171,7 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
     return leftovers
 
 
-def _emit_origin(pipeline: Pipeline) -> None:
+def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
     """Emit the digests of the data, the version in production, and the model of a warm start."""
     properties = {node.id: node.exec_properties for node in pipeline.components}
     training = json.loads(properties["Trainer"]["custom_config"])
@@ -177,6 +181,7 @@ def _emit_origin(pipeline: Pipeline) -> None:
         word_vectors=training["vectors"],
         parent=properties["Predictor"]["production_version"] or None,
         start=training["start"] or None,
+        plan=plan,
     )
 
 

@@ -1,7 +1,4 @@
-"""Load an exported model and run its signatures, as its contract describes them.
-
-TensorFlow is imported only when a model is loaded.
-"""
+"""Load an exported model and run its signatures, as its contract describes them."""
 
 from __future__ import annotations
 
@@ -27,6 +24,7 @@ from regard.serving.contract import (
     SignatureEntry,
     read_contract,
 )
+from regard.serving.session import Session, SessionError, Signature, numpy_type
 from regard.serving.streaming import STEP, stream_tokens
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
@@ -38,6 +36,12 @@ InputRow = Mapping[str, Any]  # a text, an image's bytes, points or positions by
 
 class InputLengthError(SavedModelError):
     """An input is too long or too short for a model that was exported to reject such inputs."""
+
+    @classmethod
+    def parse(cls, message: str) -> InputLengthError | None:
+        """Return the error that TensorFlow's message is about; None for another error."""
+        match = _LENGTH_MESSAGE.search(message)
+        return cls(match[1]) if match else None
 
     @property
     def is_too_short(self) -> bool:
@@ -106,16 +110,16 @@ class ServedModel:
     """A loaded SavedModel; see `load`.
 
     Args:
-        loaded: the object that TensorFlow loaded.
+        session: the model in memory.
         contract: its contract.
     """
 
-    def __init__(self, loaded: Any, contract: Contract):
-        self._loaded = loaded
-        self._signatures: dict[str, Any] = {}
+    def __init__(self, session: Session, contract: Contract):
+        self._session = session
+        self._signatures: dict[str, Signature] = {}
         self.contract = contract
 
-    def signature(self, name: str) -> Any:
+    def signature(self, name: str) -> Signature:
         """Return a signature after comparing it with the contract.
 
         Raises:
@@ -125,32 +129,31 @@ class ServedModel:
             self._signatures[name] = self._validate(name)
         return self._signatures[name]
 
-    def _validate(self, name: str) -> Any:
-        known = set(self._loaded.signatures) & set(self.contract["signatures"])
+    def _validate(self, name: str) -> Signature:
+        known = set(self._session.signatures) & set(self.contract["signatures"])
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
             raise SavedModelError(f"There is no signature {name!r}. The signatures are: {names}.")
-        function = self._loaded.signatures[name]
+        signature = self._session.signatures[name]
         actual = {
-            key: (spec.dtype.name, _SHAPES.get(spec.shape.ndims, "[?]"))
-            for key, spec in function.structured_input_signature[1].items()
+            key: (_type_name(info.dtype), _SHAPES.get(_rank(info) or 0, "[?]"))
+            for key, info in signature.inputs.items()
         }
         if actual != (expected := self._input_specs(name)):
             raise SavedModelError(
                 f"{name} has the inputs {_format_specs(actual)}; expected {_format_specs(expected)}"
             )
-        outputs = function.structured_outputs
         dimensions = self.contract["signatures"][name]["outputs"]
-        if missing := [key for key in dimensions if key not in outputs]:
+        if missing := [key for key in dimensions if key not in signature.outputs]:
             raise SavedModelError(f"{name} has no output {', '.join(missing)}")
         for key, axes in dimensions.items():
-            rank = outputs[key].shape.rank
+            rank = _rank(signature.outputs[key])
             # `split_outputs` reports an output without a batch dimension.
             if rank and rank != 1 + len(axes):
                 raise SavedModelError(
                     f"{name}: output {key} has {rank} dimensions; expected {1 + len(axes)}"
                 )
-        return function
+        return signature
 
     def _input_specs(self, name: str) -> dict[str, tuple[str, str]]:
         specs = {}
@@ -172,47 +175,45 @@ class ServedModel:
             InputLengthError: an input is too long or too short.
             SavedModelError: the signature does not fit the contract.
         """
-        import tensorflow as tf
-
+        self.signature(name)
         inputs = batch_inputs(self.contract["signatures"][name]["inputs"], rows)
+        return split_outputs(self.contract, name, self.run(name, inputs), len(rows))
+
+    def run(self, name: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the padded outputs of a signature.
+
+        Args:
+            name: the signature's name.
+            inputs: arrays by name.
+
+        Raises:
+            InputLengthError: an input is too long or too short.
+            SavedModelError: the signature does not fit the contract.
+            SessionError: TensorFlow rejects the inputs or fails.
+        """
+        self.signature(name)
         try:
-            outputs = _call(self.signature(name), inputs)
-        except tf.errors.InvalidArgumentError as error:
-            match = _LENGTH_MESSAGE.search(error.message)
-            if match is None:
-                raise
-            raise InputLengthError(match[1]) from None
-        return split_outputs(self.contract, name, outputs, len(rows))
+            return self._session.run(name, inputs)
+        except SessionError as error:
+            raise InputLengthError.parse(error.message) or error from None
 
     def stream(self, row: InputRow) -> Iterator[dict[str, Any]]:
         """Yield the outputs for each token of a row; see ``stream_tokens``."""
-        functions, default = self._loaded.signatures, self.contract["signatures"]["serving_default"]
-        names = functions[STEP].structured_input_signature[1], default["outputs"]
+        default = self.contract["signatures"]["serving_default"]
+        names = self._session.signatures[STEP].inputs, default["outputs"]
         inputs = batch_inputs(default["inputs"], [row])
-        for outputs in stream_tokens(lambda name, x: _call(functions[name], x), inputs, *names):
+        for outputs in stream_tokens(self._session.run, inputs, *names):
             yield {key: decode_texts(value.item()) for key, value in outputs.items()}
 
 
-def _call(function: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    import tensorflow as tf
-
-    tensors = {
-        key: tf.constant(value, tf.string if value.dtype == object else None)
-        for key, value in inputs.items()
-    }
-    return {key: value.numpy() for key, value in function(**tensors).items()}
-
-
 def load(path: str | os.PathLike[str]) -> ServedModel:
-    """Load a SavedModel and its contract; TensorFlow's own errors are not caught.
+    """Load a SavedModel and its contract.
 
     Raises:
         SavedModelError: the contract is missing or invalid.
+        SessionError: TensorFlow cannot load the model.
     """
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
-
-    return ServedModel(tf.saved_model.load(os.fspath(path)), read_contract(path))
+    return ServedModel(Session(path), read_contract(path))
 
 
 def split_outputs(
@@ -288,6 +289,14 @@ def decode_texts(value: Any) -> Any:
     if isinstance(value, list):
         return [decode_texts(one) for one in value]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+
+
+def _type_name(number: int) -> str:
+    return numpy_type(number).replace("object", "string")
+
+
+def _rank(info: Any) -> int | None:
+    return None if info.tensor_shape.unknown_rank else len(info.tensor_shape.dim)
 
 
 def _format_specs(specs: Mapping[str, tuple[str, str]]) -> str:

@@ -4,9 +4,10 @@ import os
 import tempfile
 from pathlib import Path
 
+import regard.pipeline.graph  # noqa: F401  (imports TFX)
 from regard.pipeline.config import load
-from regard.pipeline.graph import create_pipeline
+from regard.pipeline.context import local_context
 from regard.pipeline.workspace import Workspace
 
 with tempfile.TemporaryDirectory() as folder:
-    create_pipeline(load(Path(os.environ["REGARD_PRELOAD"])), Workspace(Path(folder)))
+    local_context(load(Path(os.environ["REGARD_PRELOAD"])), Workspace(Path(folder)))

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import regard
@@ -37,11 +37,27 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
     Raises:
         FileNotFoundError: a module does not exist.
     """
-    digest = hashlib.sha256()
-    tops = {module.partition(".")[0] for module in modules} - {package.name}
-    own = [module for module in modules if module.partition(".")[0] not in tops]
+    own = [module for module in modules if module.partition(".")[0] == package.name]
     files = [(path, package) for path in source_files(*own, package=package)]
-    files += [file for top in sorted(tops) for file in _other_files(top)]
+    return _digest([*files, *_other_files(modules, package)])
+
+
+def package_digest(*modules: str, package: Path = PACKAGE) -> str:
+    """Return a digest of all files of the package; it needs no imports and takes 0.01 s.
+
+    Args:
+        modules: as in `code_digest`; those of other packages count too.
+        package: the folder of the package.
+    """
+    # The folders may be links, which `rglob` does not follow.
+    paths = [path for folder in package.iterdir() for path in (folder, *folder.rglob("*"))]
+    files = sorted(path for path in paths if path.is_file() and path.suffix != ".pyc")
+    return _digest([*((path, package) for path in files), *_other_files(modules, package)])
+
+
+def _digest(files: Iterable[tuple[Path, Path]]) -> str:
+    """Return a digest of files and of their paths in the folders next to them."""
+    digest = hashlib.sha256()
     for path, root in files:
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -71,12 +87,14 @@ def source_files(*modules: str, package: Path = PACKAGE) -> list[Path]:
     return sorted(files)
 
 
-def _other_files(name: str) -> Iterator[tuple[Path, Path]]:
-    """Yield the files of another top-level package or module, and the folder that holds it."""
-    spec = importlib.util.find_spec(name)
-    for root in map(Path, (spec.submodule_search_locations or [spec.origin or ""]) if spec else ()):
-        files = (path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
-        yield from ((path, root.parent) for path in sorted(files) if path.is_file())
+def _other_files(modules: Iterable[str], package: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of the other top-level packages, and the folders that hold these."""
+    for name in sorted({module.partition(".")[0] for module in modules} - {package.name}):
+        spec = importlib.util.find_spec(name)
+        places = (spec.submodule_search_locations or [spec.origin or ""]) if spec else ()
+        for root in map(Path, places):
+            files = (path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
+            yield from ((path, root.parent) for path in sorted(files) if path.is_file())
 
 
 def _root_files(module: str, package: Path) -> list[Path]:

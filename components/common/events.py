@@ -33,8 +33,9 @@ class Event(TypedDict, total=False):
     """One event. Which keys it has depends on its kind.
 
     ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
-    output URIs and properties, or its failure; ``progress`` a text and a fraction; ``note`` and
-    ``warning`` a text; ``origin`` what the run starts from; ``run`` a failure outside the nodes.
+    output URIs with their properties and digests, or its failure; ``progress`` a text and a
+    fraction; ``note`` and ``warning`` a text; ``origin`` what the run starts from; ``run`` a
+    failure outside the nodes.
     """
 
     time: float
@@ -47,6 +48,7 @@ class Event(TypedDict, total=False):
     peak_bytes: int
     outputs: dict[str, str]
     properties: dict[str, dict[str, int | float | str]]
+    digests: dict[str, str]
     error: str
     where: str
     remedy: str
@@ -56,6 +58,7 @@ class Event(TypedDict, total=False):
     word_vectors: dict[str, str]
     parent: str | None
     start: WarmStartModel | None
+    plan: str
 
 
 def emit(kind: str, **fields: object) -> None:
@@ -66,6 +69,11 @@ def emit(kind: str, **fields: object) -> None:
             # Notes are logged as warnings, too: lower levels are hidden by default.
             _LOG.warning("%s: %s: %s", fields.get("node", "regard"), kind, fields.get("text"))
         return
+    write(path, kind, **fields)
+
+
+def write(path: str | os.PathLike[str], kind: str, **fields: object) -> None:
+    """Append one event to a file."""
     line = json.dumps({"time": time.time(), "kind": kind, **fields}, ensure_ascii=False) + "\n"
     # A single write in append mode: lines of several processes do not mix.
     with open(path, "ab", buffering=0) as file:

@@ -11,6 +11,7 @@ from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
 from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
 from regard.serving.contract import Contract
 from regard.serving.saved_model import Model, Prediction
+from regard.serving.session import SessionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -184,11 +185,9 @@ def _index(key: str, number: int, count: int) -> int:
 
 def _predict_heads(model: Model, signature: str, requests: Sequence[InputRow]) -> list[Prediction]:
     """Run all rows in one batch, or in halves if the batch has too many weights."""
-    import tensorflow as tf
-
     try:
         return model.predict(signature, requests)
-    except tf.errors.InvalidArgumentError as error:
+    except SessionError as error:
         if _TOO_LARGE not in str(error):
             raise
         if len(requests) == 1:

@@ -106,7 +106,7 @@ def _reference_outputs(
     served: ServedModel, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
-    model = InMemoryModel(served, served.contract)
+    model = InMemoryModel(served)
     texts = [entry["name"] for entry in model.contract["inputs"] if entry["kind"] == "text"]
     references: list[dict[str, object]] = []
     for row in rows:
@@ -125,12 +125,27 @@ def _reference_outputs(
 
 
 class InMemoryModel(saved_model.ServedModel):
-    """A model that is used without being written; only signatures that are used are traced."""
+    """A model that is used without being written; only signatures that are used are traced.
+
+    Args:
+        served: the exported model.
+    """
+
+    def __init__(self, served: ServedModel):
+        super().__init__(None, served.contract)  # type: ignore[arg-type]  # there is no session
+        self._functions = served.signatures
+
+    def run(self, name: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        function: Any = self._functions[name]
+        # By position, because a function of several tasks has one parameter for texts and images.
+        tensors = [tf.constant(inputs[x.name], x.dtype) for x in function.input_signature]
+        try:
+            return {key: value.numpy() for key, value in function(*tensors).items()}
+        except tf.errors.InvalidArgumentError as error:
+            raise saved_model.InputLengthError.parse(error.message) or error from None
 
     def signature(self, name: str) -> Any:
-        function = self._loaded.signatures[name]
-        # By position, because a function of several tasks has one parameter for texts and images.
-        return lambda **inputs: function(*(inputs[spec.name] for spec in function.input_signature))
+        return self._functions[name]
 
 
 def _to_json(value: Any) -> Any:

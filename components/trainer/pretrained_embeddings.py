@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines
 from regard.components.settings.trainer import NODE
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
-from regard.models.tasks.base import Task
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
+
+if TYPE_CHECKING:
+    from regard.models.tasks.base import Task
 
 # SentencePiece's mark of the space before a word.
 _WORD_MARK = "\u2581"

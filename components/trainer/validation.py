@@ -85,6 +85,8 @@ class ValidationCallback(keras.callbacks.Callback):
         }
         if float(self.model.plain_loss.count):  # zero right after a resume
             entry["train_loss"] = self.progress.loss()
+        text = f"epoch {entry['epoch']} · step {state.step} · evaluating"
+        events.emit("progress", node=NODE, text=text, step=state.step)
         average = self.progress.average
         with average.apply() if average else contextlib.nullcontext():
             entry |= self.evaluate()
@@ -95,7 +97,7 @@ class ValidationCallback(keras.callbacks.Callback):
                 if name not in PROGRESS_KEYS:
                     tf.summary.scalar(f"eval/{name}", value)
         self.writer.flush()
-        text = f"epoch {entry['epoch']} · step {state.step} · eval {format_evaluation(entry)}"
+        text = text.replace("evaluating", f"eval {format_evaluation(entry)}")
         events.emit("progress", node=NODE, text=text, step=state.step)
 
     def evaluate(self) -> dict[str, float]:

@@ -100,6 +100,7 @@ def main() -> None:
     """Run the command line; a user error exits with status 2 and without a traceback."""
     # The processes of a run share the GPU; by default, TensorFlow would reserve all of its memory.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our messages say what went wrong
     try:
         app(prog_name="regard")
     except Exception as error:

@@ -89,6 +89,16 @@ AnyModelArgument = Annotated[
         "served model, grpc://HOST:PORT/NAME.",
     ),
 ]
+ServerOption = Annotated[
+    str | None,
+    option(
+        "--server",
+        "ADDRESS",
+        "Server that runs the model NAME or NAME@VERSION: grpc://HOST:PORT or http://HOST:PORT "
+        "(grpcs, https). REGARD_TOKEN is its token.",
+        "none",
+    ),
+]
 RegistryOption = Annotated[
     Path | None, option("--registry", "DIR", "Model registry.", "$REGARD_HOME/registry")
 ]

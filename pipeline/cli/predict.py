@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ModelArgument, RegistryOption, argument, flag, option
+from regard.pipeline.cli.options import (
+    AnyModelArgument,
+    RegistryOption,
+    ServerOption,
+    argument,
+    flag,
+    option,
+)
 from regard.pipeline.workspace import Workspace
 
 
@@ -16,7 +23,7 @@ def _search(name: str, help: str) -> Any:
 
 
 def predict(
-    model: ModelArgument,
+    model: AnyModelArgument,
     texts: Annotated[
         list[str] | None,
         argument(
@@ -68,6 +75,7 @@ def predict(
     seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
     utility: Annotated[str | None, _search("--utility", "Similarity for mbr: chrf, bleu.")] = None,
     registry: RegistryOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
@@ -87,18 +95,17 @@ def predict(
 
       regard predict translation --n-best 5 --beam-size 10 < sentences.en | regard score other
 
+      regard predict quickstart "Friday, 20 November 2026" --server grpc://localhost:8500
+
       regard predict similarity "A man plays a guitar." "Someone makes music."
 
       regard predict captioning photo.jpg --picture attention.html
     """
     from regard.components.common.formatting import format_count
-    from regard.components.registry.publish import check_content
-    from regard.components.registry.store import Registry
     from regard.pipeline.prediction import predict as prediction
     from regard.pipeline.prediction.constraints import Constraints, read_glossary
 
-    path = Registry(registry or Workspace.from_environment().registry).resolve(model)
-    check_content(path)
+    root = registry or Workspace.from_environment().registry
     values: Any = {"type": search, "n_best": n_best, "samples": samples, "utility": utility}
     values |= {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": max_length}
     values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
@@ -107,11 +114,10 @@ def predict(
     constraints = Constraints(prefix, phrases or (), terms)
     width = terminal.out().width
     options = prediction.PredictOptions(
-        align, as_json, picture, width, constraints, values, with_score
+        align, as_json, picture, width, constraints, values, with_score, server
     )
-    truncated = prediction.predict(
-        path, [] if texts in (None, ["-"]) else list(texts or []), options
-    )
+    lines = [] if texts == ["-"] else list(texts or [])
+    truncated = prediction.predict(model, root, lines, options)
     if truncated:
         inputs = format_count(truncated, "input")
         terminal.print_notes(

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from regard.pipeline.cli.options import AnyModelArgument, RegistryOption, argument, flag
+from regard.pipeline.cli.options import (
+    AnyModelArgument,
+    RegistryOption,
+    ServerOption,
+    argument,
+    flag,
+)
 from regard.pipeline.workspace import Workspace
 
 
@@ -22,6 +28,7 @@ def score(
         bool, flag("--json", "Print JSON objects, which include the scores of tokens.")
     ] = False,
     registry: RegistryOption = None,
+    server: ServerOption = None,
 ) -> None:
     """Print the log-probability of given outputs, for example to rerank an n-best list.
 
@@ -38,4 +45,4 @@ def score(
     from regard.pipeline.prediction import score as scoring
 
     root = registry or Workspace.from_environment().registry
-    scoring.score(model, root, list(texts or []), as_json=as_json)
+    scoring.score(model, root, list(texts or []), as_json=as_json, server=server)

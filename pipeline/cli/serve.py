@@ -188,12 +188,12 @@ def _read_token(file: Path) -> str:
 
 
 def _print_addresses(server: RunningServer) -> None:
-    console = terminal.out()
     names = ", ".join(server.models)
-    console.print(f"Serving {names} after {server.start_seconds:.1f} s. Press Ctrl-C to stop.")
+    lines = [f"Serving {names} after {server.start_seconds:.1f} s. Press Ctrl-C to stop."]
     if server.rest_url is not None:
-        console.print(f"  Page  {server.rest_url}/")
         name = server.models[0].partition("@")[0]
-        console.print(f"  REST  {server.rest_url}/v1/models/{name}:predict")
+        lines.append(f"  Page  {server.rest_url}/")
+        lines.append(f"  REST  {server.rest_url}/v1/models/{name}:predict")
     if server.grpc_address is not None:
-        console.print(f"  gRPC  {server.grpc_address}")
+        lines.append(f"  gRPC  {server.grpc_address}")
+    terminal.print_lines(*lines)

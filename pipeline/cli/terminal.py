@@ -121,21 +121,21 @@ def print_table(
 
 
 def print_fields(fields: Sequence[tuple[str, str]], console: Console) -> None:
-    """Print names and texts: as a table in a terminal, otherwise one unbroken line each."""
+    """Print names and texts; a terminal wraps texts, except paths, which one copies."""
     from rich.table import Table
     from rich.text import Text
 
-    if console.is_terminal:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="bold", no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, text in fields:
-            table.add_row(name, Text(text))
-        console.print(table)
-        return
     width = max((len(name) for name, _ in fields), default=0)
     for name, text in fields:
-        console.print(Text(f"{name:<{width}}  {text}"), soft_wrap=True)
+        label = Text(f"{name:<{width}}  ", "bold")
+        if not console.is_terminal or os.sep in text:
+            console.print(label.append(text, "not bold"), soft_wrap=True)
+            continue
+        row = Table.grid()
+        row.add_column(no_wrap=True)
+        row.add_column(overflow="fold")
+        row.add_row(label, Text(text))
+        console.print(row)
 
 
 def print_error(error: UserError) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from regard.components.common.errors import UserError
 from regard.components.registry.publish import check_content
@@ -14,9 +16,21 @@ from regard.models.tasks import TASKS, describe
 from regard.models.tasks.description import Description
 from regard.serving import saved_model
 from regard.serving.client import Client, ClientError
-from regard.serving.contract import Contract, SavedModelError, SignatureEntry
-from regard.serving.saved_model import InputRow, Model, Prediction
+from regard.serving.client.conversion import Signature
+from regard.serving.contract import (
+    AttentionEntry,
+    Contract,
+    InputEntry,
+    InputKind,
+    SavedModelError,
+    SignatureEntry,
+)
+from regard.serving.saved_model import InputLengthError, InputRow, Model, Prediction
+from regard.serving.session import SessionError
 
+TOKEN = "REGARD_TOKEN"  # the environment variable with a server's token
+_NO_ACCESS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+_CUT = ("source_cut", "cut")
 _ADDRESS = re.compile(
     r"(?P<target>(?:grpcs?|https?)://[^/]+)/(?P<name>[^/@]+)(?:@(?P<version>\d+))?"
 )
@@ -27,13 +41,20 @@ def is_address(text: str) -> bool:
     return "://" in text
 
 
-def open_model(text: str, registry: Path) -> tuple[Model, VersionRecord]:
+def open_model(
+    text: str,
+    registry: Path,
+    server: str | None = None,
+    search: Mapping[str, Any] | None = None,
+) -> tuple[Model, VersionRecord]:
     """Load a model, or connect to a served one.
 
     Args:
         text: ``NAME``, ``NAME@VERSION``, a folder, or ``grpc://HOST:PORT/NAME[@VERSION]``
             (``grpcs``, ``http``, ``https``).
         registry: the registry's folder.
+        server: ``grpc://HOST:PORT`` of the server that runs the model ``NAME[@VERSION]``.
+        search: keys of the section ``search`` that replace those of the model.
 
     Returns:
         The model, and its record, which is empty outside the registry.
@@ -41,11 +62,20 @@ def open_model(text: str, registry: Path) -> tuple[Model, VersionRecord]:
     Raises:
         UserError: there is no such model, or it cannot be used.
     """
-    if is_address(text):
-        return ServedByAddress(text), VersionRecord()
+    if server is not None or is_address(text):
+        address = text if server is None else f"{server.rstrip('/')}/{text}"
+        if search:
+            message = "A served model keeps the search that it was exported with."
+            remedy = "Leave out the options of the search, or run the model without a server."
+            raise UserError(message, address, remedy)
+        return ServedByAddress(address), VersionRecord()
     path = Registry(registry).resolve(text)
     check_content(path)
-    return load_model(path), read_record(path)
+    if not search:
+        return load_model(path), read_record(path)
+    from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
+
+    return load_with_search(path, search), read_record(path)
 
 
 def load_model(path: Path) -> saved_model.ServedModel:
@@ -54,13 +84,9 @@ def load_model(path: Path) -> saved_model.ServedModel:
     Raises:
         UserError: the folder holds no SavedModel with a contract.
     """
-    with saved_model.without_gc():
-        import tensorflow as tf
-        import tensorflow_text  # noqa: F401  (imported by `saved_model.load` too)
-
     try:
         return saved_model.load(path)
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    except (OSError, ValueError, SessionError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         remedy = "Give the folder that contains saved_model.pb and variables/."
         raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error
@@ -90,7 +116,10 @@ class ServedByAddress:
         self._address = address
         try:
             self._client = Client(
-                match["target"], match["name"], version=int(version) if version else None
+                match["target"],
+                match["name"],
+                version=int(version) if version else None,
+                token=os.environ.get(TOKEN) or None,
             )
             self.contract = self._create_contract()
         except (ClientError, ValueError) as error:
@@ -101,43 +130,73 @@ class ServedByAddress:
         """Run a signature.
 
         Raises:
+            InputLengthError: an input is too long or too short.
             UserError: the server rejects the rows, or does not answer.
         """
         try:
             outputs = self._client.predict(rows, name)
         except ClientError as error:
-            raise UserError(f"The server reports: {error}", self._address) from None
+            if length_error := InputLengthError.parse(error.message):
+                raise length_error from None
+            remedy = f"Set {TOKEN} to the server's token." if error.code in _NO_ACCESS else None
+            raise UserError(f"The server reports: {error}", self._address, remedy) from None
         return [Prediction(one, self.contract) for one in outputs]
 
     def _create_contract(self) -> Contract:
         signatures = self._client.metadata()
         default = signatures["serving_default"]
-        entries = default.entries
-        task = _find_task({entry["name"] for entry in entries}, set(default.outputs))
+        names = {entry["name"] for entry in default.entries}
+        task = _find_task(names, set(default.outputs))
         if task is None:
-            remedy = "Only models that Regard exported can be evaluated."
+            remedy = "Use a model that Regard exported."
             raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
+        kinds = {one.name: cast(InputKind, one.kind) for one in task.features}
+
+        def inputs(signature: Signature) -> list[InputEntry]:
+            """Return the inputs with the kinds of the task: for a server, an image is a text."""
+            names = [(entry["name"], entry["kind"]) for entry in signature.entries]
+            return [{"name": name, "kind": kinds.get(name, kind)} for name, kind in names]
+
         described: dict[str, SignatureEntry] = {
-            name: {"inputs": one.entries, "outputs": dict.fromkeys(one.outputs, ())}
+            name: {"inputs": inputs(one), "outputs": one.dimensions}
             for name, one in signatures.items()
             if not name.startswith(("__", "stream_"))
         }
         scored = "score" if "score" in described else None
+        detail = "align" if "align" in described else "serving_default"
         return {
             "task": task.name,
-            "inputs": entries,
+            "inputs": inputs(default),
             "answer": task.output,
             "answer_kind": task.output_kind,
             "score": "score" if "score" in default.outputs else None,
-            "detail": "serving_default",
+            "detail": detail,
             "scored": scored,
             "size": None,
-            "looks": None,
+            "looks": _find_attention(signatures[detail]),
             "heads": None,
-            "cut": "source_cut" if "source_cut" in default.outputs else None,
+            "cut": next((name for name in _CUT if name in signatures[detail].outputs), None),
             "stream_problem": None,
             "signatures": described,
         }
+
+
+def _find_attention(signature: Signature) -> AttentionEntry | None:
+    """Return the attention weights, with the outputs or inputs that name rows and columns."""
+    dimensions, sources = signature.dimensions, [entry["name"] for entry in signature.entries]
+    weights = next((name for name, axes in dimensions.items() if len(axes) > 1), None)
+    if weights is None:
+        return None
+    rows, columns = (
+        [
+            name
+            for kind in ("string", "int32")
+            for name, one in signature.outputs.items()
+            if one.kind == kind and axis and dimensions[name] == [axis]
+        ]
+        for axis in dimensions[weights][:2]
+    )
+    return {"weights": weights, "rows": (rows or sources)[0], "columns": (columns or sources)[0]}
 
 
 def _find_task(inputs: set[str], outputs: set[str]) -> Description | None:

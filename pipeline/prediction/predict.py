@@ -11,13 +11,12 @@ from typing import Any
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
-from regard.pipeline.prediction import attention_page, output_format
+from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow
-from regard.pipeline.prediction.models import load_model
-from regard.pipeline.prediction.search_options import load_with_search
+from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import Contract, SavedModelError, input_kinds
-from regard.serving.saved_model import InputLengthError, Model, Prediction
+from regard.serving.saved_model import InputLengthError, Prediction
 
 N_BEST = "nbest"  # the signature with all hypotheses
 RowPrediction = tuple[InputRow, Prediction | None]
@@ -36,6 +35,7 @@ class PredictOptions:
         search: keys of the section ``search`` that replace those of the model; with ``n_best`` or
             several ``samples``, all hypotheses are printed, each with the input before it.
         with_score: whether to print the log-probability before each output.
+        server: the address of the server that runs the model; None: it runs here.
     """
 
     align: bool = False
@@ -45,6 +45,7 @@ class PredictOptions:
     constraints: Constraints | None = None
     search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     with_score: bool = False
+    server: str | None = None
 
     def needs_list(self, contract: Contract) -> bool:
         """Return whether all hypotheses of an input are printed."""
@@ -52,11 +53,12 @@ class PredictOptions:
         return "n_best" in self.search or ("samples" in self.search and has_list)
 
 
-def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
+def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOptions) -> int:
     """Print the predictions of a model in order, one row on a line.
 
     Args:
-        path: the SavedModel's folder.
+        name: the model; see ``open_model``.
+        registry: the registry's folder.
         texts: the inputs; none: read standard input.
         options: what to print.
 
@@ -67,20 +69,21 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
         UserError: the model or a row is invalid, or the attention cannot be shown.
     """
     if options.picture is not None:
+        from regard.pipeline.prediction import attention_page  # imports the web server
+
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        search = options.search
-        model = LoadedModel(path, load_with_search(path, search) if search else None)
+        model = OpenModel(name, registry, options.server, options.search)
         _validate_options(model.contract, options)
         batches = InputParser(model.contract).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
-        name = "serving_default"
+        signature = "serving_default"
         if options.align or options.picture is not None:
-            name = model.contract["detail"]
+            signature = model.contract["detail"]
         if options.needs_list(model.contract) and N_BEST in model.contract["signatures"]:
-            name = N_BEST
-        for row, prediction in model.predict(batches, name, options.constraints):
+            signature = N_BEST
+        for row, prediction in model.predict(batches, signature, options.constraints):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
             if prediction is not None and prediction.truncated:
@@ -89,24 +92,33 @@ def predict(path: Path, texts: Sequence[str], options: PredictOptions) -> int:
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
-            attention_page.write(options.picture, path.name, model.contract, pairs)
+            title = name.rpartition("/")[2]
+            attention_page.write(options.picture, title, model.contract, pairs)
     return truncated
 
 
-class LoadedModel:
+class OpenModel:
     """A model whose errors are user errors.
 
     Args:
-        path: the folder of its SavedModel, or its name in messages.
-        model: the model; by default, that in the folder is loaded.
+        name: the model; see ``open_model``.
+        registry: the registry's folder.
+        server: the server that runs it, if any.
+        search: keys of the section ``search`` that replace those of the model.
 
     Raises:
-        UserError: the folder holds no SavedModel with a contract.
+        UserError: there is no such model, or it cannot be used.
     """
 
-    def __init__(self, path: Path | str, model: Model | None = None):
-        self._model = model or load_model(Path(path))
-        self._path = path
+    def __init__(
+        self,
+        name: str,
+        registry: Path,
+        server: str | None = None,
+        search: Mapping[str, Any] | None = None,
+    ):
+        self._model, _ = open_model(name, registry, server, search)
+        self._name = name
         self.contract = self._model.contract
 
     def predict(
@@ -146,7 +158,7 @@ class LoadedModel:
             for row in rows:
                 yield from self._predict_batch(name, [row])
         except SavedModelError as error:
-            raise UserError(str(error), where=str(self._path)) from error
+            raise UserError(str(error), where=self._name) from error
 
 
 def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:

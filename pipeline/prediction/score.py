@@ -11,13 +11,19 @@ from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction.input_rows import InputParser, InputRow
-from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.output_format import to_list
-from regard.pipeline.prediction.predict import LoadedModel
+from regard.pipeline.prediction.predict import OpenModel
 from regard.serving.saved_model import Prediction
 
 
-def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = False) -> None:
+def score(
+    name: str,
+    registry: Path,
+    texts: Sequence[str],
+    *,
+    as_json: bool = False,
+    server: str | None = None,
+) -> None:
     """Print the natural logarithm of the probability of each row's output, one row on a line.
 
     Args:
@@ -26,19 +32,20 @@ def score(name: str, registry: Path, texts: Sequence[str], *, as_json: bool = Fa
         texts: the inputs and the output of each row; none: read lines with tabs from standard
             input.
         as_json: whether to print JSON objects, which contain the scores of single tokens.
+        server: the address of the server that runs the model; None: it runs here.
 
     Raises:
         UserError: the model cannot score outputs, or a row is invalid.
     """
     with silence_output() as out:
-        model, _ = open_model(name, registry)
+        model = OpenModel(name, registry, server)
         signature = model.contract["scored"]
         if signature is None:
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
         batches = InputParser({**model.contract, "inputs": entries}).parse(texts)
-        for row, scored in LoadedModel(name, model).predict(batches, signature):
+        for row, scored in model.predict(batches, signature):
             text = json.dumps(_fields(row, scored), ensure_ascii=False)
             if not as_json:
                 value = scored.score if scored else None

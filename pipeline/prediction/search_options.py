@@ -40,8 +40,7 @@ def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
     if own or config is None:
         lines = (f"{'.'.join(map(str, one.path))}: {one.message}" for one in own or problems)
         raise UserError("\n".join(lines), remedy="Change the options of the search.")
-    served = model.served(config.search)
-    return InMemoryModel(served, served.contract)
+    return InMemoryModel(model.served(config.search))
 
 
 def _replace(task: str, search: Any, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,9 +71,10 @@ class PeakMemory:
 
 @dataclasses.dataclass
 class Observation:
-    """The failure that ended the run, if any."""
+    """The failure that ended the run, if any, and the digests of the outputs by URI."""
 
     failure: Failure | None = None
+    digests: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -97,7 +98,9 @@ def observe_nodes() -> Iterator[Observation]:
     def get_cached_outputs(metadata_handle: Any, cache_context: Any) -> Any:
         outputs = original_cache(metadata_handle, cache_context) or {}
         artifacts = itertools.chain.from_iterable(outputs.values())
-        is_whole = set(outputs) == names[cache_context.name] and all(map(_is_intact, artifacts))
+        is_whole = set(outputs) == names[cache_context.name] and all(
+            _is_intact(one, observation.digests) for one in artifacts
+        )
         return outputs if is_whole else None  # then the node runs again
 
     launcher.Launcher = Launcher
@@ -118,22 +121,24 @@ def _without_beam_options(executor: Any) -> Any:
     return executor.python_executor_spec
 
 
-def _is_intact(artifact: Any) -> bool:
-    """Whether a cached output still exists, unchanged."""
+def _is_intact(artifact: Any, digests: dict[str, str]) -> bool:
+    """Whether a cached output still exists, unchanged; add its digest."""
     pushed = artifact.get_string_custom_property("pushed_destination")
     if pushed and not Path(pushed).exists():
         logging.info("The cached output %s no longer exists. The node runs again.", pushed)
         return False
     with contextlib.suppress(OSError):  # what cannot be read is damaged
-        if artifact.get_string_custom_property(DIGEST) == _digest(artifact.mlmd_artifact):
+        if artifact.get_string_custom_property(DIGEST) == _digest(artifact.mlmd_artifact, digests):
             return True
     text = f"{artifact.uri} was changed or damaged after it was written; it is made again"
     events.emit_if_possible("warning", node=artifact.producer_component, text=text)
     return False
 
 
-def _digest(artifact: metadata_store_pb2.Artifact) -> str:
+def _digest(artifact: metadata_store_pb2.Artifact, digests: dict[str, str]) -> str:
     """The digest of an artifact's files and properties; ML Metadata rounds those with decimals.
+
+    The digest of the files alone is added to ``digests``.
 
     Raises:
         OSError: a file cannot be read.
@@ -143,7 +148,8 @@ def _digest(artifact: metadata_store_pb2.Artifact) -> str:
         for name, value in [*artifact.properties.items(), *artifact.custom_properties.items()]
         if name not in _LATER_PROPERTIES and not value.HasField("double_value")
     )
-    return hashlib.sha256("\n".join([folder_digest(artifact.uri), *texts]).encode()).hexdigest()
+    files = digests[artifact.uri] = folder_digest(artifact.uri)
+    return hashlib.sha256("\n".join([files, *texts]).encode()).hexdigest()
 
 
 class _ObservedLauncher(launcher.Launcher):
@@ -161,7 +167,9 @@ class _ObservedLauncher(launcher.Launcher):
         output = super()._run_executor(execution_info)
         for artifacts in output.output_artifacts.values():
             for artifact in artifacts.artifacts:
-                artifact.custom_properties[DIGEST].string_value = _digest(artifact)
+                artifact.custom_properties[DIGEST].string_value = _digest(
+                    artifact, self.observed.digests
+                )
         return output
 
     def launch(self) -> Any:
@@ -191,9 +199,9 @@ class _ObservedLauncher(launcher.Launcher):
             raise
         state, cost = "done" if self._is_needed else "cached", measure_cost()
         uris, properties = self._outputs(information)
-        events.emit_if_possible(
-            "node", node=node, state=state, **cost, outputs=uris, properties=properties
-        )
+        digests = {key: self.observed.digests.get(uri, "") for key, uri in uris.items()}
+        results = {"outputs": uris, "properties": properties, "digests": digests}
+        events.emit_if_possible("node", node=node, state=state, **cost, **results)
         return information
 
     def _require_inputs(self, information: Any) -> None:

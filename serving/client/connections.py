@@ -9,7 +9,7 @@ import json
 import math
 import ssl
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from regard.serving.client.conversion import ClientError, Input, Outputs, Row, Signature, split_rows
-from regard.serving.client.protobuf import message_class, read_tensor, type_name, write_tensor
+from regard.serving.protobuf import message_class, read_tensor, type_name, write_tensor
 
 # Gateways and the server use these statuses; some stand for two codes.
 _CODES = {
@@ -120,7 +120,7 @@ class RestConnection:
         outputs = self._request("POST", f"{self._path}:predict", timeout, body)["outputs"]
         if not isinstance(outputs, dict):  # the name of a single output is left out
             outputs = dict.fromkeys(signature.outputs, outputs)
-        kinds = signature.outputs
+        kinds = {key: one.kind for key, one in signature.outputs.items()}
         return {
             key: np.array(value, _DTYPES.get(kinds[key], kinds[key]))
             for key, value in outputs.items()
@@ -148,17 +148,17 @@ class RestConnection:
         """Return the signatures of the model."""
         body = self._request("GET", f"{self._path}/metadata", timeout)
 
-        def kind(info: Mapping[str, str]) -> str:
-            return info["dtype"].removeprefix("DT_").lower()
+        def parse(tensors: Mapping[str, Any]) -> dict[str, Input]:
+            return {
+                key: Input(
+                    one["dtype"].removeprefix("DT_").lower(),
+                    len(one["tensor_shape"].get("dim", [])),
+                )
+                for key, one in sorted(tensors.items())
+            }
 
         return {
-            name: Signature(
-                {
-                    key: Input(kind(one), len(one["tensor_shape"].get("dim", [])))
-                    for key, one in sorted(entry.get("inputs", {}).items())
-                },
-                {key: kind(one) for key, one in entry.get("outputs", {}).items()},
-            )
+            name: Signature(parse(entry.get("inputs", {})), parse(entry.get("outputs", {})))
             for name, entry in body["metadata"]["signature_def"]["signature_def"].items()
         }
 
@@ -243,14 +243,15 @@ class GrpcConnection:
         response = self._call(method, request, "MetadataResponse", timeout)
         packed = {entry.key: entry.value.value for entry in response.metadata}
         signatures = message_class("SignatureDefMap").FromString(packed["signature_def"])
+
+        def parse(tensors: Iterable[Any]) -> dict[str, Input]:
+            return {
+                one.key: Input(type_name(one.value.dtype), len(one.value.tensor_shape.dim))
+                for one in sorted(tensors, key=lambda one: one.key)
+            }
+
         return {
-            entry.key: Signature(
-                {
-                    one.key: Input(type_name(one.value.dtype), len(one.value.tensor_shape.dim))
-                    for one in sorted(entry.value.inputs, key=lambda one: one.key)
-                },
-                {one.key: type_name(one.value.dtype) for one in entry.value.outputs},
-            )
+            entry.key: Signature(parse(entry.value.inputs), parse(entry.value.outputs))
             for entry in signatures.signature_def
         }
 

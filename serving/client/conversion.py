@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class ClientError(Exception):
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a signature: its type (``string``, ``float``, ...) and its rank."""
+    """One input or output of a signature: its type (``string``, ``float``, ...) and its rank."""
 
     kind: str
     rank: int
@@ -55,11 +55,19 @@ class Signature:
 
     Attributes:
         inputs: the inputs by name.
-        outputs: the types of the outputs by name.
+        outputs: the outputs by name.
     """
 
     inputs: Mapping[str, Input]
-    outputs: Mapping[str, str]
+    outputs: Mapping[str, Input]
+
+    @property
+    def dimensions(self) -> dict[str, list[str | None]]:
+        """The length outputs of each output's dimensions, as in a contract."""
+        return {
+            name: _length_outputs(name, self.outputs, one.rank - 1) if one.rank > 1 else []
+            for name, one in self.outputs.items()
+        }
 
     @property
     def entries(self) -> list[InputEntry]:
@@ -124,7 +132,7 @@ def _unpad(name: str, outputs: Outputs, row: int) -> Any:
     return decode_texts(value.tolist()) if value.dtype == object else value.copy()
 
 
-def _length_outputs(name: str, outputs: Outputs, dimensions: int) -> list[str | None]:
+def _length_outputs(name: str, outputs: Container[str], dimensions: int) -> list[str | None]:
     """Return for each dimension the output with its real length, if there is one."""
     if dimensions == 1:
         return [_length_output(name, outputs)]
@@ -141,7 +149,7 @@ def _length_outputs(name: str, outputs: Outputs, dimensions: int) -> list[str | 
     return lengths
 
 
-def _length_output(name: str, outputs: Outputs) -> str | None:
+def _length_output(name: str, outputs: Container[str]) -> str | None:
     """Return the output with the length of this output's side."""
     # "order" has "order_length", "first_weights" has "first_length", others have "length".
     side = _SAME_LENGTH.get(name, name).rpartition("_")[0]

@@ -16,6 +16,7 @@ from grpc import StatusCode
 from regard.serving import warmup_requests
 from regard.serving.contract import SavedModelError, read_contract
 from regard.serving.server.errors import ServingError, invalid
+from regard.serving.session import DEADLINE_EXCEEDED, Session, SessionError, Signature
 from regard.serving.streaming import START, STEP, stream_tokens
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -23,11 +24,8 @@ InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
 _MAX_WARMUP_REQUESTS = 1000
 _MAX_FAILURES = 10_000
 _SHORT = 0.1  # share of the time limit
-# What TensorFlow adds to an error's text: places in the graph and in the server's code.
-_GRAPH_NODE = re.compile(
-    r"\s*\[\[\{\{node [^}]*\}\}.*|\s*\[Op:[^\]]*\]|\s*\[\[[\w/]+\]\]", re.DOTALL
-)
-_TRACE = re.compile(r"^Graph execution error:.*?<stack traces unavailable>\n", re.DOTALL)
+# What TensorFlow adds to an error's text: places in the graph.
+_GRAPH_NODE = re.compile(r"\s*\[\[\{\{(?:function_)?node [^}]*\}\}.*|\s*\[\[[\w/]+\]\]", re.DOTALL)
 
 
 class TensorInfo(NamedTuple):
@@ -54,27 +52,19 @@ class Servable:
     """
 
     def __init__(self, name: str, path: Path):
-        import tensorflow as tf
-        import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
-
         self.name, self.path = name, path
-        # A session as in TensorFlow Serving: `tf.saved_model.load` would never return its memory
-        # (67 MB for a small Transformer), and its functions cannot be given a time limit.
-        self._session = tf.compat.v1.Session(graph=tf.Graph())
         self._seconds_per_row = 0.0  # of the slowest run until now
         self._failures = 0
         try:
-            with self._session.graph.as_default():
-                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], os.fspath(path))
-            self.signatures = dict(loaded.signature_def)
-        except (OSError, ValueError, tf.errors.OpError) as error:
+            self._session = Session(path)
+        except (OSError, SessionError) as error:
             reason = remove_path((str(error).splitlines() or ["no reason given"])[0], path)
-            self.close()
             message = f"Could not load version {path.name} of model {name}: {reason}"
             raise ServingError(StatusCode.INTERNAL, message) from None
+        self.signatures = self._session.signatures
 
-    def signature(self, name: str) -> Any:
-        """Return a signature's ``SignatureDef``; "" is the default signature.
+    def signature(self, name: str) -> Signature:
+        """Return a signature; "" is the default signature.
 
         Raises:
             ServingError: the model has no such signature.
@@ -92,10 +82,7 @@ class Servable:
         """Return all signatures as a ``SignatureDefMap``."""
         from tensorflow_serving.apis import get_model_metadata_pb2
 
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        for name, signature in self.signatures.items():
-            signatures.signature_def[name].CopyFrom(signature)
-        return signatures
+        return get_model_metadata_pb2.SignatureDefMap.FromString(self._session.signature_map)
 
     def input_types(self, name: str) -> InputTypes:
         """Return the inputs of a signature with their types.
@@ -157,30 +144,23 @@ class Servable:
         Raises:
             ServingError: the model rejects the inputs, fails, or takes too long.
         """
-        import tensorflow as tf
-
-        signature = self.signature(name)
-        fetches = {key: info.name for key, info in signature.outputs.items()}
-        feeds = {signature.inputs[key].name: value for key, value in inputs.items()}
+        self.signature(name)
         rows = max((len(value) if value.ndim else 1 for value in inputs.values()), default=1)
         # TensorFlow 2.21 keeps 0.7 KB of each failed run with a time limit for ever (a reference to
         # its rendezvous). After many failures, runs that will be short therefore have no limit.
         is_short = rows * self._seconds_per_row < _SHORT * timeout
         if is_short and self._failures >= _MAX_FAILURES:
             timeout = 0.0
-        options = tf.compat.v1.RunOptions(timeout_in_ms=round(1000 * timeout))
         started = time.monotonic()
         try:
-            outputs = dict(self._session.run(fetches, feeds, options))
-        except tf.errors.DeadlineExceededError:
-            message = f"The model took more than {timeout:g} s."
-            raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
-        except tf.errors.OpError as error:
+            outputs = self._session.run(name or DEFAULT_SIGNATURE, inputs, timeout)
+        except SessionError as error:
+            if error.code == DEADLINE_EXCEEDED:
+                message = f"The model took more than {timeout:g} s."
+                raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
             self._failures += 1
-            code = {one.value[0]: one for one in StatusCode}.get(
-                error.error_code, StatusCode.INTERNAL
-            )
-            text = _GRAPH_NODE.sub("", _TRACE.sub("", error.message)).strip()
+            code = {one.value[0]: one for one in StatusCode}.get(error.code, StatusCode.INTERNAL)
+            text = _GRAPH_NODE.sub("", error.message).strip()
             raise ServingError(code, remove_path(text, self.path)) from None
         except (TypeError, ValueError) as error:
             raise invalid(remove_path(str(error), self.path)) from None

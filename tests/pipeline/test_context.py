@@ -11,9 +11,9 @@ from regard.components.registry.store import Registry
 from regard.pipeline import progress, worker
 from regard.pipeline.config import load
 from regard.pipeline.context import check_start, local_context, resolve_data
-from regard.pipeline.graph import create_pipeline
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version
+from tests.pipeline.graphs import create_pipeline
 
 CONFIG = """
 name: tiny

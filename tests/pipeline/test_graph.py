@@ -13,12 +13,12 @@ from regard.components.registry.store import Registry
 from regard.pipeline import worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
-from regard.pipeline.graph import create_pipeline
 from regard.pipeline.progress import read
 from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version
+from tests.pipeline.graphs import create_pipeline
 
 CONFIG = """
 name: tiny

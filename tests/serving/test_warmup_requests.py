@@ -39,10 +39,9 @@ def test_the_model_answers_all_of_them(tmp_path):
     requested = [CheckRow("", {"points": points}, "") for points in rows]
     warmup_requests.write(folder / warmup_requests.FILE, model.contract, requested)
     for request in warmup_requests.read(folder / warmup_requests.FILE):
-        function = model.signature(request.model_spec.signature_name)
         arguments = inputs(request)
         assert arguments["points"].dtype == np.float32
-        result = function(**{name: tf.constant(value) for name, value in arguments.items()})
+        result = model.run(request.model_spec.signature_name, arguments)
         assert result["order"].shape[0] == len(arguments["points_length"])
 
 

@@ -34,9 +34,8 @@ _SPAN_CHANGES = {
 
 def show(lineage: Lineage, console: Console) -> None:
     """Print a lineage."""
-    if not console.is_terminal:
-        console.width = _UNLIMITED  # a log or a pipe has no width, so lines are not wrapped
-    console.print(_tree(lineage))
+    console.width = _UNLIMITED  # a path that is wrapped cannot be copied
+    console.print(_tree(lineage), soft_wrap=True)
 
 
 def _tree(lineage: Lineage) -> Tree:

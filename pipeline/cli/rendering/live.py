@@ -51,8 +51,10 @@ class TerminalDisplay:
             return
         from rich.live import Live
 
+        self._console.print(title, style="bold", markup=False, soft_wrap=True)
+        self._console.print(f"log: {log}", style="dim", markup=False, soft_wrap=True)
         with Live(console=self._console, auto_refresh=False, redirect_stderr=False) as live:
-            yield LiveView(self._console, live, title, log)
+            yield LiveView(self._console, live)
 
 
 def symbol(state: str, console: Console) -> tuple[str, str]:
@@ -64,8 +66,8 @@ def symbol(state: str, console: Console) -> tuple[str, str]:
 class LiveView:
     """The nodes with state, time and messages, redrawn in place."""
 
-    def __init__(self, console: Console, live: Live, title: str, log: str):
-        self._console, self._live, self._title, self._log = console, live, title, log
+    def __init__(self, console: Console, live: Live):
+        self._console, self._live = console, live
         self._messages: list[str] = []
 
     def event(self, event: Event, state: Progress) -> None:
@@ -100,11 +102,10 @@ class LiveView:
                 Text("" if cached else format_duration(node.elapsed(now)), "dim"),
                 self._detail(node),
             )
-        parts: list[RenderableType] = [Text(self._title, "bold"), table]
+        parts: list[RenderableType] = [table]
         parts += [Text(text) for text in [*state.notes, *self._messages]]
         if state.startup_text:
             parts.append(Text(f"{state.startup_text} …", "dim"))
-        parts.append(Text(f"log: {self._log}", "dim", overflow="fold"))
         return Group(*parts)
 
     def _detail(self, node: NodeProgress) -> RenderableType:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 from rich.table import Table
@@ -39,6 +40,17 @@ def test_tables_and_fields(capsys):
     output = capsys.readouterr().out
     assert output.count("title") == 5
     assert not written_controls(output)
+
+
+def test_a_terminal_wraps_texts_but_no_paths():
+    console = terminal._console(file=io.StringIO(), force_terminal=True, width=40)
+    path = f"/{'a folder/' * 20}report.html"
+    terminal.print_fields([("report", path), ("decision", "a long sentence " * 9)], console)
+    first, *others = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue()).splitlines()
+    assert first == f"report    {path}"
+    assert len(others) > 1
+    assert max(map(len, others)) <= 40
+    assert others[1].startswith(" " * 10)
 
 
 def test_styles_remain(monkeypatch):

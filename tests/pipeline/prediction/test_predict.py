@@ -14,7 +14,7 @@ from regard.pipeline.cli.predict import predict
 from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.input_rows import InputParser
 from regard.pipeline.prediction.output_format import one_line
-from regard.pipeline.prediction.predict import LoadedModel
+from regard.pipeline.prediction.predict import OpenModel
 from regard.serving.contract import CONTRACT
 from tests import fake_models, fake_tasks
 
@@ -38,7 +38,7 @@ def others(tmp_path_factory):
 
 
 def _predict(path, *texts, align=False):
-    loaded = LoadedModel(path)
+    loaded = OpenModel(str(path), path)
     name = loaded.contract["detail"] if align else "serving_default"
     return loaded.predict([list(InputParser(loaded.contract).parse_arguments(texts))], name)
 
@@ -151,14 +151,14 @@ def test_attention_that_cannot_be_shown(others, tmp_path, name, picture, where, 
 def test_a_broken_model_is_a_user_error(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be loaded"):
-        LoadedModel(tmp_path)
+        OpenModel(str(tmp_path), tmp_path)
 
 
 def test_a_model_without_a_contract_is_a_user_error(tmp_path):
     path = fake_models.save(fake_models.Reverser(), tmp_path / "old")
     (path / CONTRACT).unlink()
     with pytest.raises(UserError, match="exported by an older Regard") as caught:
-        LoadedModel(path)
+        OpenModel(str(path), path)
     assert caught.value.where == str(path)
 
 
@@ -239,7 +239,7 @@ def test_control_characters_do_not_reach_a_terminal(model, monkeypatch, is_termi
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: is_terminal, raising=False)
     monkeypatch.setattr(prediction, "silence_output", lambda: contextlib.nullcontext(stream))
-    prediction.predict(Path(model), ["a\x1bb"], prediction.PredictOptions())
+    prediction.predict(str(model), Path(), ["a\x1bb"], prediction.PredictOptions())
     assert stream.getvalue() == expected
 
 

@@ -8,10 +8,10 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
-from regard.pipeline.graph import create_pipeline
 from regard.pipeline.runners import local
 from regard.pipeline.tuning.graph import create_tuning, with_defaults
 from regard.pipeline.workspace import Workspace
+from tests.pipeline.graphs import create_pipeline
 
 CONFIG = """
 name: tiny

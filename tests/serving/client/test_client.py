@@ -187,7 +187,7 @@ def test_metadata_and_status(connect):
         "points": ("float", 3),
         "points_length": ("int32", 1),
     }
-    assert signature.outputs["order"] == "int32"
+    assert signature.outputs["order"].kind == "int32"
     assert connect("reverser").status() == {1: "AVAILABLE", 2: "AVAILABLE"}
     assert connect("reverser", version=1).status() == {1: "AVAILABLE"}
 

@@ -29,7 +29,7 @@ def _state(events=EVENTS) -> Progress:
 
 def _draw(state: Progress, width: int = 80, **options) -> str:
     console = Console(file=io.StringIO(), width=width, **options)
-    view = live.LiveView(console, Live(), "quickstart  run 1", "/w/log.txt")
+    view = live.LiveView(console, Live())
     console.print(view.draw(state, now=175.0))
     return console.file.getvalue()
 
@@ -49,7 +49,14 @@ def test_live_view_shows_state_time_and_progress():
     assert "resumed at step 1200" in text
     assert lines["Pusher"].startswith("○ Pusher")
     assert "Evaluator" not in text  # the plan leaves it out
-    assert "/w/log.txt" in text
+
+
+def test_the_path_of_the_log_is_not_wrapped():
+    console = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
+    path = f"/{'folder/' * 20}log.txt"
+    with live.TerminalDisplay(console).view("quickstart  run 1", path):
+        pass
+    assert console.file.getvalue().startswith(f"quickstart  run 1\nlog: {path}\n")
 
 
 def test_of_many_notes_the_latest_are_shown():

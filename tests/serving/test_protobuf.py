@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 
-from regard.serving.client.protobuf import message_class, read_tensor, write_tensor
+from regard.serving.protobuf import message_class, read_tensor, write_tensor
 
 NUMBERS = ("float32", "float64", "int32", "int64")
 ARRAYS = [

@@ -1,4 +1,4 @@
-"""The protocol buffers of TensorFlow Serving that the client needs, defined without TensorFlow.
+"""The protocol buffers of TensorFlow and its server that Regard needs, defined without TensorFlow.
 
 Only the field numbers and types matter on the wire; a map is a repeated message of key and value.
 """
@@ -37,11 +37,15 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "TensorEntry": {"key": (1, "string"), "value": (2, "Tensor")},
     "PredictRequest": {**_SPEC, "inputs": (2, "*TensorEntry")},
     "PredictResponse": {"outputs": (1, "*TensorEntry"), "model_spec": (2, "ModelSpec")},
-    "TensorInfo": {"dtype": (2, "int32"), "tensor_shape": (3, "Shape")},
+    "TensorInfo": {"name": (1, "string"), "dtype": (2, "int32"), "tensor_shape": (3, "Shape")},
     "InfoEntry": {"key": (1, "string"), "value": (2, "TensorInfo")},
     "SignatureDef": {"inputs": (1, "*InfoEntry"), "outputs": (2, "*InfoEntry")},
     "SignatureEntry": {"key": (1, "string"), "value": (2, "SignatureDef")},
     "SignatureDefMap": {"signature_def": (1, "*SignatureEntry")},
+    "MetaInfo": {"tags": (4, "*string")},
+    "MetaGraph": {"meta_info_def": (1, "MetaInfo"), "signature_def": (5, "*SignatureEntry")},
+    "SavedModel": {"meta_graphs": (2, "*MetaGraph")},
+    "RunOptions": {"timeout_in_ms": (2, "int64")},
     "Any": {"type_url": (1, "string"), "value": (2, "bytes")},
     "MetadataEntry": {"key": (1, "string"), "value": (2, "Any")},
     "MetadataRequest": {**_SPEC, "metadata_field": (2, "*string")},

@@ -1,0 +1,200 @@
+"""Sessions: the same outputs as TensorFlow's own, every type, errors, threads, memory."""
+
+import gc
+import json
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from regard.serving.contract import read_contract
+from regard.serving.saved_model import batch_inputs
+from regard.serving.session import DEADLINE_EXCEEDED, INVALID_ARGUMENT, Session, SessionError
+from tests import fake_models, fake_tasks
+
+NUMBERS = [
+    "bfloat16",
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+]
+TEXTS = ["", "a", "ä€𝄞", "x" * 22, "y" * 23, "z" * 5000, b"\xff\x00\xfe"]
+
+
+class Echo(tf.Module):
+    """Returns its inputs, and counts up to a limit."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec(None, tf.string, name="texts"),
+            *(tf.TensorSpec(None, dtype, name=dtype) for dtype in NUMBERS),
+        ]
+    )
+    def echo(self, texts, *numbers):
+        outputs = {"texts": texts, **dict(zip(NUMBERS, numbers, strict=True))}
+        return {name: tf.identity(value) for name, value in outputs.items()}
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, name="limit")])
+    def count(self, limit):
+        tf.debugging.assert_non_negative(limit, "negative")
+        (count,) = tf.while_loop(lambda i: i < limit, lambda i: (i + 1,), [tf.zeros_like(limit)])
+        return {"count": count}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path, echo = tmp_path_factory.mktemp("echo") / "1", Echo()
+    tf.saved_model.save(echo, str(path), {"echo": echo.echo, "count": echo.count})
+    return path
+
+
+@pytest.fixture(scope="module")
+def session(folder):
+    return Session(folder)
+
+
+def numbers(*shape):
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    return {dtype: values.astype(dtype) for dtype in NUMBERS}
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (0,), (2, 0), (2, 3, 1)])
+def test_every_type_and_shape_comes_back(session, shape):
+    texts = np.resize(np.array(TEXTS, object), shape)
+    result = session.run("echo", {"texts": texts, **numbers(*shape)})
+    assert (
+        result.pop("texts").tolist()
+        == np.vectorize(
+            lambda text: text.encode() if isinstance(text, str) else text, otypes=[object]
+        )(texts).tolist()
+    )
+    for dtype, value in numbers(*shape).items():
+        assert result[dtype].dtype == dtype
+        np.testing.assert_array_equal(result[dtype], value)
+        assert result[dtype].flags.writeable
+
+
+def test_transposed_arrays_and_lists_are_inputs(session):
+    values = np.arange(6.0).reshape(2, 3).T
+    inputs = {"texts": [["a", b"b"]], **numbers(1), "float32": values, "int32": [[1], [2]]}
+    result = session.run("echo", inputs)
+    np.testing.assert_array_equal(result["float32"], values)
+    assert result["int32"].tolist() == [[1], [2]]
+    assert result["texts"].tolist() == [[b"a", b"b"]]
+
+
+def test_a_text_of_another_type_is_rejected(session):
+    with pytest.raises(TypeError, match="not int"):
+        session.run("echo", {"texts": ["a", 1], **numbers(1)})
+
+
+def test_errors_have_the_code_and_the_message_of_tensorflow(session, tmp_path):
+    with pytest.raises(SessionError, match="negative") as caught:
+        session.run("count", {"limit": -1})
+    assert caught.value.code == INVALID_ARGUMENT
+    with pytest.raises(SessionError) as caught:
+        session.run("count", {"limit": 1 << 62}, timeout=0.1)
+    assert caught.value.code == DEADLINE_EXCEEDED
+    assert session.run("count", {"limit": 3}, timeout=60)["count"] == 3
+    with pytest.raises(SessionError, match="Could not find SavedModel"):
+        Session(tmp_path)
+
+
+def test_a_signature_of_missing_tensors_is_an_error(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    model = saved_model_pb2.SavedModel.FromString((tmp_path / "m/saved_model.pb").read_bytes())
+    signature = model.meta_graphs[0].signature_def["count"]
+    for name in ("nothing:0", ""):
+        signature.outputs["count"].name = name
+        (tmp_path / "m/saved_model.pb").write_bytes(model.SerializeToString())
+        with pytest.raises(SessionError, match="has no tensor"):
+            Session(tmp_path / "m").run("count", {"limit": 1})
+    signature.outputs["count"].name = f"{signature.inputs['limit'].name.split(':')[0]}:9"
+    (tmp_path / "m/saved_model.pb").write_bytes(model.SerializeToString())
+    with pytest.raises(SessionError):
+        Session(tmp_path / "m").run("count", {"limit": 1})
+
+
+def test_a_closed_session_does_not_run(folder):
+    session = Session(folder)
+    session.close()
+    session.close()
+    with pytest.raises(SessionError, match="closed"):
+        session.run("count", {"limit": 1})
+
+
+def test_a_session_without_references_closes(folder):
+    session = Session(folder)
+    finalizer = session._finalizer
+    del session
+    gc.collect()
+    assert not finalizer.alive
+
+
+def test_threads_do_not_mix_their_values(session):
+    def run(number):
+        texts = [f"{number} {index}" for index in range(50)]
+        result = session.run("echo", {"texts": texts, **numbers(1), "int64": [number] * 50})
+        assert result["texts"].tolist() == [text.encode() for text in texts]
+        assert set(result["int64"].tolist()) == {number}
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(64)))
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (fake_models.sentencepiece_model, [{"source": text} for text in ("a b c", "", "ä", "a")]),
+        (fake_tasks.Sorter, [{"points": [[3, 0], [1, 0.1]]}, {"points": [[0, 1]]}]),
+        (fake_tasks.Matcher, [{"first": "a b", "second": "b"}, {"first": "", "second": "c"}]),
+        (fake_tasks.Namer, [{"image": fake_tasks.png(4, 6)}, {"image": fake_tasks.png(3, 3)}]),
+    ],
+    ids=["text", "points", "pairs", "images"],
+)
+def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows):
+    path = fake_models.save(model(), tmp_path / "m")
+    contract, session = read_contract(path), Session(path)
+    loaded = tf.saved_model.load(str(path))
+    for name in ("serving_default", contract["detail"]):
+        inputs = batch_inputs(contract["signatures"][name]["inputs"], rows)
+        expected = loaded.signatures[name](
+            **{
+                key: tf.constant(
+                    value.tolist(), value.dtype if value.dtype != object else tf.string
+                )
+                for key, value in inputs.items()
+            }
+        )
+        result = session.run(name, inputs)
+        assert set(result) == set(expected)
+        for key, value in expected.items():
+            assert result[key].tobytes() == value.numpy().tobytes() or (
+                result[key].tolist() == value.numpy().tolist()
+            )
+
+
+def test_it_does_not_import_tensorflow_which_can_follow(tmp_path):
+    path = fake_models.save(fake_models.sentencepiece_model(), tmp_path / "m")
+    code = f"""if True:
+        import sys, json
+        from regard.serving.saved_model import load
+        (one,) = load({str(path)!r}).predict("serving_default", [{{"source": "a"}}])
+        early = sorted({{"tensorflow", "tensorflow_text", "keras"}} & set(sys.modules))
+        import tensorflow_text
+        later = tensorflow_text.WhitespaceTokenizer().tokenize(["a b"]).to_list()
+        print(json.dumps([one.hypothesis, early, len(later[0])]))"""
+    output = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert json.loads(output) == ["A", [], 2]

@@ -30,6 +30,7 @@ def plan_digest(context: PipelineContext, config: Config) -> str:
     return cache_keys.digest(
         json.dumps(dataclasses.asdict(context), sort_keys=True),
         config.digest(),
+        cache_keys.pinned_schema(config),
         package_digest(*cache_keys.code_modules(config)),
         json.dumps(provenance.stack_versions(), sort_keys=True),
     )

@@ -63,6 +63,7 @@ def findings(tmp_path_factory):
     properties = {
         "checks": data.config.checks.model_dump_json(),
         "features": json.dumps([vars(feature) for feature in TRANSLATION]),
+        "pinned_schema": "",
         "production": "",
     }
     with pytest.MonkeyPatch.context() as patch:

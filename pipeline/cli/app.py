@@ -4,38 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import printable
-from regard.pipeline.cli import (
-    clean,
-    compare,
-    compile,
-    config,
-    data,
-    deploy,
-    doctor,
-    drift,
-    evaluate,
-    export,
-    lineage,
-    predict,
-    registry,
-    report,
-    run,
-    runs,
-    schedule,
-    score,
-    serve,
-    submit,
-    terminal,
-    tune,
-    validate,
-    worker,
-)
+from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import App, flag
 
 app = App(
@@ -67,33 +43,27 @@ def _root(
     pass
 
 
-_PIPELINES, _MODELS, _CLUSTER = "Pipelines", "Models", "Kubeflow Pipelines"
-_SETUP = "Data and configuration"
-app.command("run", rich_help_panel=_PIPELINES)(run.run)
-app.command("worker", rich_help_panel=_PIPELINES)(worker.worker)
-app.command("validate", rich_help_panel=_PIPELINES)(validate.validate)
-app.command("tune", rich_help_panel=_PIPELINES)(tune.tune)
-app.command("schedule", rich_help_panel=_PIPELINES)(schedule.schedule)
-app.command("compare", rich_help_panel=_PIPELINES)(compare.compare)
-app.command("report", rich_help_panel=_PIPELINES)(report.report)
-app.command("clean", rich_help_panel=_PIPELINES)(clean.clean)
-app.add_typer(runs.app, name="runs", rich_help_panel=_PIPELINES)
-app.command("predict", rich_help_panel=_MODELS)(predict.predict)
-app.command("evaluate", rich_help_panel=_MODELS)(evaluate.evaluate)
-app.command("score", rich_help_panel=_MODELS)(score.score)
-app.command("serve", rich_help_panel=_MODELS)(serve.serve)
-app.command("drift", rich_help_panel=_MODELS)(drift.drift)
-app.command("lineage", rich_help_panel=_MODELS)(lineage.lineage)
-app.command("export", rich_help_panel=_MODELS)(export.export)
-app.add_typer(deploy.app, name="deploy", rich_help_panel=_MODELS)
-app.add_typer(registry.app, name="registry", rich_help_panel=_MODELS)
-app.command("rollback", rich_help_panel=_MODELS)(registry.rollback)
-app.command("compile", rich_help_panel=_CLUSTER)(compile.compile_config)
-app.command("submit", rich_help_panel=_CLUSTER)(submit.submit)
-app.command("init", rich_help_panel=_SETUP)(config.init)
-app.add_typer(data.app, name="data", rich_help_panel=_SETUP)
-app.add_typer(config.app, name="config", rich_help_panel=_SETUP)
-app.command("doctor", rich_help_panel=_SETUP)(doctor.doctor)
+# Commands and groups of commands by panel of the help, and the modules of other names.
+_COMMANDS = {
+    "Pipelines": "run worker validate tune schedule compare report clean runs",
+    "Models": "predict evaluate score serve drift lineage export deploy registry rollback",
+    "Kubeflow Pipelines": "compile submit",
+    "Data and configuration": "init data config doctor",
+}
+_MODULES = {"rollback": "registry", "init": "config"}
+
+
+def _add_commands() -> None:
+    for panel, names in _COMMANDS.items():
+        for name in names.split():
+            module = import_module(f"regard.pipeline.cli.{_MODULES.get(name, name)}")
+            if name not in _MODULES and hasattr(module, "app"):
+                app.add_typer(module.app, name=name, rich_help_panel=panel)
+            else:
+                app.command(name, rich_help_panel=panel)(getattr(module, name))
+
+
+_add_commands()
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, option
 
 
-def compile_config(
+def compile(
     config: Annotated[Path, argument("CONFIG", "YAML file of a pipeline with a section kubeflow.")],
     target: Annotated[
         Literal["kubeflow"], option("--to", None, "Open-source Kubeflow Pipelines 2.3 or newer.")

@@ -321,9 +321,9 @@ def test_missing_data_is_reported_before_the_worker_starts(home, regard):
 def test_a_traceback_does_not_control_the_terminal(tmp_path):
     code = (
         "import sys; sys.argv = ['regard', 'runs']\n"
-        "from regard.pipeline.cli import app\n"
+        "from regard.pipeline.cli import app, runs\n"
         "def fail(*arguments): raise RuntimeError('a \\x1b]0;b\\x07 c')\n"
-        "app.runs.Workspace.from_environment = fail\n"
+        "runs.Workspace.from_environment = fail\n"
         "app.main()"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

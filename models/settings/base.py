@@ -140,7 +140,7 @@ class ByType:
 
         def validate(value: Any, validate_own: core_schema.ValidatorFunctionWrapHandler) -> Any:
             tag = self._variant(value)
-            if not isinstance(tag, str) or tag in variants or tag not in registry:
+            if not isinstance(tag, str) or tag in registry.own or tag not in registry:
                 return validate_own(value)
             variant = {tag: registry[tag].__pydantic_core_schema__}
             union = core_schema.tagged_union_schema(variant, self._variant)

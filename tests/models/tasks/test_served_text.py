@@ -130,8 +130,9 @@ def test_a_task_names_its_answer(in_memory):
     assert served.contract["answer"] == "summary"
     # What the table of predictions has columns for; no column of the data is called so.
     assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
+    word = SENTENCES[0].split()[0]
     sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
-    sides |= {"prefix": tf.constant(["", "a"]), "phrases": tf.constant(["", "cat\ndog"])}
+    sides |= {"prefix": tf.constant(["", word]), "phrases": tf.constant(["", f"{word}\n{word}"])}
     for name, function in served.signatures.items():
         promised = served.contract["signatures"][name]
         arguments = [sides[entry["name"]] for entry in promised["inputs"]]

@@ -209,7 +209,7 @@ def test_invalid_requests_are_rejected(exported):
         messages = refusal(served, spoilt, lengths)
         assert "[points that are not finite; in the rows, counted from 0:] [1]" in messages
     messages = refusal(served, points, [6, 3, least - 1, 5])
-    assert f"[a row has fewer than the {least} points of model.min_points" in messages
+    assert f"a row has fewer than the {least} points of model.min_points" in messages
     assert "[points_length is more than the points that were sent;" in refusal(
         served, points[:, :4], [4, 3, 5, 4]
     )

@@ -24,14 +24,19 @@ from regard.components.trainer.optimizer_state import (
     learning_rate_after,
     restore_optimizer_state,
 )
-from regard.components.trainer.vocabulary_mapping import VocabularyMapping, map_vocabulary
+from regard.components.trainer.vocabulary_mapping import (
+    VocabularyMapping,
+    check_vocabularies,
+    map_vocabulary,
+)
 from regard.models.tasks.base import Task
 
 KEY = "training.warm_start"
+ENSEMBLE_KEY = "training.ensemble"
 # Settings of a model that may differ: its weights mean the same.
 _IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
 _MAX_DIFFERENCES = 5
-_OTHER_MODEL = "Check that the model is complete, or name another one to start from."
+_OTHER_MODEL = "Check that the model is complete, or name another one."
 
 # By the id of a weight with a row per token: the axis of the rows, and their mapping.
 RowMappings = Mapping[int, tuple[int, VocabularyMapping]]
@@ -76,6 +81,25 @@ def initialize_weights(
     write_json(path, report)
     events.emit("note", node=NODE, text=text)
     return report
+
+
+def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> None:
+    """Check that the other models of an ensemble can be read and have these vocabularies.
+
+    Args:
+        config: its ``ensemble`` names the models.
+        tokenizers: the serialized SentencePiece model of each text feature.
+
+    Raises:
+        UserError: a model cannot be read or has changed, or a vocabulary differs.
+    """
+    for member in config.ensemble:
+        try:
+            old = _read_checkpoint(member)
+        except UserError as error:
+            raise UserError(error.message, ENSEMBLE_KEY, error.remedy) from error
+        names = f"this run and {member.model}"
+        check_vocabularies(tokenizers, old.tokenizers, names, ENSEMBLE_KEY)
 
 
 def load_weights(

@@ -98,8 +98,7 @@ def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> No
             old = _read_checkpoint(member)
         except UserError as error:
             raise UserError(error.message, ENSEMBLE_KEY, error.remedy) from error
-        names = f"this run and {member.model}"
-        check_vocabularies(tokenizers, old.tokenizers, names, ENSEMBLE_KEY)
+        check_vocabularies(tokenizers, old.tokenizers, f"this run and {member.model}", ENSEMBLE_KEY)
 
 
 def load_weights(

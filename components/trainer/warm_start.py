@@ -173,7 +173,7 @@ def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
         raise _start_error(f"The weights of {name} cannot be read: {error}") from error
     if checkpoint is None:
         raise _start_error(
-            f"{name} was not exported by this version of Regard, and lacks data for a warm start.",
+            f"{name} is an ensemble, or was not exported by this version of Regard.",
             "Train and push a model with training.warm_start: null, and start from that one.",
         )
     if content_digest(path) != start.digest:  # also if it changed while it was read

@@ -24,6 +24,7 @@ from regard.components.registry.store import LATEST, PROFILE, Registry
 from regard.components.settings.data import SPLITS
 from regard.models.settings.training import PRODUCTION
 from regard.pipeline import cache_keys, datasets
+from regard.serving.contract import TRAINING, read_contract
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
@@ -48,6 +49,7 @@ class PipelineContext:
         production_version: Its number; ``LATEST`` if the node looks it up; empty without one.
         production_profile: The JSON of its data profile, as ExampleValidator receives it.
         start: The model that the training starts from, see ``find_warm_start``; may be empty.
+        ensemble: The other models of the exported ensemble, see ``find_ensemble``.
         training_key: The key of the training, whatever model it starts from.
         recipe: A digest of everything that determines the model; empty if it is not known.
         run_parameters: Values that a run may override, by name.
@@ -67,6 +69,7 @@ class PipelineContext:
     production_version: str = ""
     production_profile: str = ""
     start: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    ensemble: Sequence[Mapping[str, str]] = ()
     training_key: str = ""
     recipe: str = ""
     run_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -103,8 +106,10 @@ def local_context(
     trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=splits)
     training_key = cache_keys.training_key(config, trained, word_vectors)
     start = find_warm_start(config, registry, training_key)
+    ensemble = find_ensemble(config, registry)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
-    recipe = cache_keys.digest(with_start, config.section_json("search"))
+    members = [member["digest"] for member in ensemble]
+    recipe = cache_keys.digest(with_start, config.section_json("search"), *members)
     production, version = _production_baseline(registry, config, recipe)
     os.makedirs(paths.root, exist_ok=True)
     return PipelineContext(
@@ -120,6 +125,7 @@ def local_context(
         production_version=version,
         production_profile=_production_profile(production, version),
         start=start,
+        ensemble=ensemble,
         training_key=training_key,
         recipe=recipe,
         publish_anyway=publish_anyway,
@@ -130,8 +136,9 @@ def check_start(config: Config, workspace: Workspace) -> None:
     """Check the folders that a run writes, and the registry, before anything slow starts.
 
     Raises:
-        UserError: A folder is not writable, the name belongs to a model of another task, the model
-            of a warm start does not exist, or a file of word vectors cannot be read.
+        UserError: A folder is not writable, the name belongs to a model of another task, a model
+            of a warm start or of an ensemble does not exist, or a file of word vectors cannot be
+            read.
     """
     registry = Registry(Path(config.serving.registry or workspace.registry))
     for folder in (workspace.pipeline(config.name).root, registry.root / config.name):
@@ -145,6 +152,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
         message = f"The name belongs to a model for {task} in the registry, not {config.task}."
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
     find_warm_start(config, registry, training_key="")
+    find_ensemble(config, registry)
     cache_keys.vector_digests(config)
 
 
@@ -207,12 +215,7 @@ def find_warm_start(config: Config, registry: Registry, training_key: str) -> di
         if newest is None:
             return {}
         source = f"{config.name}@{newest}"
-    try:
-        path = registry.resolve(source)
-    except UserError as error:
-        raise UserError(
-            error.message, where="training.warm_start.model", remedy=error.remedy
-        ) from None
+    path = _resolve(registry, source, "training.warm_start.model")
     recorded = read_record(path).warm_start
     if recorded.training == training_key:
         return recorded.start
@@ -228,6 +231,32 @@ def find_warm_start(config: Config, registry: Registry, training_key: str) -> di
             return start
     name = f"{path.parent.name}@{path.name}" if path.parent.parent == registry.root else str(path)
     return {"model": name, "path": str(path), "digest": digest}
+
+
+def find_ensemble(config: Config, registry: Registry) -> list[dict[str, str]]:
+    """Return the models of ``training.ensemble``, each as ``find_warm_start`` does.
+
+    Raises:
+        UserError: A model does not exist, is for another task, or cannot be part of an ensemble.
+    """
+    members, key = [], "training.ensemble"
+    for model in config.training.ensemble:
+        from regard.components.registry.publish import recorded_digest  # imports NumPy
+
+        path = _resolve(registry, model, key)
+        if not (path / TRAINING).is_file():
+            raise UserError(f"{model} is an ensemble, or was exported without its settings.", key)
+        if (task := read_contract(path)["task"]) != config.task:
+            raise UserError(f"{model} is a model for {task}, not {config.task}.", key)
+        members.append({"model": model, "path": str(path), "digest": recorded_digest(path)})
+    return members
+
+
+def _resolve(registry: Registry, model: str, where: str) -> Path:
+    try:
+        return registry.resolve(model)
+    except UserError as error:
+        raise UserError(error.message, where, error.remedy) from None
 
 
 def _production_baseline(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:

@@ -109,6 +109,7 @@ def build_pipeline(
             **trainer_sections(config),
             "vectors": context.word_vectors,
             "start": context.start,
+            "ensemble": context.ensemble,
             **context.checkpoints,
         },
         code=cache_keys.trainer_code(config),

@@ -41,6 +41,7 @@ class Origin(TypedDict, total=False):
     word_vectors: dict[str, str]
     parent: str | None
     start: WarmStartModel | None
+    ensemble: list[WarmStartModel]
     plan: str  # a digest of everything that the run depends on
 
 

@@ -280,9 +280,10 @@ def needed_versions(workspace: Workspace, model: Path) -> dict[int, str]:
         for run in runs_of(workspace.pipeline(name))[-1:]:  # only the newest can be running
             origin = progress.read(run.events).origin if status(run) == RUNNING else {}
             parent = str(origin.get("parent") or "")
-            start = Path((origin.get("start") or {}).get("path", ""))
-            if start.name.isdecimal() and start.parent.resolve() == model.resolve():
-                reasons[int(start.name)] = f"run {run.full_id} starts from it"
+            for used in filter(None, (origin.get("start"), *origin.get("ensemble", []))):
+                path = Path(used.get("path", ""))
+                if path.name.isdecimal() and path.parent.resolve() == model.resolve():
+                    reasons[int(path.name)] = f"run {run.full_id} uses it"
             if name == model.name and parent.isdecimal():
                 reasons[int(parent)] = f"run {run.full_id} compares with it"
     return reasons

@@ -172,7 +172,7 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
 
 
 def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
-    """Emit the digests of the data, the version in production, and the model of a warm start."""
+    """Emit the digests of the data, the version in production, and other models that are read."""
     properties = {node.id: node.exec_properties for node in pipeline.components}
     training = json.loads(properties["Trainer"]["custom_config"])
     events.emit_if_possible(
@@ -181,6 +181,7 @@ def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
         word_vectors=training["vectors"],
         parent=properties["Predictor"]["production_version"] or None,
         start=training["start"] or None,
+        ensemble=training["ensemble"],
         plan=plan,
     )
 

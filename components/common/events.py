@@ -22,7 +22,7 @@ _START = b'{"time": '  # inside a text, the quotes would be escaped
 
 
 class WarmStartModel(TypedDict, total=False):
-    """The model that a training starts from."""
+    """A model that a training starts from, or that joins its ensemble."""
 
     model: str
     path: str
@@ -58,6 +58,7 @@ class Event(TypedDict, total=False):
     word_vectors: dict[str, str]
     parent: str | None
     start: WarmStartModel | None
+    ensemble: list[WarmStartModel]
     plan: str
 
 

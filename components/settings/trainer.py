@@ -17,7 +17,7 @@ NODE = "Trainer"  # the name of the component in events
 
 
 class StartingModel(BaseModel):
-    """The exported model that a warm start takes its weights from.
+    """An exported model whose weights a training reads, for a warm start or for an ensemble.
 
     Attributes:
         model: its name in messages, for example ``translation@3``.
@@ -47,6 +47,7 @@ class TrainerConfig(BaseModel):
         checkpoints_by_content: whether the folder's name still lacks a digest of the examples,
             which were unknown when the graph was compiled.
         start: the model to start from; None for random weights.
+        ensemble: the other models of the exported ensemble.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -58,6 +59,7 @@ class TrainerConfig(BaseModel):
     checkpoints: str = ""
     checkpoints_by_content: bool = False
     start: StartingModel | None = None
+    ensemble: tuple[StartingModel, ...] = ()
 
     @validates("model", mode="before")
     @classmethod

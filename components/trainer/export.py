@@ -21,6 +21,7 @@ from regard.components.registry.records import read_record_or_empty
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.models import tasks
+from regard.models.ensemble import Ensemble
 from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
@@ -74,13 +75,18 @@ def export(
     Args:
         model: the trained model.
         task: defines what is served.
-        config: the configuration of the training.
+        config: the configuration of the training; with an ``ensemble``, that of the trained model
+            and these models is written.
         tokenizers: one per text feature.
         folder: replaced atomically.
         rows: raw inputs of the model, by name, for the reference outputs.
     """
     float_model = build_float32(task, config, tokenizers)
     float_model.set_weights(model.get_weights())
+    if config.ensemble:
+        others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
+        float_model = Ensemble([float_model, *(other.model for other in others)])
+        float_model.build()
     served = task.served_model(float_model, tokenizers, config.model, config.search)
     write_saved_model(served, folder, rows)
 

@@ -148,6 +148,7 @@ def train(
     compile_model(model, training)
     checkpoints = (Checkpoints if is_chief else NoCheckpoints)(config.checkpoints)
     if is_chief:
+        warm_start.check_ensemble(config, serialized)
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
         compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
     train_step = DistributedTrainStep(group, model, build) if group is not None else None
@@ -246,7 +247,8 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     rows = result.eval_batches.rows().filter(task.is_complete).take(_REFERENCE_ROWS)
     inputs = [task.raw_inputs(row, result.tokenizers) for row in rows]
     export(model, task, config, result.tokenizers, job.export_folder, inputs)
-    write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
+    if not config.ensemble:  # the weights of an ensemble are those of several models
+        write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
     model.save(Path(job.run_folder) / "model.keras")
     record = {
         **result.record,
@@ -259,6 +261,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
         "history": state.history,
         "best_step": state.best_step,
         "average": state.average,
+        "ensemble": [member.model for member in config.ensemble],
         "devices": group.size if group else 1,
         "precision": config.training.precision,
     }

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
+from regard.components.common.errors import UserError
+
 # SentencePiece's mark of the space before a word.
 _WORD_MARK = "\u2581"
 
@@ -59,15 +61,40 @@ class VocabularyMapping:
 def map_vocabulary(old: bytes, new: bytes) -> VocabularyMapping:
     """Map the tokens of one serialized SentencePiece model to those of another."""
     before, after = (sentencepiece.SentencePieceProcessor(model_proto=one) for one in (old, new))
-    old_tokens, new_tokens = (
-        [one.id_to_piece(i) for i in range(one.get_piece_size())] for one in (before, after)
-    )
+    old_tokens, new_tokens = read_vocabulary(old), read_vocabulary(new)
     ids = {token: i for i, token in enumerate(old_tokens)}
     sources = tuple(
         (ids[token],) if token in ids else _compose(before, after, i, ids)
         for i, token in enumerate(new_tokens)
     )
     return VocabularyMapping(len(ids), sources, sum(token in ids for token in new_tokens))
+
+
+def read_vocabulary(serialized: bytes) -> list[str]:
+    """Return the tokens of a serialized SentencePiece model, in the order of their ids."""
+    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=serialized)
+    return [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
+
+
+def check_vocabularies(
+    own: Mapping[str, bytes], other: Mapping[str, bytes], names: str, where: str
+) -> None:
+    """Check that two models of an ensemble have the same vocabularies.
+
+    Args:
+        own: the serialized SentencePiece model of each text feature of the first model.
+        other: those of the second model.
+        names: the names of both models in the message.
+        where: the option or key to name in the message.
+
+    Raises:
+        UserError: a vocabulary differs.
+    """
+    for side, serialized in own.items():
+        if read_vocabulary(serialized) != read_vocabulary(other[side]):
+            message = f"The {side} vocabularies of {names} differ."
+            remedy = "Use models with the same tokenizers, such as runs with other seeds."
+            raise UserError(message, where, remedy)
 
 
 def _compose(before: Any, after: Any, number: int, ids: Mapping[str, int]) -> tuple[int, ...]:

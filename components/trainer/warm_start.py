@@ -24,14 +24,19 @@ from regard.components.trainer.optimizer_state import (
     learning_rate_after,
     restore_optimizer_state,
 )
-from regard.components.trainer.vocabulary_mapping import VocabularyMapping, map_vocabulary
+from regard.components.trainer.vocabulary_mapping import (
+    VocabularyMapping,
+    check_vocabularies,
+    map_vocabulary,
+)
 from regard.models.tasks.base import Task
 
 KEY = "training.warm_start"
+ENSEMBLE_KEY = "training.ensemble"
 # Settings of a model that may differ: its weights mean the same.
 _IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
 _MAX_DIFFERENCES = 5
-_OTHER_MODEL = "Check that the model is complete, or name another one to start from."
+_OTHER_MODEL = "Check that the model is complete, or name another one."
 
 # By the id of a weight with a row per token: the axis of the rows, and their mapping.
 RowMappings = Mapping[int, tuple[int, VocabularyMapping]]
@@ -76,6 +81,24 @@ def initialize_weights(
     write_json(path, report)
     events.emit("note", node=NODE, text=text)
     return report
+
+
+def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> None:
+    """Check that the other models of an ensemble can be read and have these vocabularies.
+
+    Args:
+        config: its ``ensemble`` names the models.
+        tokenizers: the serialized SentencePiece model of each text feature.
+
+    Raises:
+        UserError: a model cannot be read or has changed, or a vocabulary differs.
+    """
+    for member in config.ensemble:
+        try:
+            old = _read_checkpoint(member)
+        except UserError as error:
+            raise UserError(error.message, ENSEMBLE_KEY, error.remedy) from error
+        check_vocabularies(tokenizers, old.tokenizers, f"this run and {member.model}", ENSEMBLE_KEY)
 
 
 def load_weights(
@@ -150,7 +173,7 @@ def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
         raise _start_error(f"The weights of {name} cannot be read: {error}") from error
     if checkpoint is None:
         raise _start_error(
-            f"{name} was not exported by this version of Regard, and lacks data for a warm start.",
+            f"{name} is an ensemble, or was not exported by this version of Regard.",
             "Train and push a model with training.warm_start: null, and start from that one.",
         )
     if content_digest(path) != start.digest:  # also if it changed while it was read

@@ -12,6 +12,7 @@ from regard.models.settings.base import (
     ByType,
     Count,
     Fraction,
+    Listed,
     NonNegative,
     NotInTrainingKey,
     Positive,
@@ -24,6 +25,7 @@ from regard.models.settings.base import (
 
 # The value of ``warm_start.model`` for the newest version of the pipeline's own model.
 PRODUCTION = "production"
+Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -225,6 +227,11 @@ class TrainingConfig(Section):
         False, "Compile the steps with XLA, once per batch shape. Not for recurrent layers."
     )
     warm_start: WarmStartConfig | None = option(None, "Model to start from; null: random weights.")
+    ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = option(
+        (),
+        "Versions of the registry, NAME@VERSION, that decode together with the trained model; the "
+        "run publishes the ensemble. Text-to-text tasks with equal vocabularies only.",
+    )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = option(
         17, "Random seed of initialization, dropout and shuffling."
     )

@@ -14,7 +14,7 @@ from regard.pipeline.workspace import Workspace
 if TYPE_CHECKING:
     from regard.components.data.corpus_plan import SpanSummary
 
-_NOT_CHECKED = "Only a run checks vocab_size, drift of the data, and that images can be decoded."
+_NOT_CHECKED = "Only a run checks vocab_size, vocabularies, drift, and that images can be decoded."
 
 
 def validate(

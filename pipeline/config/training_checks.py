@@ -8,6 +8,7 @@ from regard.components.evaluator.external_metrics import metric_specs
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
 from regard.models.settings.base import Path, Problem
 from regard.models.settings.training import (
+    PRODUCTION,
     CosineScheduleConfig,
     ExponentialScheduleConfig,
     PlateauScheduleConfig,
@@ -20,7 +21,8 @@ from regard.pipeline.config.errors import unknown
 def validate_training(config: Config) -> Iterator[Problem]:
     """Yield conflicts within ``training``, each at the key that has to change."""
     training = config.training
-    for key, message in (*_limit_problems(training), *_schedule_problems(training)):
+    more = _ensemble_problems(config) if training.ensemble else ()
+    for key, message in (*_limit_problems(training), *_schedule_problems(training), *more):
         yield Problem(("training", *key.split(".")), message)
     if message := missing_tokenizer_package(training.validation_tokenize):
         yield Problem(("training", "validation_tokenize"), message)
@@ -46,6 +48,16 @@ def _limit_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     names = ("max_epochs", "max_steps", "max_minutes", "early_stopping")
     if all(getattr(training, name) is None for name in names):
         yield "max_epochs", f"training would never end; set one of {', '.join(names)}"
+
+
+def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
+    training, alignment = config.training, config.evaluation.alignment
+    if {feature.kind for feature in config.features if feature.role != "extra"} != {"text"}:
+        yield "ensemble", "only text-to-text models can decode together; remove it"
+    if training.warm_start and training.warm_start.model == PRODUCTION:
+        yield "warm_start.model", "production will be an ensemble; name a version of one model"
+    if alignment and alignment.layer is not None:
+        yield "ensemble", "an ensemble has no heads; remove it, or evaluation.alignment.layer"
 
 
 def _schedule_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:

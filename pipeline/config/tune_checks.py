@@ -23,7 +23,7 @@ _COMPARE = "use `regard compare` to compare values"
 _FORBIDDEN = {
     _COMPARE: (
         *("tokenizer", "search", "model.pretrained", "training.max_length"),
-        "training.warm_start",
+        *("training.warm_start", "training.ensemble"),
     ),
     "limits the training; use tune.max_epochs and tune.max_minutes to limit a trial": (
         *("training.max_epochs", "training.max_steps", "training.max_minutes"),

@@ -70,6 +70,8 @@ def to_ctranslate2(
             or the folder cannot be used.
         RuntimeError: CTranslate2 computes other probabilities, which is a bug.
     """
+    from regard.components.trainer.vocabulary_mapping import read_vocabulary
+
     version = Registry(registry).resolve(model)
     record = read_record(version)
     _check_supported(version, record.config.get("model"))  # before anything large is read
@@ -78,7 +80,7 @@ def to_ctranslate2(
     trained = _rebuild(version, model)
     settings = trained.config.model_settings
     _check_supported(version, settings)
-    vocabularies = {side: _vocabulary(trained.serialized[side]) for side in ("source", "target")}
+    vocabularies = {side: read_vocabulary(one) for side, one in trained.serialized.items()}
     weights = {weight.path: np.asarray(weight) for weight in trained.model.weights}
     spec = ctranslate2.create_specification(weights, settings, vocabularies)
     spec.validate()
@@ -114,6 +116,7 @@ def to_ensemble(models: list[str], registry: Path, folder: Path, force: bool = F
             cannot be used.
     """
     from regard.components.trainer.export import write_saved_model
+    from regard.components.trainer.vocabulary_mapping import check_vocabularies
     from regard.models.ensemble import Ensemble
 
     versions = [Registry(registry).resolve(model) for model in models]
@@ -123,11 +126,8 @@ def to_ensemble(models: list[str], registry: Path, folder: Path, force: bool = F
     members = [_rebuild(*pair) for pair in zip(versions, models, strict=True)]
     first = members[0]
     for other in members[1:]:
-        for side, own in first.serialized.items():
-            if _vocabulary(own) != _vocabulary(other.serialized[side]):
-                message = f"The {side} vocabularies of {first.name} and {other.name} differ."
-                remedy = "Use models with the same tokenizers, such as runs with other seeds."
-                raise UserError(message, "--ensemble", remedy)
+        names = f"{first.name} and {other.name}"
+        check_vocabularies(first.serialized, other.serialized, names, "--ensemble")
     first.model = Ensemble([member.model for member in members])
     first.model.build()
     rows = json.loads((versions[0] / IN_MEMORY).read_text(encoding="utf-8"))
@@ -200,13 +200,6 @@ def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
         reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
         remedy = "Use `regard serve` or TensorFlow Serving, which run every model."
         raise UserError(f"CTranslate2 cannot run this model: {reasons}", str(version), remedy)
-
-
-def _vocabulary(serialized: bytes) -> list[str]:
-    import sentencepiece
-
-    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=serialized)
-    return [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
 
 
 def _stored_outputs(version: Path) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from regard.pipeline import progress, worker
 from regard.pipeline.config import load
 from regard.pipeline.context import check_start, local_context, resolve_data
 from regard.pipeline.workspace import Workspace
+from regard.serving.contract import CONTRACT, TRAINING, Contract
 from tests.components.registry.models import write_version
 from tests.pipeline.graphs import create_pipeline
 
@@ -77,6 +78,50 @@ def test_what_a_run_would_refuse_is_refused_at_once(tmp_path, record, change, wh
     with pytest.raises(UserError, match=message) as caught:
         check()
     assert where in caught.value.where
+
+
+@pytest.fixture
+def make_ensemble(make, tmp_path):
+    """The arguments of the Trainer and the Pusher, with versions of another model."""
+    for version, task in enumerate(("translation", "translation", "captioning"), 1):
+        folder = write_version(tmp_path, version, "other", digest=f"d{version}")
+        (folder / "assets.extra").mkdir()
+        contract = {**dict.fromkeys(Contract.__annotations__, ""), "task": task}
+        contract |= {"inputs": [], "signatures": {}}
+        (folder / CONTRACT).write_text(json.dumps(contract))
+        (folder / TRAINING).touch()
+    (tmp_path / "registry/other/2" / TRAINING).unlink()
+    return lambda ensemble: make(f"null, ensemble: {ensemble}")
+
+
+def test_versions_of_an_ensemble_change_the_model_and_not_its_training(make_ensemble, tmp_path):
+    alone, alone_record = make_ensemble("[]")
+    trainer, record = make_ensemble("[other@1]")
+    path = tmp_path / "registry/other/1"
+    assert trainer["ensemble"] == [{"model": "other@1", "path": str(path), "digest": "d1"}]
+    assert (alone["ensemble"], trainer["checkpoints"]) == ([], alone["checkpoints"])
+    (path / "regard.json").write_text('{"digest": "changed"}')
+    _, changed = make_ensemble("[other@1]")
+    assert len({one["recipe"] for one in (alone_record, record, changed)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("other@7", "'other' has no version '7'"),
+        ("none@1", "no model 'none'"),
+        ("other@2", "other@2 is an ensemble, or was exported without its settings"),
+        ("other@3", "other@3 is a model for captioning, not translation"),
+        ("other", "it must match"),
+    ],
+)
+def test_versions_that_cannot_be_part_of_an_ensemble(make_ensemble, tmp_path, model, message):
+    with pytest.raises(UserError, match=message) as caught:
+        make_ensemble(f"[{model}]")
+    assert "training.ensemble" in f"{caught.value.where} {caught.value.message}"
+    if caught.value.where == "training.ensemble":
+        with pytest.raises(UserError, match=message):  # also by `regard validate`
+            check_start(load(tmp_path / "tiny.yaml", home=tmp_path), Workspace(tmp_path))
 
 
 def test_training_starts_from_scratch_by_default(make, tmp_path):

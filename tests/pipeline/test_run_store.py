@@ -79,11 +79,14 @@ def test_versions_that_a_running_pipeline_uses_are_needed(workspace):
         assert needed() == [{4: compared}, {}]
         start = {"model": "other@2", "path": str(models[1] / "2"), "digest": "d"}
         run.events.write_text(json.dumps({**origin, "start": start}) + "\n")
-        started = f"run quickstart/{run.id} starts from it"
+        started = f"run quickstart/{run.id} uses it"
         assert needed() == [{4: compared}, {2: started}]
         start["path"] = str(models[0] / "3")
         run.events.write_text(json.dumps({**origin, "start": start}) + "\n")
         assert needed() == [{3: started, 4: compared}, {}]
+        members = [{**start, "path": str(models[1] / version)} for version in "56"]
+        run.events.write_text(json.dumps({**origin, "start": start, "ensemble": members}) + "\n")
+        assert needed() == [{3: started, 4: compared}, {5: started, 6: started}]
     assert needed() == [{}, {}]
 
 

@@ -33,6 +33,10 @@ _UNSUPPORTED = {
         "Warm starts are not supported on Kubeflow Pipelines.",
         "Remove training.warm_start, or run the pipeline on one machine.",
     ),
+    "training.ensemble": (  # as above
+        "Ensembles are not supported on Kubeflow Pipelines.",
+        "Remove training.ensemble, and run `regard export --ensemble` on published models.",
+    ),
     "beam.runner": (
         "Beam's workers outside the nodes cannot read the nodes' local folders.",
         "Set beam.runner to in_process or processes, which run inside each node.",
@@ -71,6 +75,7 @@ def load_for_cluster(path: str | os.PathLike[str]) -> Config:
     is_possible = {
         "training.devices": config.training.devices != "workers",
         "training.warm_start": config.training.warm_start is None,
+        "training.ensemble": not config.training.ensemble,
         "beam.runner": config.beam.local,
     }
     for key, ok in is_possible.items():

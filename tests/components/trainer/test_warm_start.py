@@ -166,6 +166,24 @@ def untrained(tmp_path_factory):
     return starting_from(config, folder), read_warm_start(folder, "tiny@1"), folder
 
 
+def test_models_of_an_ensemble_are_checked_before_the_training(untrained):
+    config, _, _ = untrained
+    cases = (
+        (OLD, config.start, None),
+        (NEW, config.start, "The source vocabularies of this run and tiny@1 differ."),
+        (OLD, config.start.model_copy(update={"digest": "other"}), "tiny@1 have changed since"),
+        (OLD, config.start.model_copy(update={"path": "/nowhere"}), "does not exist any more"),
+    )
+    for tokenizers, member, message in cases:
+        with_ensemble = config.model_copy(update={"ensemble": (member,)})
+        if message is None:
+            warm_start.check_ensemble(with_ensemble, tokenizers)
+            continue
+        with pytest.raises(UserError, match=message) as error:
+            warm_start.check_ensemble(with_ensemble, tokenizers)
+        assert error.value.where == "training.ensemble"
+
+
 def test_another_architecture_is_refused(untrained):
     config, old, _ = untrained
     wider = trainer_config({**LSTM, "encoder": {"type": "recurrent", "units": 9}})

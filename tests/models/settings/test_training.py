@@ -74,6 +74,9 @@ IMPOSSIBLE = {
     "early_stopping: {metric: perplexity}": [
         "training.early_stopping.metric: perplexity is computed on the test split only"
     ],
+    "ensemble: [a@1], warm_start: {}": [
+        "training.warm_start.model: production will be an ensemble; name a version of one model"
+    ],
     "jit_compile: true": [
         "training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: "
     ],
@@ -101,6 +104,7 @@ def test_one_recurrent_side_is_enough() -> None:
         "schedule: {type: cosine, min_learning_rate: 0.00001}, max_steps: 10, "
         "warm_start: {optimizer: true}",
         "schedule: {type: plateau, patience: 3}, early_stopping: null",
+        "ensemble: [a@1, b@2], warm_start: {model: a@1}",
         "schedule: {type: plateau, patience: 2}",
     ],
 )

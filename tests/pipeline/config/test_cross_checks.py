@@ -137,6 +137,18 @@ def test_baselines_suit_the_task(task: str, wrong: list[int], tmp_path: Path) ->
         assert load_text(tmp_path, text).evaluation.baselines == tuple(names)
 
 
+@pytest.mark.parametrize("task", ["captioning", "pointer", "similarity", "summarisation"])
+def test_ensembles_are_for_text_to_text_tasks(task: str, tmp_path: Path) -> None:
+    images = ", images: ." if task == "captioning" else ""
+    text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl{images}}}\n"
+    text += "training: {ensemble: [a@1]}\n"
+    if task == "summarisation":
+        assert load_text(tmp_path, text).training.ensemble == ("a@1",)
+    else:
+        expected = "4: training.ensemble: only text-to-text models can decode together"
+        compare(problems_of(tmp_path, text), expected)
+
+
 NOT_READ = {
     "similarity": {
         "training: {label_smoothing: 0.1, penalties: {coverage: 1.0}}": [

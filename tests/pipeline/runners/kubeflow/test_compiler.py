@@ -148,6 +148,7 @@ FLINK = "beam: {runner: flink, options: {sdk_container_image: regard}}\n"
         ("", "tiny.yaml", "no section kubeflow"),
         (KUBEFLOW + FLINK, "beam.runner", "cannot read the nodes' local folders"),
         (KUBEFLOW + "training: {warm_start: {}}\n", "training.warm_start", "Warm starts"),
+        (KUBEFLOW + "training: {ensemble: [a@1]}\n", "training.ensemble", "Ensembles"),
         (KUBEFLOW + "training: {devices: workers}\n", "training.devices", "one container"),
     ],
 )

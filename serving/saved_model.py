@@ -216,6 +216,29 @@ def load(path: str | os.PathLike[str]) -> ServedModel:
     return ServedModel(Session(path), read_contract(path))
 
 
+def splits_sentences(contract: Contract) -> bool:
+    """Return whether ``serving_default`` splits long sources, which other signatures truncate."""
+    return "sentences" in contract["signatures"]["serving_default"]["outputs"]
+
+
+def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction]:
+    """Run the detail signature, and ``serving_default`` on sources that only this one splits.
+
+    Of those sources, the output, its score and the number of truncated tokens are those of
+    ``serving_default``; tokens and attention are those of the truncated source.
+    """
+    contract = model.contract
+    predictions = model.predict(contract["detail"], rows)
+    if splits_sentences(contract):
+        long = [index for index, one in enumerate(predictions) if one.truncated]
+        split = model.predict("serving_default", [rows[index] for index in long]) if long else []
+        for index, one in zip(long, split, strict=True):
+            outputs = predictions[index].outputs
+            merged = {name: one.outputs.get(name, value) for name, value in outputs.items()}
+            predictions[index] = Prediction(merged, contract)
+    return predictions
+
+
 def split_outputs(
     contract: Contract, name: str, outputs: Mapping[str, np.ndarray], rows: int
 ) -> list[Prediction]:

@@ -47,6 +47,7 @@ class TrainerConfig(BaseModel):
         checkpoints_by_content: whether the folder's name still lacks a digest of the examples,
             which were unknown when the graph was compiled.
         start: the model to start from; None for random weights.
+        split_sentences: the key of the section ``serving``.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -58,6 +59,7 @@ class TrainerConfig(BaseModel):
     checkpoints: str = ""
     checkpoints_by_content: bool = False
     start: StartingModel | None = None
+    split_sentences: bool = False
 
     @validates("model", mode="before")
     @classmethod
@@ -83,6 +85,11 @@ class TrainerConfig(BaseModel):
     def model_settings(self) -> dict[str, Any]:
         """The section ``model`` as plain JSON values."""
         return self.model.model_dump(mode="json")
+
+    @property
+    def export_options(self) -> dict[str, bool]:
+        """The options of the exported module."""
+        return {"split_sentences": self.split_sentences}
 
 
 @dataclass(frozen=True)

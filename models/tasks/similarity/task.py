@@ -118,7 +118,13 @@ class SentenceSimilarity(Task):
         return decode
 
     def served_model(
-        self, model: Similarity, tokenizers: Tokenizers, settings: Any, search: None
+        self,
+        model: Similarity,
+        tokenizers: Tokenizers,
+        settings: Any,
+        search: None,
+        **options: bool,
     ) -> ServedModel:
         # Exporting the other one would store the same tokenizer twice.
-        return super().served_model(model, {"first": tokenizers["first"]}, settings, search)
+        first = {"first": tokenizers["first"]}
+        return super().served_model(model, first, settings, search, **options)

@@ -161,7 +161,7 @@ def _check_outputs(
             pairs = [] if errors else [("in a batch", "alone", alone[0])]
             # Expected are the outputs of ``serving_default`` for a source that this one truncates.
             is_split = signature != DEFAULT_SIGNATURE and saved_model.splits_sentences(contract)
-            if row.expected and not (is_split and outputs.get(contract["cut"])):
+            if row.expected and not (is_split and outputs.get(contract["cut"] or "")):
                 pairs.append(("now", row.expected_from, row.expected))
             for here, there, other in pairs:
                 text, is_tie = comparison.compare(outputs, other)

@@ -227,15 +227,12 @@ def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction
     Of those sources, the output, its score and the number of truncated tokens are those of
     ``serving_default``; tokens and attention are those of the truncated source.
     """
-    contract = model.contract
-    predictions = model.predict(contract["detail"], rows)
-    if splits_sentences(contract):
-        long = [index for index, one in enumerate(predictions) if one.truncated]
-        split = model.predict("serving_default", [rows[index] for index in long]) if long else []
-        for index, one in zip(long, split, strict=True):
-            outputs = predictions[index].outputs
-            merged = {name: one.outputs.get(name, value) for name, value in outputs.items()}
-            predictions[index] = Prediction(merged, contract)
+    predictions = model.predict(model.contract["detail"], rows)
+    for row, (inputs, one) in enumerate(zip(rows, predictions, strict=True)):
+        if one.truncated and splits_sentences(model.contract):
+            (split,) = model.predict("serving_default", [inputs])
+            outputs = {name: split.outputs.get(name, one.outputs[name]) for name in one.outputs}
+            predictions[row] = Prediction(outputs, model.contract)
     return predictions
 
 

@@ -86,11 +86,6 @@ class TrainerConfig(BaseModel):
         """The section ``model`` as plain JSON values."""
         return self.model.model_dump(mode="json")
 
-    @property
-    def export_options(self) -> dict[str, bool]:
-        """The options of the exported module."""
-        return {"split_sentences": self.split_sentences}
-
 
 @dataclass(frozen=True)
 class TrainingData:

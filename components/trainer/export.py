@@ -81,8 +81,8 @@ def export(
     """
     float_model = build_float32(task, config, tokenizers)
     float_model.set_weights(model.get_weights())
-    sections = config.model, config.search
-    served = task.served_model(float_model, tokenizers, *sections, **config.export_options)
+    options = {"split_sentences": config.split_sentences}
+    served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
     write_saved_model(served, folder, rows)
 
 
@@ -169,7 +169,6 @@ class WarmStartCheckpoint:
         task: the name of its task.
         model: the section ``model`` of its configuration.
         search: the section ``search``; None without a search.
-        split_sentences: the key of the section ``serving``.
         weight_names: in order.
         weights: their values.
         tokenizers: the serialized SentencePiece model of each text feature.
@@ -186,7 +185,6 @@ class WarmStartCheckpoint:
     updates: int = 0
     adam_moments: list[np.ndarray] = field(default_factory=list)
     search: Mapping[str, object] | None = None
-    split_sentences: bool = False
 
 
 def write_warm_start(
@@ -204,7 +202,6 @@ def write_warm_start(
         "task": config.task,
         "model": config.model_settings,
         "search": config.search and config.search.model_dump(mode="json"),
-        **config.export_options,
         "weights": [weight.path for weight in model.weights],
     }
     data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
@@ -250,7 +247,6 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         updates=about.get("updates", 0),
         adam_moments=values,
         search=about.get("search") or read_record_or_empty(folder).config.get("search"),
-        split_sentences=about.get("split_sentences", False),
     )
 
 
@@ -279,8 +275,9 @@ class RebuiltModel:
             if checkpoint is None:
                 raise ValueError("it is an ensemble, or was exported without its settings")
             settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
-            task = {"task": checkpoint.task, "split_sentences": checkpoint.split_sentences}
-            self.config = TrainerConfig.model_validate({**task, **settings})
+            self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
+            contract = saved_model.read_contract(folder)
+            self._options = {"split_sentences": saved_model.splits_sentences(contract)}
             self.serialized = checkpoint.tokenizers
             self.tokenizers = create_tokenizers(self.serialized)
             self.task = tasks.get(self.config.task)
@@ -294,5 +291,4 @@ class RebuiltModel:
     def served(self, search: Any = None) -> ServedModel:
         """Return the model as it is exported, by default with its own search."""
         sections = self.config.model, search or self.config.search
-        options = self.config.export_options
-        return self.task.served_model(self.model, self.tokenizers, *sections, **options)
+        return self.task.served_model(self.model, self.tokenizers, *sections, **self._options)

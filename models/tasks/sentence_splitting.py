@@ -19,16 +19,12 @@ _ENDS = (
     r"""((?:(?:[\pL\pM][\pL\pM\pN]|\pN{3}|[^\s\pL\pM\pN.])\.|\.\.|[!?…؟।۔])["'”’»)\]]*)(\s)""",
     r"""([。！？｡]+["'”’」』）】]*)()""",  # of scripts without spaces
 )
-Outputs = dict[str, tf.Tensor]
+Predict = Callable[[tf.Tensor], dict[str, tf.Tensor]]
 
 
 def predict_by_sentence(
-    predict: Callable[[tf.Tensor], Outputs],
-    texts: tf.Tensor,
-    is_long: tf.Tensor,
-    limit: int,
-    cut: str,
-) -> Outputs:
+    predict: Predict, texts: tf.Tensor, is_long: tf.Tensor, limit: int, cut: str
+) -> dict[str, tf.Tensor]:
     """Predict long texts sentence by sentence, in one batch with all other texts.
 
     Args:

@@ -59,11 +59,12 @@ class ServedTextOutput(StreamedModule):
         target = {"name": self._description.reference.name, "kind": "text", "like": output}
         pair = [*self._inputs, target]
         best: OutputLengths = {output: [], "score": [], **self.cut_outputs}
+        split: OutputLengths = {SENTENCES: []} if self.split_sentences else {}
         tokens: OutputLengths = {f"{self.prefix}pieces": [length], length: []}
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}
         scores: OutputLengths = {f"{self.prefix}scores": [length], f"{self.prefix}cut": []}
         signatures = {
-            "serving_default": Signature(self.predict, self._inputs, dict(best)),
+            "serving_default": Signature(self.predict, self._inputs, {**best, **split}),
             "align": Signature(
                 self.align, self._inputs, {**best, **self.source_outputs, **tokens, **alignment}
             ),
@@ -93,7 +94,7 @@ class ServedTextOutput(StreamedModule):
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
-            "stream_problem": stream_problem(self._search),
+            "stream_problem": stream_problem(self._search, self.split_sentences),
         }
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -297,20 +298,7 @@ class ServedText(ServedTextOutput):
     def contract(self) -> dict[str, Any]:
         # EOS does not count.
         size = {"output": "source_length", "minus": 1, "unit": "source tokens"}
-        contract = {**super().contract(), "size": size, "cut": "source_cut"}
-        if self.split_sentences:
-            problem = "The model cannot stream: serving.split_sentences splits long sources."
-            contract["stream_problem"] = problem
-        return contract
-
-    def signatures(self) -> dict[str, Signature]:
-        signatures = super().signatures()
-        if self.split_sentences:
-            signatures["serving_default"].outputs[SENTENCES] = []
-        return signatures
-
-    def stream(self) -> dict[str, Any]:
-        return {} if self.split_sentences else super().stream()
+        return {**super().contract(), "size": size, "cut": "source_cut"}
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of all texts; see also ``predict_by_sentence``."""

@@ -48,7 +48,9 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.tokenizer is not None:
         yield from _tokenizer(config.tokenizer)
     yield from config.description.validate(config)
-    yield from _split_sentences(config)
+    if config.serving.split_sentences and not config.description.has_independent_sentences:
+        message = "this task needs the whole input, not single sentences; remove it"
+        yield Problem(("serving", "split_sentences"), message)
     yield from validate_training(config)
     yield from _evaluation(config)
     yield from validate_beam(config.beam)
@@ -70,18 +72,6 @@ def _tokenizer(tokenizer: TokenizerConfig) -> Iterator[Problem]:
     if tokenizer.vocab_size <= fixed:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
         yield Problem(("tokenizer", "vocab_size"), message)
-
-
-def _split_sentences(config: Config) -> Iterator[Problem]:
-    if not config.serving.split_sentences:
-        return
-    path: Path = ("serving", "split_sentences")
-    if not config.description.has_independent_sentences:
-        message = f"{config.task} needs the whole input, so the outputs of single sentences cannot "
-        yield Problem(path, f"{message}be joined; remove it")
-    elif config.search.long_source == "refuse":
-        message = "long sources cannot be both split and refused; use search.long_source: truncate"
-        yield Problem(path, message)
 
 
 def _evaluation(config: Config) -> Iterator[Problem]:

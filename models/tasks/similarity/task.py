@@ -118,13 +118,7 @@ class SentenceSimilarity(Task):
         return decode
 
     def served_model(
-        self,
-        model: Similarity,
-        tokenizers: Tokenizers,
-        settings: Any,
-        search: None,
-        **options: bool,
+        self, model: Similarity, tokenizers: Tokenizers, *sections: Any, **options: bool
     ) -> ServedModel:
         # Exporting the other one would store the same tokenizer twice.
-        first = {"first": tokenizers["first"]}
-        return super().served_model(model, first, settings, search, **options)
+        return super().served_model(model, {"first": tokenizers["first"]}, *sections, **options)

@@ -25,9 +25,9 @@ from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
-from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING
+from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, SavedModelError, read_contract
 
-READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError)
+READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, SavedModelError)
 READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -276,8 +276,8 @@ class RebuiltModel:
                 raise ValueError("it is an ensemble, or was exported without its settings")
             settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
             self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
-            contract = saved_model.read_contract(folder)
-            self._options = {"split_sentences": saved_model.splits_sentences(contract)}
+            splits = saved_model.splits_sentences(read_contract(folder))
+            self._options = {"split_sentences": splits}
             self.serialized = checkpoint.tokenizers
             self.tokenizers = create_tokenizers(self.serialized)
             self.task = tasks.get(self.config.task)

@@ -5,12 +5,14 @@ import pytest
 import tensorflow as tf
 from pydantic import TypeAdapter
 
-from regard.components.trainer.export import InMemoryModel
+from regard.components.serving_check.requests import exported_rows
+from regard.components.trainer.export import InMemoryModel, RebuiltModel
 from regard.models import tasks
 from regard.models.settings.search import SearchConfig
 from regard.models.tasks.sentence_splitting import MAX_SENTENCES, predict_by_sentence
-from regard.serving.saved_model import predict_in_detail
-from tests.models.tasks.exported import SEARCH, created, servable
+from regard.serving.checks import check
+from regard.serving.saved_model import load, predict_in_detail
+from tests.models.tasks.exported import SEARCH, created, export_model
 from tests.models.tasks.tokenizers import write_tokenizers
 
 SHORT = ["a cat sat. the dog ran", "", "  ", "a"]
@@ -156,13 +158,24 @@ def test_a_model_that_splits_sources_does_not_stream(served):
     assert not [name for name in served.signatures if name.startswith("stream")]
 
 
-def test_the_graph_has_only_operations_of_model_servers(served, tmp_path):
-    alone = tf.Module()
-    alone.weights, alone.tokenizers = served.module.weights, served.module.tokenizers
-    signatures = {"serving_default": served.signatures["serving_default"]}
-    tf.saved_model.save(alone, str(tmp_path), signatures=signatures)
-    assert servable(tmp_path)
-    loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
-    expected = outputs_of(served, [LONG, "a"])
-    for name, value in loaded(source=tf.constant([LONG, "a"])).items():
-        np.testing.assert_array_equal(value.numpy(), expected[name])
+def test_the_serving_check_accepts_split_sources(folder):
+    sides, version = (
+        ({"type": "recurrent", "units": 8}, {"type": "luong", "units": 8}),
+        folder / "1",
+    )
+    settings = {"seed": 11, "search": SEARCH, "split_sentences": True}
+    export_model(folder, version, *sides, [LONG, "a cat"], **settings)()
+    model = load(version)
+    rows = exported_rows(version, model.contract)
+    assert rows[0]["answer"]["source_cut"] == 0
+    assert model.predict("align", [rows[0]["inputs"]])[0].truncated > 0
+    limits = {"absolute": 1e-3, "relative": 1e-4, "array": 1e-3, "ties": 0.0}
+    request = {"model": str(version), "servers": ["2.14", "2.20"], "tolerances": limits}
+    result = check({**request, "rows": rows})
+    assert result["failures"] == result["refused"] == []
+    assert result["unsupported_ops"] == {"2.14": {}, "2.20": {}}
+    rows[0]["answer"]["translation"] += "x"
+    (failure,) = check({**request, "rows": rows})["failures"]
+    assert failure.startswith("serving_default, row 0 of the Trainer")
+    # A model that is built again, for another search or an ensemble, splits sources too.
+    assert RebuiltModel(version, "model").served().contract == model.contract

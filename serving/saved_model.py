@@ -228,10 +228,12 @@ def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction
     ``serving_default``; tokens and attention are those of the truncated source.
     """
     predictions = model.predict(model.contract["detail"], rows)
-    for row, (inputs, one) in enumerate(zip(rows, predictions, strict=True)):
-        if one.truncated and splits_sentences(model.contract):
-            (split,) = model.predict("serving_default", [inputs])
-            outputs = {name: split.outputs.get(name, one.outputs[name]) for name in one.outputs}
+    long = [row for row, one in enumerate(predictions) if one.truncated]
+    if long and splits_sentences(model.contract):
+        split = model.predict("serving_default", [rows[row] for row in long])
+        for row, one in zip(long, split, strict=True):
+            outputs = predictions[row].outputs
+            outputs = {name: one.outputs.get(name, value) for name, value in outputs.items()}
             predictions[row] = Prediction(outputs, model.contract)
     return predictions
 

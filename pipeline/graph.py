@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
     """Return the task and the sections that the Trainer receives, as plain values."""
-    return config.model_dump(mode="json", include={"task", "model", "training", "search"})
+    sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
+    return {**sections, "split_sentences": config.serving.split_sentences}
 
 
 def build_pipeline(

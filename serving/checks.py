@@ -159,7 +159,9 @@ def _check_outputs(
             failures += [f"{where}: {text}" for text in comparison.find_invalid(all_outputs)]
             failures += [f"{where}, alone: {text}" for text in errors]
             pairs = [] if errors else [("in a batch", "alone", alone[0])]
-            if row.expected:
+            # Expected are the outputs of ``serving_default`` for a source that this one truncates.
+            is_split = signature != DEFAULT_SIGNATURE and saved_model.splits_sentences(contract)
+            if row.expected and not (is_split and outputs.get(contract["cut"] or "")):
                 pairs.append(("now", row.expected_from, row.expected))
             for here, there, other in pairs:
                 text, is_tie = comparison.compare(outputs, other)

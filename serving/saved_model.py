@@ -216,6 +216,28 @@ def load(path: str | os.PathLike[str]) -> ServedModel:
     return ServedModel(Session(path), read_contract(path))
 
 
+def splits_sentences(contract: Contract) -> bool:
+    """Return whether ``serving_default`` splits long sources, which other signatures truncate."""
+    return "sentences" in contract["signatures"]["serving_default"]["outputs"]
+
+
+def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction]:
+    """Run the detail signature, and ``serving_default`` on sources that only this one splits.
+
+    Of those sources, the output, its score and the number of truncated tokens are those of
+    ``serving_default``; tokens and attention are those of the truncated source.
+    """
+    predictions = model.predict(model.contract["detail"], rows)
+    long = [row for row, one in enumerate(predictions) if one.truncated]
+    if long and splits_sentences(model.contract):
+        split = model.predict("serving_default", [rows[row] for row in long])
+        for row, one in zip(long, split, strict=True):
+            outputs = predictions[row].outputs
+            outputs = {name: one.outputs.get(name, value) for name, value in outputs.items()}
+            predictions[row] = Prediction(outputs, model.contract)
+    return predictions
+
+
 def split_outputs(
     contract: Contract, name: str, outputs: Mapping[str, np.ndarray], rows: int
 ) -> list[Prediction]:

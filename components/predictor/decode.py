@@ -140,7 +140,7 @@ def predict_batch(model: Model, rows: Sequence[Row]) -> list[Prediction]:
     """
     signature = model.contract["detail"]
     try:
-        return model.predict(signature, [row.inputs for row in rows])
+        return saved_model.predict_in_detail(model, [row.inputs for row in rows])
     except InputLengthError as error:
         rejected = _first_rejected(model, signature, rows)
         position = f"{rejected.file}:{rejected.line}: " if rejected and rejected.line else ""

@@ -20,4 +20,9 @@ class ServingConfig(Section):
         ("2.19", "2.20"),
         "TensorFlow Serving versions that must support all operations of the model.",
     )
+    split_sentences: bool = option(
+        False,
+        "Split sources with more than search.max_source_length tokens into sentences, and join "
+        "their outputs, instead of truncating them.",
+    )
     check_rows: Positive = option(32, "Rows of the test split that the serving check runs.")

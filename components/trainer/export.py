@@ -26,9 +26,9 @@ from regard.models.tasks.base import Task
 from regard.models.tasks.served_model import ServedModel
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
-from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING
+from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, SavedModelError, read_contract
 
-READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError)
+READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, SavedModelError)
 READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
 _WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -83,11 +83,16 @@ def export(
     """
     float_model = build_float32(task, config, tokenizers)
     float_model.set_weights(model.get_weights())
+<<<<<<< HEAD
     if config.ensemble:
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
     served = task.served_model(float_model, tokenizers, config.model, config.search)
+=======
+    options = {"split_sentences": config.split_sentences}
+    served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
+>>>>>>> wt-split
     write_saved_model(served, folder, rows)
 
 
@@ -119,7 +124,7 @@ def _reference_outputs(
         inputs = {**row, **{key: saved_model.decode_texts(row[key]) for key in texts}}
         # A model may reject rows that are too long or too short; the export continues without.
         with contextlib.suppress(tf.errors.InvalidArgumentError, saved_model.InputLengthError):
-            (prediction,) = model.predict(model.contract["detail"], [inputs])
+            (prediction,) = saved_model.predict_in_detail(model, [inputs])
             references.append(
                 {
                     "inputs": {key: _to_json(value) for key, value in inputs.items()},
@@ -281,6 +286,8 @@ class RebuiltModel:
                 raise ValueError("it is an ensemble, or was exported without its settings")
             settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
             self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
+            splits = saved_model.splits_sentences(read_contract(folder))
+            self._options = {"split_sentences": splits}
             self.serialized = checkpoint.tokenizers
             self.tokenizers = create_tokenizers(self.serialized)
             self.task = tasks.get(self.config.task)
@@ -293,5 +300,5 @@ class RebuiltModel:
 
     def served(self, search: Any = None) -> ServedModel:
         """Return the model as it is exported, by default with its own search."""
-        search = search or self.config.search
-        return self.task.served_model(self.model, self.tokenizers, self.config.model, search)
+        sections = self.config.model, search or self.config.search
+        return self.task.served_model(self.model, self.tokenizers, *sections, **self._options)

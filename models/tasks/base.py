@@ -117,7 +117,7 @@ class Task(ABC):
         """
 
     def served_model(
-        self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any
+        self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any, **options: bool
     ) -> ServedModel:
         """Return what is exported.
 
@@ -126,8 +126,9 @@ class Task(ABC):
             tokenizers: One per text feature.
             settings: The section ``model``.
             search: The section ``search``; None for a task without one.
+            options: Further options of the exported module, such as ``split_sentences``.
         """
-        module = self.served(self.description, model, tokenizers, settings, search)
+        module = self.served(self.description, model, tokenizers, settings, search, **options)
         return module.served_model()
 
 

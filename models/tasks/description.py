@@ -70,6 +70,7 @@ class Description:
             range of a number.
         preprocessing: The settings of the section ``model`` that the preprocessing depends on, as
             a section with fields of the same names.
+        has_independent_sentences: Whether the output of a text consists of those of its sentences.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Description:
     has_input_length: bool = True
     limit_features: Callable[[Any], tuple[Feature, ...]] | None = None
     preprocessing: type[Section] = Section
+    has_independent_sentences: bool = False
 
     def preprocessing_settings(self, model: Section) -> Section:
         """Return the settings of a section ``model`` that the preprocessing depends on."""

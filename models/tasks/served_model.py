@@ -89,6 +89,7 @@ class ServedModule(tf.Module):
         tokenizers: One per text feature (``tensorflow_text``).
         settings: The section ``model``.
         search: The section ``search``; None for a task without one.
+        split_sentences: Whether long texts are predicted sentence by sentence.
     """
 
     def __init__(
@@ -98,12 +99,14 @@ class ServedModule(tf.Module):
         tokenizers: Mapping[str, Any],
         settings: Any,
         search: Any,
+        split_sentences: bool = False,
     ):
         super().__init__()
         object.__setattr__(self, "_model", model)  # TensorFlow would track an ordinary attribute
         self.weights = [weight.value for weight in model.weights]
         self.tokenizers = dict(tokenizers)
         self._description, self._settings, self._limits = description, settings, search
+        self.split_sentences = split_sentences
         tokenizer = self.tokenizers.get(description.reference.name)
         self._search: Any = create_search(search, tokenizer) if search is not None else None
 

@@ -13,6 +13,7 @@ from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq, shift
 from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
+from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
 from regard.models.tasks.served_model import OutputLengths, Signature
 from regard.models.tasks.streaming import StreamedModule, stream_problem
 from regard.models.vocabulary import EOS, PAD, UNK
@@ -58,11 +59,12 @@ class ServedTextOutput(StreamedModule):
         target = {"name": self._description.reference.name, "kind": "text", "like": output}
         pair = [*self._inputs, target]
         best: OutputLengths = {output: [], "score": [], **self.cut_outputs}
+        split: OutputLengths = {SENTENCES: []} if self.split_sentences else {}
         tokens: OutputLengths = {f"{self.prefix}pieces": [length], length: []}
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}
         scores: OutputLengths = {f"{self.prefix}scores": [length], f"{self.prefix}cut": []}
         signatures = {
-            "serving_default": Signature(self.predict, self._inputs, best),
+            "serving_default": Signature(self.predict, self._inputs, {**best, **split}),
             "align": Signature(
                 self.align, self._inputs, {**best, **self.source_outputs, **tokens, **alignment}
             ),
@@ -92,7 +94,7 @@ class ServedTextOutput(StreamedModule):
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
-            "stream_problem": stream_problem(self._search),
+            "stream_problem": stream_problem(self._search, self.split_sentences),
         }
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -297,6 +299,15 @@ class ServedText(ServedTextOutput):
         # EOS does not count.
         size = {"output": "source_length", "minus": 1, "unit": "source tokens"}
         return {**super().contract(), "size": size, "cut": "source_cut"}
+
+    def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the outputs of all texts; see also ``predict_by_sentence``."""
+        if not self.split_sentences:
+            return super().predict(source)
+        limit = self._limits.max_source_length
+        _, cut = token_ids(self.tokenizers["source"], source, limit)
+        is_long = (cut > 0) & ~self._is_blank(source)
+        return predict_by_sentence(super().predict, source, is_long, limit, "source_cut")
 
     def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
         return tf.strings.regex_full_match(source, r"\s*")

@@ -48,6 +48,9 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.tokenizer is not None:
         yield from _tokenizer(config.tokenizer)
     yield from config.description.validate(config)
+    if config.serving.split_sentences and not config.description.has_independent_sentences:
+        message = "this task needs the whole input, not single sentences; remove it"
+        yield Problem(("serving", "split_sentences"), message)
     yield from validate_training(config)
     yield from _evaluation(config)
     yield from validate_beam(config.beam)

@@ -10,6 +10,7 @@ from regard.components.data.sources import Corpus as DataCorpus
 from regard.components.data.sources import find_files
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.components.settings.trainer import TrainerConfig
 from regard.pipeline import worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
@@ -205,3 +206,13 @@ def test_after_a_rollback_the_next_run_compares_with_the_model_that_is_live(make
     result = properties(make(), "Predictor")
     assert result["production"] == str(tmp_path / "registry" / "tiny" / "3")
     assert result["production_version"] == "3"
+
+
+def test_the_export_depends_on_how_long_sources_are_served(make, tmp_path):
+    before = properties(make(), "Trainer")["custom_config"]
+    path = tmp_path / "tiny.yaml"
+    path.write_text(f"{path.read_text()}serving: {{split_sentences: true}}\n")
+    pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
+    after = json.loads(properties(pipeline, "Trainer")["custom_config"])
+    assert TrainerConfig.model_validate(after).split_sentences
+    assert after == {**json.loads(before), "split_sentences": True}

@@ -118,7 +118,7 @@ class SentenceSimilarity(Task):
         return decode
 
     def served_model(
-        self, model: Similarity, tokenizers: Tokenizers, settings: Any, search: None
+        self, model: Similarity, tokenizers: Tokenizers, *sections: Any, **options: bool
     ) -> ServedModel:
         # Exporting the other one would store the same tokenizer twice.
-        return super().served_model(model, {"first": tokenizers["first"]}, settings, search)
+        return super().served_model(model, {"first": tokenizers["first"]}, *sections, **options)

@@ -18,4 +18,5 @@ DESCRIPTION = Description(
     search=(SearchConfig, BeamSearchConfig()),
     defaults={"evaluation": {"baselines": ("copy", "most_frequent")}},
     validate=validate,
+    has_independent_sentences=True,
 )

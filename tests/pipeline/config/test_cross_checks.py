@@ -156,6 +156,11 @@ NOT_READ = {
             "4: training.penalties: does not apply to the task similarity; remove it",
         ]
     },
+    "summarisation": {
+        "serving: {split_sentences: true}": [
+            "4: serving.split_sentences: this task needs the whole input, not single sentences"
+        ]
+    },
     "captioning": {
         "search: {max_source_length: 3, long_source: refuse}": [
             "4: search.max_source_length: images have no tokens; remove it",

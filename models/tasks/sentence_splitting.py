@@ -1,0 +1,63 @@
+"""Prediction of long texts sentence by sentence, in an exported graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from regard.models.tasks.search_outputs import limit_characters
+
+# The output with the number of sentences of each text. A model without it does not split texts.
+SENTENCES = "sentences"
+# More would let one small request take the memory of a large one: every sentence is a row.
+MAX_SENTENCES = 64
+_MARK = "\x1e"  # the record separator of ASCII, between sentences
+# The end of a sentence, and the space after it. A period does not end a sentence after a single
+# letter, after up to two digits, or inside of an abbreviation such as "e.g.".
+_ENDS = (
+    r"""((?:(?:[\pL\pM][\pL\pM\pN]|\pN{3}|[^\s\pL\pM\pN.])\.|\.\.|[!?…؟।۔])["'”’»)\]]*)(\s)""",
+    r"""([。！？｡]+["'”’」』）】]*)()""",  # of scripts without spaces
+)
+Predict = Callable[[tf.Tensor], dict[str, tf.Tensor]]
+
+
+def predict_by_sentence(
+    predict: Predict, texts: tf.Tensor, is_long: tf.Tensor, limit: int, cut: str
+) -> dict[str, tf.Tensor]:
+    """Predict long texts sentence by sentence, in one batch with all other texts.
+
+    Args:
+        predict: Returns the outputs of texts, each ``[batch]``.
+        texts: ``[batch]``.
+        is_long: Which texts to split, ``[batch]``; they are not blank.
+        limit: The maximum number of tokens of a sentence.
+        cut: The output with the number of truncated tokens.
+
+    Returns:
+        The outputs, each ``[batch]``: texts are joined, with a space where the source has one, and
+        numbers are added up. ``sentences`` is the number of sentences. After ``MAX_SENTENCES - 1``
+        sentences, the rest of a text is the last one.
+    """
+    shortened, is_cut = limit_characters(tf.where(is_long, texts, "-"), limit * MAX_SENTENCES)
+    marked = tf.strings.regex_replace(shortened, _MARK, "\ufffd")
+    for pattern in _ENDS:
+        marked = tf.strings.regex_replace(marked, pattern, rf"\1{_MARK}\2")
+    parts = tf.strings.split(marked, _MARK, MAX_SENTENCES - 1)
+    parts = parts.with_values(tf.strings.regex_replace(parts.values, _MARK, ""))
+    is_blank = parts.with_values(tf.strings.regex_full_match(parts.values, r"\s*"))
+    parts = tf.ragged.boolean_mask(parts, ~is_blank)
+    rows, count = parts.value_rowids(), tf.size(texts)
+    has_space = tf.strings.regex_full_match(tf.strings.substr(parts.values, 0, 1), r"\s")
+    is_first = tf.range(tf.size(rows, tf.int64)) == tf.gather(parts.row_starts(), rows)
+    sentences = tf.strings.strip(parts.values)
+    sentences = tf.where(tf.gather(is_long, rows), sentences, tf.gather(texts, rows))
+    spaces = tf.where(has_space & ~is_first, " ", "")
+    outputs = {
+        name: tf.strings.unsorted_segment_join(spaces + value, rows, count)
+        if value.dtype == tf.string
+        else tf.math.unsorted_segment_sum(value, rows, count)
+        for name, value in predict(sentences).items()
+    }
+    lengths = tf.cast(parts.row_lengths(), tf.int32)
+    return {**outputs, cut: outputs[cut] + is_cut, SENTENCES: lengths}

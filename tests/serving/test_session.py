@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+import regard.serving.session as session_module
 from regard.serving.contract import read_contract
 from regard.serving.saved_model import batch_inputs
 from regard.serving.session import DEADLINE_EXCEEDED, INVALID_ARGUMENT, Session, SessionError
@@ -137,9 +139,29 @@ def test_a_closed_session_does_not_run(folder):
 
 def test_a_session_without_references_closes(folder):
     session = Session(folder)
-    finalizer = session._finalizer
+    finalizer = session._handle.finalizer
     del session
     gc.collect()
+    assert not finalizer.alive
+
+
+def test_close_waits_for_the_runs_of_other_threads(folder, monkeypatch):
+    """The memory of a session that runs must not be freed: the process would crash."""
+    session, is_running = Session(folder), threading.Event()
+    finalizer, call = session._handle.finalizer, session_module._call
+
+    def note_and_call(name, *arguments, **options):
+        is_running.set()
+        return call(name, *arguments, **options)
+
+    monkeypatch.setattr(session_module, "_call", note_and_call)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(session.run, "count", {"limit": 1 << 62}, 0.5)
+        assert is_running.wait(30)
+        session.close()
+        assert finalizer.alive
+        error = future.exception(30)  # its traceback does not keep the session
+    assert error.code == DEADLINE_EXCEEDED
     assert not finalizer.alive
 
 

@@ -107,7 +107,7 @@ class Session:
         self._handle: _Handle | None = _Handle(session, graph)
         content = (Path(path) / MODEL_FILE).read_bytes()
         graphs = message_class("SavedModel").FromString(content).meta_graphs
-        served = next(one for one in graphs if [*one.meta_info_def.tags] == ["serve"])
+        served = next(one for one in graphs if {*one.meta_info_def.tags} == {"serve"})
         entries = served.signature_def
         signatures = message_class("SignatureDefMap")(signature_def=entries)
         self.signature_map: bytes = signatures.SerializeToString()
@@ -217,7 +217,7 @@ def _package(name: str) -> Path:
     """Return the folder of a package without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        raise SessionError(_FAILED_PRECONDITION, f"The package {name} is not installed.")
     return Path(spec.submodule_search_locations[0])
 
 

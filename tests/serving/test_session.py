@@ -129,6 +129,19 @@ def test_a_signature_of_missing_tensors_is_an_error(folder, tmp_path):
         Session(tmp_path / "m").run("count", {"limit": 1})
 
 
+def test_a_repeated_tag_is_the_same_tag(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    model = saved_model_pb2.SavedModel.FromString((tmp_path / "m/saved_model.pb").read_bytes())
+    model.meta_graphs[0].meta_info_def.tags.append("serve")
+    (tmp_path / "m/saved_model.pb").write_bytes(model.SerializeToString())
+    assert Session(tmp_path / "m").run("count", {"limit": 1})["count"] == 1
+
+
+def test_a_missing_package_is_an_error_of_the_session():
+    with pytest.raises(SessionError, match="The package no_such_package is not installed"):
+        session_module._package("no_such_package")
+
+
 def test_a_closed_session_does_not_run(folder):
     session = Session(folder)
     session.close()

@@ -40,7 +40,7 @@ _FUNCTIONS = {
     "ip": "GetCode NumDims TensorType",
     "cp": "Message",
     "pp": "StringGetDataPointer TensorData",
-    "zp": "StringGetSize TensorByteSize",
+    "zp": "StringGetSize",
     "lpi": "Dim",
     "ppc": "GraphOperationByName",
     "pcp": "LoadLibrary",
@@ -104,12 +104,10 @@ class Session:
             raise
         finally:
             library.TF_DeleteSessionOptions(options)
-        self._session, self._graph = session, graph
-        self._finalizer = weakref.finalize(self, _close, session, graph)
-        self._finalizer.atexit = False
+        self._handle: _Handle | None = _Handle(session, graph)
         content = (Path(path) / MODEL_FILE).read_bytes()
         graphs = message_class("SavedModel").FromString(content).meta_graphs
-        served = next(one for one in graphs if [*one.meta_info_def.tags] == ["serve"])
+        served = next(one for one in graphs if {*one.meta_info_def.tags} == {"serve"})
         entries = served.signature_def
         signatures = message_class("SignatureDefMap")(signature_def=entries)
         self.signature_map: bytes = signatures.SerializeToString()
@@ -135,39 +133,46 @@ class Session:
             SessionError: the model rejects the inputs, fails, takes too long, or is closed.
             TypeError, ValueError: an input cannot be converted to its type.
         """
-        if not self._finalizer.alive:
+        handle = self._handle  # this reference keeps the session until the end of the run
+        if handle is None:
             raise SessionError(_FAILED_PRECONDITION, "The model is closed.")
+        try:
+            return self._run(handle.session, handle.graph, name, inputs, timeout)
+        finally:
+            del handle  # the traceback of an error would keep it
+
+    def close(self) -> None:
+        """Free the model's memory, once all runs have ended."""
+        self._handle = None
+
+    def _run(
+        self, session: int, graph: int, name: str, inputs: Mapping[str, Any], timeout: float
+    ) -> dict[str, np.ndarray]:
         signature = self.signatures[name]
         content = message_class("RunOptions")(timeout_in_ms=round(1000 * timeout))
         options = content.SerializeToString()
-        feeds = self._tensors(signature.inputs[key] for key in inputs)
-        fetches = self._tensors(signature.outputs.values())
+        feeds = _tensors(graph, (signature.inputs[key] for key in inputs))
+        fetches = _tensors(graph, signature.outputs.values())
         values, results = (c_void_p * len(feeds))(), (c_void_p * len(fetches))()
         with contextlib.ExitStack() as stack:
             for index, (key, value) in enumerate(inputs.items()):
                 values[index] = stack.enter_context(_tensor(value, signature.inputs[key].dtype))
             _call(
-                *("SessionRun", self._session, ctypes.byref(_Buffer(options, len(options)))),
+                *("SessionRun", session, ctypes.byref(_Buffer(options, len(options)))),
                 *(feeds, values, len(feeds), fetches, results, len(fetches), None, 0, None),
             )
             for result in results:
                 stack.callback(_library().TF_DeleteTensor, result)
             return dict(zip(signature.outputs, map(_read, results), strict=True))
 
-    def close(self) -> None:
-        """Free the model's memory."""
-        self._finalizer()
 
-    def _tensors(self, infos: Iterable[Any]) -> Any:
-        find, outputs = _library().TF_GraphOperationByName, []
-        for info in infos:
-            name, _, index = info.name.partition(":")
-            operation = find(self._graph, name.encode())
-            if operation is None:  # the library would crash
-                message = f"The model's graph has no tensor {info.name!r}."
-                raise SessionError(_FAILED_PRECONDITION, message)
-            outputs.append(_Output(operation, int(index or 0)))
-        return (_Output * len(outputs))(*outputs)
+class _Handle:
+    """The library's session and graph, which are freed after the last reference."""
+
+    def __init__(self, session: int, graph: int):
+        self.session, self.graph = session, graph
+        self.finalizer = weakref.finalize(self, _close, session, graph)
+        self.finalizer.atexit = False
 
 
 def numpy_type(kind: int) -> str:
@@ -179,6 +184,19 @@ def numpy_type(kind: int) -> str:
     if kind not in _DTYPES:
         raise SessionError(_UNIMPLEMENTED, f"Tensors of type {kind} are not supported.")
     return _DTYPES[kind]
+
+
+def _tensors(graph: int, infos: Iterable[Any]) -> Any:
+    """Find the tensors of a signature in the graph."""
+    find, outputs = _library().TF_GraphOperationByName, []
+    for info in infos:
+        name, _, index = info.name.partition(":")
+        operation = find(graph, name.encode())
+        if operation is None:  # the library would crash
+            message = f"The model's graph has no tensor {info.name!r}."
+            raise SessionError(_FAILED_PRECONDITION, message)
+        outputs.append(_Output(operation, int(index or 0)))
+    return (_Output * len(outputs))(*outputs)
 
 
 @cache
@@ -199,7 +217,7 @@ def _package(name: str) -> Path:
     """Return the folder of a package without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        raise SessionError(_FAILED_PRECONDITION, f"The package {name} is not installed.")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -244,10 +262,10 @@ def _read(tensor: int) -> np.ndarray:
     kind, start = library.TF_TensorType(tensor), library.TF_TensorData(tensor)
     dtype = numpy_type(kind)
     shape = [library.TF_Dim(tensor, axis) for axis in range(library.TF_NumDims(tensor))]
-    if kind != _STRING:
-        content = ctypes.string_at(start, library.TF_TensorByteSize(tensor))
-        return np.frombuffer(content, dtype).reshape(shape).copy()
     array = np.empty(math.prod(shape), dtype)
+    if kind != _STRING:
+        ctypes.memmove(array.ctypes.data, start, array.nbytes)
+        return array.reshape(shape)
     for index, address in enumerate(_addresses(start, array.size)):
         data, size = library.TF_StringGetDataPointer(address), library.TF_StringGetSize(address)
         array[index] = ctypes.string_at(data, size)

@@ -128,11 +128,9 @@ class ModelManager:
             old = old_labels.get(config.name, config.labels)
             for label, number in config.labels.items():
                 if number not in model.available() and old.get(label) != number:
-                    raise ServingError(
-                        StatusCode.FAILED_PRECONDITION,
-                        f"Label {label!r} of model {config.name!r} names version {number}, which"
-                        " is not available.",
-                    )
+                    problem = f"Label {label!r} of model {config.name!r} names version {number}"
+                    message = f"{problem}, which is not available."
+                    raise ServingError(StatusCode.FAILED_PRECONDITION, message)
             model.config = config
 
     async def poll(self) -> None:
@@ -282,10 +280,11 @@ class ModelManager:
 
     def _batcher(self, version: Version, signature: str) -> Batcher:
         """Return the batcher of a signature, which is created for its first request."""
-        servable = version.loaded
+        servable, options = version.loaded, self.options.batching
         if signature not in version.batchers:
+            is_batchable = servable.is_batchable(signature)
             version.batchers[signature] = Batcher(
-                self.options.batching,
+                options if is_batchable else replace(options, max_batch_size=1),
                 lambda merged: self._compute(servable, signature, merged),
                 self._batch_slots,
                 self._observe_batch,
@@ -356,13 +355,15 @@ class ModelManager:
 
         try:
             version.servable = await loop.run_in_executor(self._load_pool, load)
-        except Exception as error:
-            if not isinstance(error, ServingError):
+        except Exception as exception:
+            if isinstance(exception, ServingError):
+                # Without its traceback, which would keep a model whose warm-up failed in memory.
+                error = ServingError(exception.code, exception.message)
+            else:
                 log.exception("Loading version %s of model %s failed.", number, name)
                 error = ServingError(StatusCode.INTERNAL, f"Could not load version {number}")
             version.unlock()
-            version.failures += 1
-            version.error = error
+            version.failures, version.error = version.failures + 1, error
             version.state = START if version.failures <= self.options.load_retries else END
             version.retry_at = time.monotonic() + self.options.retry_seconds
             log.error("version %s of model %s: %s", number, name, error)

@@ -117,6 +117,15 @@ class Servable:
                 expected = "[" + ", ".join("?" if size < 0 else str(size) for size in sizes) + "]"
                 raise invalid(f"Input {key} has the shape {list(tensor.shape)}, not {expected}.")
 
+    def is_batchable(self, name: str) -> bool:
+        """Whether the inputs of a signature may hold the rows of several requests.
+
+        TensorFlow does not compare the shape of an input with the signature: a graph for one row,
+        such as a step of a stream, can give other outputs for two.
+        """
+        shapes = [one.tensor_shape for one in self.signature(name).inputs.values()]
+        return all(one.unknown_rank or (one.dim and one.dim[0].size < 0) for one in shapes)
+
     def select_outputs(self, name: str, requested: Sequence[str]) -> list[str]:
         """Return the outputs to send: the requested ones, or all of them, sorted.
 

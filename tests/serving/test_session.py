@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+import regard.serving.session as session_module
 from regard.serving.contract import read_contract
 from regard.serving.saved_model import batch_inputs
 from regard.serving.session import DEADLINE_EXCEEDED, INVALID_ARGUMENT, Session, SessionError
@@ -127,6 +129,19 @@ def test_a_signature_of_missing_tensors_is_an_error(folder, tmp_path):
         Session(tmp_path / "m").run("count", {"limit": 1})
 
 
+def test_a_repeated_tag_is_the_same_tag(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    model = saved_model_pb2.SavedModel.FromString((tmp_path / "m/saved_model.pb").read_bytes())
+    model.meta_graphs[0].meta_info_def.tags.append("serve")
+    (tmp_path / "m/saved_model.pb").write_bytes(model.SerializeToString())
+    assert Session(tmp_path / "m").run("count", {"limit": 1})["count"] == 1
+
+
+def test_a_missing_package_is_an_error_of_the_session():
+    with pytest.raises(SessionError, match="The package no_such_package is not installed"):
+        session_module._package("no_such_package")
+
+
 def test_a_closed_session_does_not_run(folder):
     session = Session(folder)
     session.close()
@@ -137,9 +152,29 @@ def test_a_closed_session_does_not_run(folder):
 
 def test_a_session_without_references_closes(folder):
     session = Session(folder)
-    finalizer = session._finalizer
+    finalizer = session._handle.finalizer
     del session
     gc.collect()
+    assert not finalizer.alive
+
+
+def test_close_waits_for_the_runs_of_other_threads(folder, monkeypatch):
+    """The memory of a session that runs must not be freed: the process would crash."""
+    session, is_running = Session(folder), threading.Event()
+    finalizer, call = session._handle.finalizer, session_module._call
+
+    def note_and_call(name, *arguments, **options):
+        is_running.set()
+        return call(name, *arguments, **options)
+
+    monkeypatch.setattr(session_module, "_call", note_and_call)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(session.run, "count", {"limit": 1 << 62}, 0.5)
+        assert is_running.wait(30)
+        session.close()
+        assert finalizer.alive
+        error = future.exception(30)  # its traceback does not keep the session
+    assert error.code == DEADLINE_EXCEEDED
     assert not finalizer.alive
 
 

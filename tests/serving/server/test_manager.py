@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import gc
 import shutil
+import weakref
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from regard.serving.server.versions import AVAILABLE, END, START, ModelSpec, lis
 pytestmark = pytest.mark.anyio
 INPUTS = {"x": np.zeros(1)}
 ALL = VersionPolicy(None, all_versions=True)
+SERVABLES = weakref.WeakSet()
 
 
 class FakeServable:
@@ -29,15 +32,21 @@ class FakeServable:
             raise ServingError(StatusCode.INTERNAL, "broken")
         if (path / "unexpected").exists():
             raise KeyError("unexpected")
+        self.is_cold = (path / "cold").exists()
 
     def warm_up(self):
-        pass
+        if self.is_cold:
+            SERVABLES.add(self)
+            raise invalid("cold")
 
     def close(self):
         pass
 
     def validate_inputs(self, signature, inputs):
         pass
+
+    def is_batchable(self, signature):
+        return signature != "one_row"
 
     def select_outputs(self, signature, requested):
         return ["version"]
@@ -146,6 +155,29 @@ async def test_a_broken_version_does_not_replace_a_good_one(folder, start):
     (folder / "3").mkdir()
     await created.poll()
     assert await version(created) == 3
+
+
+async def test_a_model_whose_warm_up_fails_does_not_stay_in_memory(folder, start):
+    (folder / "1" / "cold").touch()
+    created = await start(load_retries=0)
+    assert created.list_states(ModelSpec("m"))[0].error.message == "cold"
+    gc.collect()
+    assert not SERVABLES
+
+
+async def test_rows_share_a_run_only_if_the_signature_has_a_batch(start, monkeypatch):
+    """A step of a stream takes the state of one stream."""
+    runs, run = [], FakeServable.run
+
+    def record(servable, signature, inputs, timeout):
+        runs.append((signature, len(inputs["x"])))
+        return run(servable, signature, inputs, timeout)
+
+    monkeypatch.setattr(FakeServable, "run", record)
+    created = await start(batching=BatchingOptions(timeout_seconds=0.2))
+    names = ["one_row"] * 3 + ["rows"] * 3
+    await asyncio.gather(*(created.predict(ModelSpec("m"), name, INPUTS) for name in names))
+    assert sorted(runs) == [("one_row", 1)] * 3 + [("rows", 3)]
 
 
 async def test_an_unexpected_error_stops_neither_the_server_nor_other_versions(folder, start):

@@ -10,6 +10,7 @@ from grpc import StatusCode
 
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
+from tests import fake_models
 
 MEGABYTES = 32
 
@@ -70,6 +71,13 @@ def test_many_failures_do_not_fill_the_memory(folder, monkeypatch):
     servable.run("", limit(5), timeout=60)
     assert limits[-1] == 60
     servable.close()
+
+
+def test_only_signatures_with_a_batch_are_batchable(tmp_path):
+    path = fake_models.save(fake_models.Streamer(), tmp_path / "1")
+    servable = Servable("streamer", path)
+    names = {"": True, "stream_start": False, "stream_step": False, "constrained": True}
+    assert {name: servable.is_batchable(name) for name in names} == names
 
 
 def test_a_closed_model_returns_its_memory(folder):

@@ -47,11 +47,8 @@ class TrainerConfig(BaseModel):
         checkpoints_by_content: whether the folder's name still lacks a digest of the examples,
             which were unknown when the graph was compiled.
         start: the model to start from; None for random weights.
-<<<<<<< HEAD
         ensemble: the other models of the exported ensemble.
-=======
         split_sentences: the key of the section ``serving``.
->>>>>>> wt-split
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -63,11 +60,8 @@ class TrainerConfig(BaseModel):
     checkpoints: str = ""
     checkpoints_by_content: bool = False
     start: StartingModel | None = None
-<<<<<<< HEAD
     ensemble: tuple[StartingModel, ...] = ()
-=======
     split_sentences: bool = False
->>>>>>> wt-split
 
     @validates("model", mode="before")
     @classmethod

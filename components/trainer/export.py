@@ -83,16 +83,12 @@ def export(
     """
     float_model = build_float32(task, config, tokenizers)
     float_model.set_weights(model.get_weights())
-<<<<<<< HEAD
     if config.ensemble:
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    served = task.served_model(float_model, tokenizers, config.model, config.search)
-=======
     options = {"split_sentences": config.split_sentences}
     served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
->>>>>>> wt-split
     write_saved_model(served, folder, rows)
 
 

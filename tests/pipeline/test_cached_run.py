@@ -173,7 +173,7 @@ def test_a_new_span_starts_a_worker(pipeline):
 
 def test_edited_code_starts_a_worker(pipeline, monkeypatch):
     pipeline.run()
-    monkeypatch.setattr(cached_run, "package_digest", lambda: "other")
+    monkeypatch.setattr(cached_run, "package_digest", lambda *_: "other")
     pipeline.run()
     assert pipeline.workers == 2
 
@@ -182,13 +182,13 @@ def test_the_package_digest_depends_on_every_source_file(tmp_path):
     package = tmp_path / "regard"
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(code_digest.PACKAGE, package, ignore=ignore)
-    digest = code_digest.package_digest(package)
+    digest = code_digest.package_digest(package=package)
     assert digest == code_digest.package_digest()
     for name in ("models/losses.py", "serving/web/page/style.css"):
         path = package / name
         path.write_bytes(path.read_bytes() + b" ")
-        assert code_digest.package_digest(package) != digest
-        digest = code_digest.package_digest(package)
+        assert code_digest.package_digest(package=package) != digest
+        digest = code_digest.package_digest(package=package)
 
 
 @pytest.mark.parametrize(

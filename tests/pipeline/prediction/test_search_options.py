@@ -33,8 +33,8 @@ def outputs(model, name="serving_default"):
 def served(version, search):
     """The model as it would be exported with a search."""
     settings = {**config(*SIDES), "search": search, "task": "translation"}
-    served = RebuiltModel(version, "model").served(TrainerConfig.model_validate(settings).search)
-    return InMemoryModel(served, served.contract)
+    model = RebuiltModel(version, "model")
+    return InMemoryModel(model.served(TrainerConfig.model_validate(settings).search))
 
 
 def test_the_model_is_that_which_was_exported(version):

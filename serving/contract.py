@@ -95,7 +95,8 @@ class Contract(TypedDict):
 
 
 # Contracts of older exports have no `heads` and `stream_problem`.
-_REQUIRED_KEYS = tuple(Contract.__annotations__.keys() - {"heads", "stream_problem"})
+_OPTIONAL_KEYS = ("heads", "stream_problem")
+_REQUIRED_KEYS = tuple(key for key in Contract.__annotations__ if key not in _OPTIONAL_KEYS)
 
 
 class SavedModelError(Exception):

@@ -48,7 +48,7 @@ def test_job_that_fails_before_its_run(simulation):
     (simulation.home / "pipelines" / "sizes-large").touch()  # a file where the folder should be
     code, out, _ = simulation.run("--only", "large")
     assert code == 1
-    assert "large failed: Set REGARD_HOME to a" in out
+    assert "large: failed: Set REGARD_HOME" in out
 
 
 @pytest.mark.slow

@@ -194,7 +194,13 @@ class Checkpoints:
 
 
 class NoCheckpoints(Checkpoints):
-    """Checkpoints of a worker that is not the chief: nothing is written, the chief sends all."""
+    """Checkpoints of a worker that is not the chief: nothing is changed, the chief sends all."""
+
+    def save(self, model: keras.Model, state: TrainState) -> None:
+        pass
+
+    def restore(self, model: keras.Model) -> TrainState | None:
+        return None
 
     def restore_average(self, model: keras.Model, steps: Iterable[float]) -> None:
         pass

@@ -7,9 +7,15 @@ import subprocess
 import sys
 import threading
 
+import keras
 import pytest
 
-from regard.components.trainer.checkpoint import Checkpoints, checkpoint_lock
+from regard.components.trainer.checkpoint import (
+    Checkpoints,
+    NoCheckpoints,
+    TrainState,
+    checkpoint_lock,
+)
 from tests.processes import wait_for
 
 _HOLD = """
@@ -73,3 +79,15 @@ def test_file_system_without_locks_is_reported(tmp_path, monkeypatch):
         assert "Cannot lock" in (tmp_path / "events").read_text()
     Checkpoints(tmp_path / "other").prune_others(keep=0)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_worker_that_is_not_the_chief_changes_no_files_of_the_chief(tmp_path):
+    files = {"last.npz": b"1", "previous.npz": b"0", "step-7.npz": b"7", ".last.npz.tmp": b"2"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    model, checkpoints = keras.Sequential(), NoCheckpoints(tmp_path)
+    assert checkpoints.restore(model) is None
+    checkpoints.save(model, TrainState())
+    checkpoints.save_best(model, TrainState())
+    checkpoints.save_snapshot(model, TrainState())
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files

@@ -24,10 +24,10 @@ from tensorflow_serving.apis import (
 
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
-from regard.serving.server.manager import ModelManager, PredictResult
+from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import check_roots, parse_models
 from regard.serving.server.servable import Servable, TensorInfo
-from regard.serving.server.versions import ModelSpec
+from regard.serving.server.versions import ModelSpec, PredictResult
 from regard.serving.streaming import START
 
 # The supported methods with their request messages.

@@ -28,6 +28,7 @@ from regard.serving.server.versions import (
     START,
     UNLOADING,
     ModelSpec,
+    PredictResult,
     Version,
     list_versions,
 )
@@ -44,21 +45,6 @@ class _Model:
 
     def available(self) -> list[int]:
         return sorted(n for n, version in self.versions.items() if version.state == AVAILABLE)
-
-
-@dataclass(frozen=True)
-class PredictResult:
-    """The outputs of one request.
-
-    Attributes:
-        version: the number of the version that computed them.
-        signature: the name of the signature.
-        outputs: arrays by name.
-    """
-
-    version: int
-    signature: str
-    outputs: dict[str, np.ndarray]
 
 
 class ModelManager:
@@ -205,9 +191,7 @@ class ModelManager:
         rows = max(rows, 1)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
-        if self._log:
-            name = {"model": spec.model, "version": version.number, "signature": signature}
-            self._log.add(started, {**name, "status": "OK"}, inputs, results)
+        self._log_success(started, spec, PredictResult(version.number, signature, results), inputs)
         return PredictResult(version.number, signature, {name: results[name] for name in names})
 
     async def stream(self, spec: ModelSpec, inputs: Tensors) -> AsyncGenerator[PredictResult, None]:
@@ -219,7 +203,8 @@ class ModelManager:
             ServingError: as ``predict``; or the model cannot stream, there are too many streams, or
                 the stream takes longer than a batch may.
         """
-        version, deadline = self.find(spec), time.monotonic() + self.options.run_seconds
+        started, result = time.monotonic(), None
+        version, deadline = self.find(spec), started + self.options.run_seconds
         steps = version.loaded.stream(inputs, self.options.run_seconds)
         if self._stream_slots.locked():
             raise ServingError(StatusCode.UNAVAILABLE, "Too many streams. Try again later.")
@@ -234,12 +219,22 @@ class ModelManager:
             async with self._stream_slots:
                 while outputs := await asyncio.wait_for(run_step(), deadline - time.monotonic()):
                     self.metrics.count("streamed_token_count_total", model=spec.model)
-                    yield PredictResult(version.number, STEP, outputs)
+                    result = PredictResult(version.number, STEP, outputs)
+                    yield result
+            if result is not None:
+                self._log_success(started, spec, result, inputs)
         except asyncio.TimeoutError:
             message = f"The stream took more than {self.options.run_seconds:g} s."
             raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
         finally:
             version.requests -= 1
+
+    def _log_success(
+        self, started: float, spec: ModelSpec, result: PredictResult, inputs: Tensors
+    ) -> None:
+        if self._log:
+            name = {"model": spec.model, "version": result.version, "signature": result.signature}
+            self._log.add(started, {**name, "status": "OK"}, inputs, result.outputs)
 
     @contextlib.contextmanager
     def track_request(self, model: str, api: str, entry_point: str) -> Iterator[None]:

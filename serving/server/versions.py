@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import Lock, acquire_existing
 from regard.serving.server.batching import Batcher
@@ -89,3 +91,18 @@ def list_versions(base_path: Path) -> Mapping[int, Path]:
         log.error("%s: %s", base_path, error.strerror)
         return {}
     return {int(name): base_path / name for name in names if name.isascii() and name.isdecimal()}
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """The outputs of one request.
+
+    Attributes:
+        version: the number of the version that computed them.
+        signature: the name of the signature.
+        outputs: arrays by name.
+    """
+
+    version: int
+    signature: str
+    outputs: Mapping[str, np.ndarray]

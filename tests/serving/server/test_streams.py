@@ -12,7 +12,7 @@ from tensorflow_serving.apis import predict_pb2
 
 from regard.serving.client import AsyncClient, Client, ClientError
 from regard.serving.server.model_config import ModelConfig
-from regard.serving.server.options import ManagerOptions
+from regard.serving.server.options import ManagerOptions, RequestLogOptions
 from regard.serving.server.servable import Servable
 from regard.serving.streaming import STEP
 from tests import fake_models
@@ -213,3 +213,14 @@ def test_a_stream_stays_on_its_version_and_ends_before_a_shutdown(
         threading.Timer(0.5, steps.allow, [2]).start()
         server.do(server.server.stop(20))
         assert [one["text"] for one in stream] == ["B", "A"]
+
+
+def test_a_complete_stream_is_one_line_of_the_request_log(start, tmp_path):
+    path = tmp_path / "log.jsonl"
+    server = start(ManagerOptions(poll_seconds=0, request_log=RequestLogOptions(path)))
+    post(server, "streamer:stream", {"instances": ["abc"]})
+    wait_for(lambda: path.exists() and path.stat().st_size)
+    (line,) = map(json.loads, path.read_text().splitlines())
+    assert (line["signature"], line["status"], line["version"]) == (STEP, "OK", 1)
+    assert line["inputs"] == {"source": 3}
+    assert (line["outputs"]["translation"], line["score"]) == (3, -1.5)

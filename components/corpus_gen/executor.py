@@ -175,6 +175,8 @@ def _publish(work: str, uri: str, splits: Sequence[str], results: Sequence[Group
             for i in range(result.shards.get(name, 0))
         ]
         for i, shard in enumerate(shards):
+            if not fileio.exists(os.path.join(source, shard)):
+                raise OSError(errno.ENOENT, f"{shard} is missing from {source}")
             final = f"data_tfrecord-{i:05d}-of-{len(shards):05d}.gz"
             fileio.rename(os.path.join(source, shard), os.path.join(folder, final))
     for name in splits:

@@ -85,9 +85,9 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         rows: Counter[str] = Counter()
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
             rows[shards[index].split] += count
-        written = json.loads(examples.get_string_custom_property(ROWS) or "{}")
-        if written and written != rows:
-            message = f"The examples have {dict(rows)} rows, but CorpusGen wrote {written}."
+        expected = json.loads(examples.get_string_custom_property(ROWS) or "{}")
+        if expected and expected != rows:
+            message = f"The examples have {dict(rows)} rows, but CorpusGen wrote {expected}."
             raise UserError(message, examples.uri, SHARD_REMEDY)
         lengths = training_profile.length_histograms(counts, shards, features)
         profile = training_profile.train_profile(rows["train"], words, lengths)

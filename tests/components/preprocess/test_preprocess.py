@@ -49,7 +49,7 @@ def bytes_feature(text: str) -> tf.train.Feature:
 
 def write_examples(folder: Path) -> Any:
     for split, rows in SPLITS.items():
-        path = folder / f"Split-{split}" / "part-00000.gz"
+        path = folder / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         path.parent.mkdir(parents=True)
         with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
             for number, (source, target) in enumerate(rows, 1):
@@ -244,7 +244,7 @@ def test_task_without_text(
     rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 8.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
     encoded = ExampleEncoder([Feature("points", "points")], "x.tsv", Images(""))
     for split, points in rows.items():
-        path = tmp_path / "examples" / f"Split-{split}" / "part-00000.gz"
+        path = tmp_path / "examples" / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         path.parent.mkdir(parents=True)
         with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
             for line, values in enumerate(points, 1):
@@ -273,7 +273,8 @@ def test_two_attempts_at_one_file(
     transformed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (pair,) = file_pairs(
-        [str(transformed / "examples" / "Split-train" / "part-00000.gz")], str(tmp_path)
+        [str(transformed / "examples" / "Split-train" / "data_tfrecord-00000-of-00001.gz")],
+        str(tmp_path),
     )
     # TFX reloads the module, so its present class is the one in use.
     loaded_graph = transform_graph._LoadedGraph

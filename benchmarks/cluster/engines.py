@@ -115,6 +115,7 @@ class Flink:
             "taskmanager.memory.network.max": "512m",
             "taskmanager.network.sort-shuffle.min-buffers": 64,
             "taskmanager.numberOfTaskSlots": SLOTS,
+            "taskmanager.load-balance.mode": "SLOTS",  # all TaskManagers work
             "heartbeat.interval": 2000,
             "heartbeat.timeout": 20000,
             "pekko.ask.timeout": "120 s",  # for a machine with few cores

@@ -106,7 +106,7 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 120) -
         with contextlib.suppress(OSError):
             if condition():
                 return
-        time.sleep(0.2)
+        time.sleep(0.05)
     raise TimeoutError(f"{what}: not after {seconds:.0f} s")
 
 

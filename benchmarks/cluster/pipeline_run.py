@@ -28,8 +28,8 @@ ARTIFACTS = (
     ("Preprocess", "transformed_examples"),
     ("Predictor", "predictions"),
 )
-# Parts of the names of temporary files and folders of CorpusGen, Beam and atomic writes.
-_TEMPORARY_PARTS = (".writing-", "beam-temp-", ".tmp", ".temp", ".inprogress")
+# Parts of the paths of temporary files of our nodes, of Beam and of atomic writes.
+_TEMPORARY_PARTS = (".writing-", ".parts-", "beam-temp-", ".tmp", ".temp", ".inprogress")
 
 
 _CONFIG = """
@@ -124,12 +124,12 @@ class PipelineRun:
             if path.is_file() and path.name != "predictions.json"
         }
 
-    def temporary_files(self) -> list[Path]:
-        """Files and folders of unfinished work in the artifacts."""
+    def temporary_files(self, node: str = "") -> list[Path]:
+        """Files and folders of unfinished work in the artifacts, of one node or of all."""
         return [
             path
-            for path in (self._pipeline / "artifacts").rglob("*")
-            if any(part in path.name for part in _TEMPORARY_PARTS)
+            for path in (self._pipeline / "artifacts" / node).rglob("*")
+            if any(part in str(path) for part in _TEMPORARY_PARTS)
         ]
 
     def _node_events(self) -> dict[str, dict[str, Any]]:

@@ -32,6 +32,9 @@ _WORKER_OPTIONS = {
     "flink": "parallelism",
     "dataflow": "max_num_workers",
 }
+# Defaults for Flink: DataSet jobs may wait forever in other modes (FLINK-10672), and the job server
+# that Beam starts would be for Flink 2.
+_FLINK_DEFAULTS = {"execution_mode_for_batch": "BATCH_FORCED", "flink_version": "1.20"}
 # Options without which Beam would not start, or would never end.
 _REQUIRED = {
     "portable": ("job_endpoint",),
@@ -44,13 +47,43 @@ _CLUSTER_OPTIONS = ("job_endpoint", "environment_", "flink_", "spark_", "project
 # the job never ends.
 _CONFIG = ("environment_config", "environment_options")
 _ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "DOCKER": ("sdk_container_image", *_CONFIG),
+    "DOCKER": _CONFIG,
     "PROCESS": _CONFIG,
     "EXTERNAL": _CONFIG,
     "LOOPBACK": (),
 }
 _URN = "beam:env:"
-_POSITIVE = ("parallelism", "max_parallelism", "num_workers", "max_num_workers")
+_MINIMA = {
+    **dict.fromkeys(("parallelism", "max_parallelism", "num_workers", "max_num_workers"), 1),
+    "sdk_worker_parallelism": 0,
+}
+# The types of options that Beam's SDK knows only after the job server has listed them
+# (DescribePipelineOptions, Beam 2.62 to 2.70), without those for endless streams and detached jobs.
+# The flag of one that is true by default makes it false.
+_JOB_SERVER_OPTIONS = {
+    "all": "sdk_worker_parallelism:int environment_cache_millis:int load_balance_bundles:bool "
+    "environment_expiration_millis:int enable_heap_dumps:bool retain_docker_containers:bool "
+    "app_name:str semi_persist_dir:str",
+    "flink": "execution_mode_for_batch:str use_data_stream_for_batch:bool object_reuse:bool "
+    "faster_copy:bool disable_metrics:bool re_iterable_group_by_key_result:bool flink_conf_dir:str "
+    "job_check_interval_in_secs:int file_input_split_max_size_m_b:int",
+    # Flink's legacy DataSet API, the default for batch jobs, does not read these.
+    "flink_streams": "number_of_execution_retries:int execution_retry_delay:int "
+    "max_bundle_size:int max_bundle_time_mills:int checkpointing_interval:int "
+    "state_backend:str state_backend_storage_path:str operator_chaining:true "
+    "force_slot_sharing_group:true",
+    "spark": "spark_master:str storage_level:str checkpoint_dir:str bundle_size:int "
+    "cache_disabled:bool prefer_group_by_key_to_handle_huge_values:bool "
+    "uses_provided_spark_context:bool enable_spark_metric_sinks:true",
+}
+_SECTIONS = {
+    "flink": ("all", "flink", "flink_streams"),
+    "spark": ("all", "spark"),
+    "portable": tuple(_JOB_SERVER_OPTIONS),
+}
+_CHOICES = {
+    "execution_mode_for_batch": ("PIPELINED", "PIPELINED_FORCED", "BATCH", "BATCH_FORCED"),
+}
 
 
 class BeamConfig(Section):
@@ -67,8 +100,9 @@ class BeamConfig(Section):
     )
     workers: Positive | None = option(
         None,
-        "Number of workers: processes (null: one per core), parallelism of flink, or maximum of "
-        "dataflow. Not supported by other runners.",
+        "Number of Python processes: of processes (null: one per core), of flink (a multiple of "
+        "options.sdk_worker_parallelism), or the maximum of dataflow. Not supported by other "
+        "runners.",
     )
     options: dict[str, JsonValue] = Field(
         default_factory=dict,
@@ -90,8 +124,12 @@ class BeamConfig(Section):
             arguments.append(f"{_WORKER_OPTIONS[self.runner]}={workers}")
         if not self.local and "sdk_container_image" not in self.options:
             arguments.append(_NO_IMAGE)
-        for name, value in self.options.items():
-            arguments += format_option(name, value)
+        types = job_server_options(*_SECTIONS.get(self.runner, ()))
+        defaults: dict[str, JsonValue] = {**_FLINK_DEFAULTS} if self.runner == "flink" else {}
+        if "job_endpoint" in self.options:  # another job server
+            defaults.pop("flink_version", None)
+        for name, value in {**defaults, **self.options}.items():
+            arguments += format_option(name, not value if types.get(name) == "true" else value)
         return tuple(f"--{argument}" for argument in arguments)
 
 
@@ -104,12 +142,20 @@ def format_option(name: str, value: JsonValue) -> list[str]:
     return [f"{name}={text}" for text in texts]
 
 
+def job_server_options(*sections: str) -> dict[str, str]:
+    """Return the types of the options that a job server adds to those of Beam's SDK, by name.
+
+    ``true`` is the type of a flag that is set by default.
+    """
+    listed = " ".join(_JOB_SERVER_OPTIONS[section] for section in sections)
+    return dict(item.split(":") for item in listed.split())
+
+
 def validate_beam(beam: BeamConfig) -> Iterator[Problem]:
     """Yield unsupported options, invalid values and missing options."""
     options, path = beam.options, ("beam", "options")
-    if beam.workers is not None and beam.runner not in _WORKER_OPTIONS:
-        message = f"not supported by {beam.runner}, only by runner: {', '.join(_WORKER_OPTIONS)}"
-        yield Problem(("beam", "workers"), message)
+    if beam.workers is not None and (problem := _workers_problem(beam, beam.workers)):
+        yield Problem(("beam", "workers"), problem)
     for name, value in options.items():
         if problem := _problem(beam, name, value):
             yield Problem((*path, name), problem)
@@ -120,12 +166,31 @@ def validate_beam(beam: BeamConfig) -> Iterator[Problem]:
         yield from _validate_environment(beam)
 
 
+def _workers_problem(beam: BeamConfig, workers: int) -> str | None:
+    """Return why the cluster would not run as many processes as there are workers."""
+    processes = beam.options.get("sdk_worker_parallelism")
+    if beam.runner in ("spark", "portable"):
+        return (
+            f"not supported by {beam.runner}, whose cluster has a number of executors; set "
+            "options.sdk_worker_parallelism, the Python processes of each"
+        )
+    if beam.runner not in _WORKER_OPTIONS:
+        return f"not supported by {beam.runner}, only by runner: {', '.join(_WORKER_OPTIONS)}"
+    if beam.runner != "flink" or (
+        isinstance(processes, int) and processes > 0 and workers % processes == 0
+    ):
+        return None
+    message = "flink starts options.sdk_worker_parallelism Python processes in each TaskManager, "
+    return message + f"by default 1; set it to a TaskManager's slots, a divisor of {workers}"
+
+
 def _validate_environment(beam: BeamConfig) -> Iterator[Problem]:
     """Require an environment with Regard's code, which Beam's default image does not have."""
     kind, path = beam.options.get("environment_type"), ("beam", "options", "environment_type")
-    if kind is None and not beam.options.get("sdk_container_image"):
-        message = "Beam's own image does not contain Regard; set sdk_container_image, or "
-        message += "environment_type: EXTERNAL and environment_config: HOST:PORT of a worker pool"
+    if kind is None and beam.runner != "dataflow":
+        message = "Beam's own image does not contain Regard; set environment_type: EXTERNAL and "
+        message += "environment_config: HOST:PORT of a worker pool, or environment_type: DOCKER "
+        message += "and environment_config: IMAGE"
         yield Problem(path[:2], message)
     elif kind is None or str(kind).startswith(_URN):
         return
@@ -150,29 +215,44 @@ def _problem(beam: BeamConfig, name: str, value: JsonValue) -> str | None:
         return "has no value; remove it"
     if name == "streaming" and value:
         return "streaming jobs never end, and the nodes are batch jobs; remove it"
-    if name in _POSITIVE and isinstance(value, int) and value < 1:
-        return f"must be at least 1; {show(value)} was given"
-    parser = _beam_parser()
+    if name == "sdk_container_image" and beam.runner in _SECTIONS:
+        return f"is not read by {beam.runner}; set environment_type: DOCKER and environment_config"
+    if name == "flink_version" and str(value).startswith("2"):
+        return "must be 1.19 or 1.20: jobs fail on Flink 2 (apache/beam#37583)"
+    is_data_set = beam.runner == "flink" and not beam.options.get("use_data_stream_for_batch")
+    if is_data_set and name in job_server_options("flink_streams"):
+        message = "is ignored by Flink's DataSet jobs; set use_data_stream_for_batch: true, or for "
+        return message + "retries restart-strategy in the cluster's configuration (docs/flink.yaml)"
+    if isinstance(value, int) and value < (minimum := _MINIMA.get(name, value)):
+        return f"must be at least {minimum}; {show(value)} was given"
+    parser = _beam_parser(beam.runner)
     names = {flag.removeprefix("--") for flag in parser._option_string_actions}
     if name not in names:
         similar = closest_matches(name, names, n=5)
         hint = f". {suggest(name, similar)}" if similar else ""
         return f"{show(name)} is not an option of Beam{hint}"
-    try:
-        parser.parse_known_args([f"--{text}" for text in format_option(name, value)])
+    try:  # false, too, is for flags only
+        texts = [name] if isinstance(value, bool) else format_option(name, value)
+        parser.parse_known_args([f"--{text}" for text in texts])
     except argparse.ArgumentError as error:
         return f"{error.message}; {show(value)} was given"
     return None
 
 
 @functools.cache
-def _beam_parser() -> argparse.ArgumentParser:
-    """Return a parser of all of Beam's options. Imports Beam, which takes seconds."""
+def _beam_parser(runner: str) -> argparse.ArgumentParser:
+    """Return a parser of all options of a runner. Imports Beam, which takes seconds."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, conflict_handler="resolve", exit_on_error=False
     )
-    for kind in PipelineOptions.__subclasses__():
-        kind._add_argparse_args(parser)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)
+    for name, kind in job_server_options(*_SECTIONS.get(runner, ())).items():
+        if kind in ("bool", "true"):
+            parser.add_argument(f"--{name}", action="store_true")
+        else:
+            convert = int if kind == "int" else str
+            parser.add_argument(f"--{name}", type=convert, choices=_CHOICES.get(name))
     return parser

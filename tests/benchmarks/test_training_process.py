@@ -27,7 +27,8 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("program", ["regard", pytest.param("keras", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["regard", "keras"])
 def test_tokens_are_those_of_the_batches(program, folder, monkeypatch):
     monkeypatch.setattr(hardware_limits, "tensorflow_rates", lambda: {"float32": 1.0})
     models = []

@@ -166,6 +166,7 @@ def test_model_below_a_threshold_is_not_published(shell, finished):
 SECRET, PIN = "hunter2-is-no-password", "3141592653"
 
 
+@pytest.mark.slow
 def test_values_of_variables_are_not_written(shell):
     """References stay references in everything that a run writes, its log included."""
     shell.environment |= {"SECRET": SECRET, "PIN": PIN}

@@ -13,6 +13,7 @@ from regard.models.settings.search import SearchConfig
 from regard.models.tasks import minimum_bayes_risk
 from regard.models.tasks.minimum_bayes_risk import pairwise_utility
 from regard.models.tasks.served_text import ServedText
+from tests.marks import slow_except
 from tests.models.tasks.exported import created, servable
 from tests.models.tasks.tokenizers import write_tokenizers
 
@@ -103,7 +104,7 @@ def make(model, **settings):
     return ServedText(tasks.describe("translation"), *model, None, search).served_model()
 
 
-@pytest.mark.parametrize("name", ["chrf", "bleu"])
+@pytest.mark.parametrize("name", slow_except(["chrf"], ["chrf", "bleu"]))
 def test_hypotheses_have_the_mean_utility_of_the_samples(model, name):
     samples = make(model, type="sampling", samples=6, seed=2).module.n_best(SENTENCES)
     served = make(model, type="mbr", samples=6, seed=2, utility=name, n_best=6)

@@ -40,7 +40,7 @@ FAMILIES = {
 }
 
 
-QUICK = ["transformer", "bahdanau with a copying pointer"]
+QUICK = ["transformer"]
 
 
 @pytest.mark.parametrize("name", slow_except(QUICK, FAMILIES))

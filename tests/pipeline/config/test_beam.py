@@ -41,6 +41,7 @@ beam:
     flink_master: flink:8081
     environment_type: EXTERNAL
     environment_config: localhost:50000
+    sdk_worker_parallelism: 4
     experiments: [one, two]
     dataflow_service_options: [a=b]
     no_auth: false
@@ -51,9 +52,12 @@ beam:
         "--runner=FlinkRunner",
         "--parallelism=8",
         "--sdk_container_image=unused",
+        "--execution_mode_for_batch=BATCH_FORCED",
+        "--flink_version=1.20",
         "--flink_master=flink:8081",
         "--environment_type=EXTERNAL",
         "--environment_config=localhost:50000",
+        "--sdk_worker_parallelism=4",
         "--experiments=one",
         "--experiments=two",
         "--dataflow_service_options=a=b",
@@ -73,15 +77,53 @@ beam:
     )
     section = "beam: {options: {experiments: [{x: 1}, y]}}"
     assert arguments(tmp_path, section)[-2:] == ['--experiments={"x": 1}', "--experiments=y"]
-    section = "beam: {runner: spark, options: {sdk_container_image: r/i:1}}"
-    assert arguments(tmp_path, section) == ["--runner=SparkRunner", "--sdk_container_image=r/i:1"]
+
+
+POOL = "job_endpoint: a:1, environment_type: EXTERNAL, environment_config: b:2"
+FLINK = f"beam: {{runner: flink, options: {{{POOL}, "
+SPARK = f"beam: {{runner: spark, options: {{{POOL}, "
+
+
+def test_options_of_job_servers(tmp_path):
+    """They reach Beam, which drops those that its job server does not list."""
+    section = FLINK + (
+        "execution_mode_for_batch: PIPELINED, use_data_stream_for_batch: true, object_reuse: true, "
+        "number_of_execution_retries: 3, checkpointing_interval: -1, max_bundle_size: 100}}"
+    )
+    assert arguments(tmp_path, section) == [
+        "--runner=FlinkRunner",
+        "--sdk_container_image=unused",
+        "--execution_mode_for_batch=PIPELINED",
+        "--job_endpoint=a:1",
+        "--environment_type=EXTERNAL",
+        "--environment_config=b:2",
+        "--use_data_stream_for_batch",
+        "--object_reuse",
+        "--number_of_execution_retries=3",
+        "--checkpointing_interval=-1",
+        "--max_bundle_size=100",
+    ]
+    section = SPARK + "spark_master: 'spark://m:7077', bundle_size: 10, cache_disabled: true}}"
+    assert arguments(tmp_path, section)[-3:] == [
+        "--spark_master=spark://m:7077",
+        "--bundle_size=10",
+        "--cache_disabled",
+    ]
+
+
+@pytest.mark.parametrize(("value", "flags"), [("true", []), ("false", ["--operator_chaining"])])
+def test_flag_of_true_option_makes_it_false(value, flags, tmp_path):
+    section = FLINK + f"use_data_stream_for_batch: true, operator_chaining: {value}}}}}"
+    assert arguments(tmp_path, section)[-len(flags) - 1 :] == [
+        "--use_data_stream_for_batch",
+        *flags,
+    ]
 
 
 @pytest.mark.parametrize(
     "environment",
     [
         "environment_type: LOOPBACK",
-        "environment_type: DOCKER, sdk_container_image: r/i:1",
         "environment_type: DOCKER, environment_config: r/i:1",
         "environment_type: EXTERNAL, environment_options: [external_service_address=b:2]",
         "environment_type: 'beam:env:external:v1', environment_config: b:2",
@@ -103,13 +145,56 @@ CASES = {
     OPTIONS + "environment_config: b:2, runner: FlinkRunner}}": (
         "3: beam.options.runner: is set by beam.runner and"
     ),
-    "beam: {runner: flink, workers: 2, options: {parallelism: 3, sdk_container_image: x}}": (
+    FLINK.replace("options: {", "workers: 2, options: {parallelism: 3, ")
+    + "sdk_worker_parallelism: 1}}": (
         "3: beam.options.parallelism: is also set by beam.workers; remove one of them"
     ),
+    FLINK.replace("options", "workers: 8, options") + "}}": (
+        "3: beam.workers: flink starts options.sdk_worker_parallelism Python processes in each"
+    ),
+    FLINK.replace("options", "workers: 8, options") + "sdk_worker_parallelism: 3}}": (
+        "3: beam.workers: flink starts"
+    ),
+    FLINK.replace("options", "workers: 8, options") + "sdk_worker_parallelism: 0}}": (
+        "3: beam.workers: flink starts"
+    ),
+    SPARK.replace("options", "workers: 8, options") + "}}": (
+        "3: beam.workers: not supported by spark, whose cluster has a number of executors; set opt"
+    ),
+    FLINK + "sdk_container_image: r/i:1}}": (
+        "3: beam.options.sdk_container_image: is not read by flink; set environment_type: DOCKER"
+    ),
+    FLINK + "number_of_execution_retries: 3}}": (
+        "3: beam.options.number_of_execution_retries: is ignored by Flink's DataSet jobs; set use_"
+    ),
+    FLINK + "flink_version: '2.1'}}": "3: beam.options.flink_version: must be 1.19 or 1.20",
+    FLINK + "executionModeForBatch: BATCH}}": (
+        "3: beam.options.executionModeForBatch: 'executionModeForBatch' is not an option of Beam. "
+        "Did you mean execution_mode_for_batch"
+    ),
+    FLINK + "execution_mode_for_batch: batch}}": (
+        "3: beam.options.execution_mode_for_batch: invalid choice: 'batch' (choose from 'PIPELINE"
+    ),
+    FLINK + "object_reuse: maybe}}": (
+        "3: beam.options.object_reuse: ignored explicit argument 'maybe'; 'maybe' was given"
+    ),
+    FLINK + "use_data_stream_for_batch: true, max_bundle_size: false}}": (
+        "3: beam.options.max_bundle_size: expected one argument; false was given"
+    ),
+    FLINK + "sdk_worker_parallelism: -1}}": (
+        "3: beam.options.sdk_worker_parallelism: must be at least 0; -1 was given"
+    ),
+    FLINK + "sdk_worker_parallelism: many}}": (
+        "3: beam.options.sdk_worker_parallelism: invalid int value: 'many'; 'many' was given"
+    ),
+    SPARK + "object_reuse: true}}": (
+        "3: beam.options.object_reuse: 'object_reuse' is not an option of Beam"
+    ),
+    "beam: {options: {max_bundle_size: 3}}": "3: beam.options.max_bundle_size: 'max_bundle_size'",
     "beam: {workers: 2}": (
         "3: beam.workers: not supported by in_process, only by runner: processes, flink"
     ),
-    "beam: {runner: portable, options: {sdk_container_image: x}}": (
+    "beam: {runner: portable, options: {environment_type: LOOPBACK}}": (
         "3: beam.options: portable requires job_endpoint"
     ),
     "beam: {runner: dataflow, options: {project: p, sdk_container_image: x}}": (
@@ -124,7 +209,7 @@ CASES = {
         "3: beam.options.environment_type: ['EXTERNAL'] is not a choice. Did you mean"
     ),
     OPTIONS.replace("EXTERNAL", "DOCKER") + "}}": (
-        "3: beam.options.environment_type: DOCKER requires sdk_container_image"
+        "3: beam.options.environment_type: DOCKER requires environment_config"
     ),
     "beam: {options: {experiments: [a, null]}}": (
         "3: beam.options.experiments: has no value; remove it"

@@ -10,6 +10,7 @@ from regard.models.tasks import TASKS
 from regard.models.tasks.search_outputs import create_search
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.load import validate_values
+from tests.marks import slow_except
 from tests.pipeline.config import test_random_configs
 from tests.pipeline.config.test_random_configs import draw
 
@@ -52,7 +53,7 @@ def draw_config(task, random_):
             return config
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", slow_except(["translation"], TASKS))
 def test_accepted_configurations_can_be_built(task, monkeypatch):
     monkeypatch.setattr(test_random_configs, "NUMBERS", (0, 1, 2, 3, 4, 8, 0.0, 0.1, 0.5, 1.0))
     random_, description = random.Random(f"models of {task}"), tasks.describe(task)

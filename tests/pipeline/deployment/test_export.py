@@ -159,6 +159,7 @@ def both(members, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_copies_is_the_model(members, both, tmp_path):
     small, folder = members / "small" / "1", tmp_path / "both"
     shutil.copytree(both, folder)

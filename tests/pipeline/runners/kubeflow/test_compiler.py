@@ -139,7 +139,7 @@ def test_spans_are_resolved_at_run_time(tmp_path):
     assert [feature["name"] for feature in features] == ["source", "target", "span"]
 
 
-FLINK = "beam: {runner: flink, options: {sdk_container_image: regard}}\n"
+FLINK = "beam: {runner: flink, options: {environment_type: DOCKER, environment_config: regard}}\n"
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ class Checkpoints:
             with atomic_path(path) as temporary, open(temporary, "wb") as file:
                 np.savez(file, allow_pickle=False, state=np.array(text), **arrays)
         except OSError as error:
-            error.filename = error.filename or str(path)
+            error.filename = str(path)
             raise
         # Only now: an older state would list snapshots that do not exist.
         for snapshot in self.folder.glob("step-*.npz") if snapshots is not None else ():

@@ -62,13 +62,12 @@ def main() -> None:
     parser.add_argument("--split", type=float, help="share of eval, and of test; default: 1,000")
     parser.add_argument("--runner", choices=ingest.MODES, default=ingest.MODES[0])
     parser.add_argument("--steps", type=int, default=20, help="of the Trainer")
-    parser.add_argument("--options", nargs="+", default=[], help="of regard run, without dashes")
+    parser.add_argument("--to", metavar="NODE", help="stop after this node")
     parser.add_argument("--folder", type=Path, help="keep corpora and runs here; reuse them")
-    parser.add_argument("--results", type=Path, help="JSON lines to read and extend")
+    parser.add_argument("--results", type=Path, help="JSON lines of earlier sizes; is extended")
     arguments = parser.parse_args()
     multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
-    options = [f"--{o}" if i % 2 == 0 else o for i, o in enumerate(arguments.options)]
-
+    options = ["--publish-anyway", *(["--to", arguments.to] if arguments.to else [])]
     costs = _read(arguments.results)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
@@ -81,7 +80,7 @@ def main() -> None:
             home.mkdir(exist_ok=True)
             config = home / "scale.yaml"
             config.write_text(_config(corpus, arguments), encoding="utf-8")
-            nodes = ingest.run_pipeline(config, home, ["--publish-anyway", *options])
+            nodes = ingest.run_pipeline(config, home, options)
             costs[pairs] = {**costs.get(pairs, {}), **nodes}
             line = json.dumps({"pairs": pairs, "nodes": nodes})
             print(line, flush=True)
@@ -118,22 +117,24 @@ def _read(path: Path | None) -> dict[int, dict[str, Any]]:
 
 
 def tables(costs: Costs) -> str:
-    """The Markdown tables of processor time and of memory."""
+    """The Markdown tables of processor time and of memory; a size may lack the last nodes."""
     sizes = sorted(costs)
-    nodes = list(costs[sizes[-1]])
-    seconds = {node: [costs[size][node]["cpu"] for size in sizes] for node in nodes}
-    seconds["**all**"] = [sum(column) for column in zip(*seconds.values(), strict=True)]
-    per_pair = [f"µs per pair to {size:,}" for size in sizes[1:]]
-    exponents = [f"exponent to {size:,}" for size in sizes[2:]]
-    header = ["processor s", *(f"{size:,}" for size in sizes), *per_pair, *exponents]
+    nodes = list(costs[sizes[0]])
+    seconds = {
+        node: [costs[size][node]["cpu"] if node in costs[size] else None for size in sizes]
+        for node in nodes
+    }
+    header = [
+        "processor s",
+        *(f"{size:,}" for size in sizes),
+        *(f"µs per pair to {size:,}" for size in sizes[1:]),
+        *(f"exponent to {size:,}" for size in sizes[2:]),
+    ]
     rows = [
         [
             node,
-            *(f"{value:,.1f}" for value in values),
-            *(
-                f"{1e6 * (values[i] - values[i - 1]) / (sizes[i] - sizes[i - 1]):.1f}"
-                for i in range(1, len(sizes))
-            ),
+            *("" if value is None else f"{value:,.1f}" for value in values),
+            *(_per_pair(sizes[i - 1 : i + 1], values[i - 1 : i + 1]) for i in range(1, len(sizes))),
             *(
                 growth_exponent(sizes[i - 2 : i + 1], values[i - 2 : i + 1])
                 for i in range(2, len(sizes))
@@ -144,7 +145,12 @@ def tables(costs: Costs) -> str:
     memory = [
         [
             node,
-            *(f"{costs[s][node]['peak_mib']:,} (+{costs[s][node]['growth_mib']:,})" for s in sizes),
+            *(
+                f"{costs[s][node]['peak_mib']:,} (+{costs[s][node]['growth_mib']:,})"
+                if node in costs[s]
+                else ""
+                for s in sizes
+            ),
         ]
         for node in nodes
     ]
@@ -152,18 +158,25 @@ def tables(costs: Costs) -> str:
     return f"{format_table(header, rows)}\n\n{format_table(memory_header, memory)}"
 
 
-def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> str:
+def _per_pair(sizes: Sequence[int], seconds: Sequence[float | None]) -> str:
+    first, last = seconds
+    if first is None or last is None or last - first < _MIN_SECONDS:
+        return ""
+    return f"{1e6 * (last - first) / (sizes[1] - sizes[0]):.0f}"
+
+
+def growth_exponent(sizes: Sequence[int], seconds: Sequence[float | None]) -> str:
     """The exponent x of a cost a + b·N^x through three sizes; empty if the cost hardly grows.
 
     The constant cost a is that at the smallest size less its share of a linear growth.
     """
-    smallest, middle, largest = sizes
-    linear = (seconds[1] - seconds[0]) / (middle - smallest)
-    constant = seconds[0] - linear * smallest
-    variable = [value - constant for value in seconds]
-    if variable[1] < _MIN_SECONDS or variable[2] < _MIN_SECONDS:
+    (smallest, middle, largest), (first, second, third) = sizes, seconds
+    if first is None or second is None or third is None:
         return ""
-    return f"{math.log(variable[2] / variable[1]) / math.log(largest / middle):.2f}"
+    constant = first - (second - first) / (middle - smallest) * smallest
+    if second - constant < _MIN_SECONDS or third - constant < _MIN_SECONDS:
+        return ""
+    return f"{math.log((third - constant) / (second - constant)) / math.log(largest / middle):.2f}"
 
 
 if __name__ == "__main__":

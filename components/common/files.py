@@ -7,16 +7,23 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import Self
 
+from regard.components.common.errors import UserError
+
+_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(.*)")
+# The property of examples that holds the rows of each split as JSON.
+ROWS = "rows"
+SHARD_REMEDY = "Restore the folder, or make it again with `regard run --from CorpusGen`."
 _SPECIAL_FILES = {
     stat.S_IFIFO: "FIFO",
     stat.S_IFSOCK: "socket",
@@ -134,6 +141,37 @@ def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]
         os.replace(final, old)
     os.replace(temporary, final)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def split_shards(folder: str) -> list[str]:
+    """Return the files of a split of examples in their order; hidden files are none of them.
+
+    The names say how many there are. One that the folder does not list, which may be a stale cache
+    of NFS, is looked up by its name.
+
+    Raises:
+        UserError: one is missing, or there are others.
+    """
+    from tfx.dsl.io import fileio
+
+    names = {name for name in fileio.listdir(folder) if not name.startswith((".", "_"))}
+    match = _SHARD.fullmatch(min(names, default=""))
+    if match is None:
+        raise UserError("There are no shards of examples.", folder, SHARD_REMEDY)
+    start, count, end = match[1], int(match[2]), match[3]
+    paths = [os.path.join(folder, f"{start}-{i:05d}-of-{count:05d}{end}") for i in range(count)]
+    for path in paths:
+        name = os.path.basename(path)
+        if name not in names and not fileio.exists(path):
+            raise UserError(f"{name} is missing.", folder, SHARD_REMEDY)
+    if others := names - {os.path.basename(path) for path in paths}:
+        raise UserError(f"{min(others)} is not one of {count} shards.", folder, SHARD_REMEDY)
+    return paths
+
+
+def shards_of(patterns: Iterable[str]) -> list[str]:
+    """Return the shards of the splits that TFX names by patterns such as ``Split-train/*``."""
+    return [path for pattern in patterns for path in split_shards(os.path.dirname(pattern))]
 
 
 def write_uri(uri: str, content: bytes | str) -> None:

@@ -103,6 +103,9 @@ class ShardWriter:
         rows_per_shard: the rows of a shard at most.
         bytes_per_shard: the bytes after which a shard ends.
 
+    Attributes:
+        shards: the number of complete shards.
+
     Raises:
         OSError: the disk is full or the folder is read-only.
     """
@@ -113,7 +116,7 @@ class ShardWriter:
         self._writer: tf.io.TFRecordWriter | None = None
         self._temporary = self._final = ""
         self._rows = self._bytes = 0
-        self._shards = 0
+        self.shards = 0
 
     def write(self, record: bytes) -> None:
         """Append one record."""
@@ -129,7 +132,7 @@ class ShardWriter:
             self.close()
 
     def _open(self) -> tf.io.TFRecordWriter:
-        self._final = f"{self._stem}-{self._shards:05d}.gz"
+        self._final = f"{self._stem}-{self.shards:05d}.gz"
         self._temporary = f"{self._final}.{uuid.uuid4().hex[:8]}.tmp"
         # Level 1 compresses text at twice the speed for a tenth more bytes.
         options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)
@@ -143,7 +146,7 @@ class ShardWriter:
         with python_os_errors():
             writer.close()
             tf.io.gfile.rename(self._temporary, self._final, overwrite=True)
-        self._shards += 1
+        self.shards += 1
         self._rows = self._bytes = 0
 
 

@@ -21,7 +21,7 @@ from tfx.types import artifact_utils
 from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import sha256_file, write_uri
+from regard.components.common.files import ROWS, sha256_file, write_uri
 from regard.components.common.runtime_parameters import apply_parameters
 from regard.components.corpus_gen.example_writer import python_os_errors
 from regard.components.corpus_gen.group_conversion import convert_or_count, read_result
@@ -65,13 +65,14 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
                         raise OSError(*result.write_error)
                 summary = plan.summarize(results)
                 _write_findings(findings.uri, content, summary, results)
-                _publish(work, examples.uri, list(summary.rows))
+                _publish(work, examples.uri, list(summary.rows), results)
         except OSError as error:
             raise _disk_error(error, examples.uri) from error
         finally:
             if fileio.exists(work):
                 fileio.rmtree(work)
         examples.split_names = artifact_utils.encode_split_names(list(summary.rows))
+        examples.set_string_custom_property(ROWS, json.dumps(summary.rows))
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
         if corpus.spans:  # TFX's ExampleGen marks its examples with the newest span as well
             newest = corpus.spans[-1]
@@ -159,25 +160,28 @@ def _span_digest(name: str, results: Sequence[GroupResult]) -> str:
     return hashlib.sha256("\n".join(map(sha256_file, paths)).encode()).hexdigest()
 
 
-def _publish(work: str, uri: str, splits: Sequence[str]) -> None:
+def _publish(work: str, uri: str, splits: Sequence[str], results: Sequence[GroupResult]) -> None:
     """Give shards the names that TFX gives them, then move each split to its final folder.
 
-    Files of a killed attempt are removed: TFX reads every file of a split as examples.
+    They are those that the workers report: a listing may lack new files on NFS, and contain files
+    of killed attempts.
     """
     for name in splits:
-        folder = os.path.join(work, f"Split-{name}")
-        for shard in fileio.listdir(folder):
-            if not shard.endswith(".gz"):
-                fileio.remove(os.path.join(folder, shard))
-        shards = sorted(fileio.listdir(folder))
+        source, folder = (os.path.join(work, start + name) for start in ("Split-", "whole-"))
+        fileio.makedirs(folder)
+        shards = [
+            f"part-{result.index:05d}-{i:05d}.gz"
+            for result in results
+            for i in range(result.shards.get(name, 0))
+        ]
         for i, shard in enumerate(shards):
             final = f"data_tfrecord-{i:05d}-of-{len(shards):05d}.gz"
-            fileio.rename(os.path.join(folder, shard), os.path.join(folder, final))
+            fileio.rename(os.path.join(source, shard), os.path.join(folder, final))
     for name in splits:
         final = os.path.join(uri, f"Split-{name}")
         if fileio.exists(final):  # the same artifact is written again
             fileio.rmtree(final)
-        fileio.rename(os.path.join(work, f"Split-{name}"), final)
+        fileio.rename(os.path.join(work, f"whole-{name}"), final)
 
 
 def _disk_error(error: OSError, uri: str) -> UserError:

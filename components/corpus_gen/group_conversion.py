@@ -78,8 +78,9 @@ def convert(job: GroupJob, corpus: Corpus, folder: str, rules: RowFilter | None)
             if name is not None:
                 writers[name].write(encode(line, values))
                 result.rows[name] += 1
-        for writer in writers.values():
+        for name, writer in writers.items():
             writer.close()
+            result.shards[name] = writer.shards
     except UnreadableFile as error:
         result.problems.unreadable.append(error.problem)
     except OSError as error:

@@ -99,6 +99,7 @@ class GroupResult:
         files: its files.
         span: the name of its span.
         rows: the number of rows of each split.
+        shards: the number of files of each split that were written.
         replayable: of a replayed group the number of rows that it could give by hash bin.
         problems: what was wrong with its rows and files.
         write_error: errno and text of a failed write.
@@ -108,6 +109,7 @@ class GroupResult:
     files: tuple[str, ...]
     span: str | None = None
     rows: dict[str, int] = field(default_factory=dict)
+    shards: dict[str, int] = field(default_factory=dict)
     replayable: dict[int, int] = field(default_factory=dict)
     problems: ReadProblems = field(default_factory=ReadProblems)
     write_error: tuple[int, str] | None = None

@@ -8,12 +8,17 @@ such as those of a template, only the most similar candidates are measured.
 
 from __future__ import annotations
 
+import copy
 import functools
+import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 import numpy as np
 from rensa import RMinHash, RMinHashLSH
+
+from regard.components.data.target_overlap import hash64
 
 SHINGLE = 4
 MAX_MEASURED = 50  # texts that a training row is compared with
@@ -30,6 +35,15 @@ Hits = dict[int, tuple[float, int]]
 def similarity(one: str, other: str) -> float:
     """Return Jaccard's coefficient of the shingles of two texts; case and spaces do not count."""
     return _jaccard(set(_shingles(one)), set(_shingles(other)))
+
+
+def sample_rows(rows: Iterable[tuple[int, str]], limit: int) -> list[tuple[int, str]]:
+    """Return the rows with the lowest hashes of their texts, in the order of their references.
+
+    So the sample does not depend on the order of the rows, and memory holds no more than it.
+    """
+    keyed = ((hash64(text.encode("utf-8", "replace")), ref, text) for ref, text in rows)
+    return sorted((ref, text) for _, ref, text in heapq.nsmallest(limit, keyed))
 
 
 class NearDuplicateIndex:
@@ -66,6 +80,12 @@ class NearDuplicateIndex:
         self._pending: list[tuple[int, str]] = []
         self._hits: Hits = {}
         self.capped = 0
+
+    def search(self) -> Self:
+        """Return a search for other training rows in the same index, with hits of its own."""
+        new = copy.copy(self)
+        new._pending, new._hits, new.capped = [], {}, 0
+        return new
 
     def add(self, ref: int, text: str) -> None:
         """Look up a training row, at once or with a later one."""

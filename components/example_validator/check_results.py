@@ -12,7 +12,11 @@ from regard.components.data import near_duplicates, text_checks
 from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
 from regard.components.example_validator.shard_rows import CheckCounts, Shard, ShardRow
-from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
+from regard.components.settings.data_checks import (
+    CheckConfig,
+    DataChecksConfig,
+    NearOverlapCheckConfig,
+)
 from regard.models.tasks.description import Feature
 
 _DESCRIPTIONS = {
@@ -64,6 +68,7 @@ class CheckFinding(TypedDict):
         splits: the rows that it found by split.
         examples: the first of them.
         capped: the rows of train that were similar to too many others to compare them with all.
+        left_out: the rows of the other splits that were not compared, because there are too many.
     """
 
     count: int
@@ -75,6 +80,7 @@ class CheckFinding(TypedDict):
     splits: dict[str, int]
     examples: list[CheckExample]
     capped: NotRequired[int]
+    left_out: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,10 @@ class FindingBuilder:
         self, name: str, check: CheckConfig, counts: CheckCounts, rows: Mapping[int, ShardRow]
     ) -> CheckFinding:
         total = sum(n for index, n in counts.rows.items() if _examines(name, self.shards[index]))
+        left_out = 0
+        if isinstance(check, NearOverlapCheckConfig):
+            left_out = max(0, counts.inputs - check.max_rows)
+            total -= left_out
         by_split: dict[str, int] = {}
         for index, n in counts.counts.get(name, {}).items():
             split = self.shards[index].split
@@ -141,6 +151,8 @@ class FindingBuilder:
         }
         if name == "near_overlap" and counts.capped:
             finding["capped"] = counts.capped
+        if left_out:
+            finding["left_out"] = left_out
         return finding
 
     def _example(self, name: str, row: ShardRow, other: ShardRow | None) -> CheckExample:
@@ -192,6 +204,8 @@ def describe(name: str, finding: CheckFinding) -> str:
         limit = near_duplicates.MAX_MEASURED
         text += f" ({rows} of train had more than {limit} similar candidates, of which only "
         text += f"{limit} were measured: the count may be too low)"
+    if left_out := finding.get("left_out"):
+        text += f" ({format_count(left_out, 'other row')} were left out: see `max_rows`)"
     if not finding["examples"]:
         return text
     first = finding["examples"][0]
@@ -205,7 +219,7 @@ def check_warnings(findings: Mapping[str, CheckFinding]) -> list[str]:
     return [
         describe(name, finding)
         for name, finding in findings.items()
-        if finding["exceeded"] or "capped" in finding
+        if finding["exceeded"] or "capped" in finding or "left_out" in finding
     ]
 
 

@@ -89,7 +89,9 @@ def _scan(
     outputs: dict[str, list[Any]] = defaultdict(list)
     # Train is searched for the inputs of the other splits.
     for shard in sorted(shards, key=lambda shard: shard.split == "train"):
-        for name, value in row_checks.scan_shard(shard, outputs["inputs"], features, checks):
+        is_train = shard.split == "train"
+        index = row_checks.build_index(outputs["inputs"], checks) if is_train else None
+        for name, value in row_checks.scan_shard(shard, index, features, checks):
             outputs[name].append(value)
     return outputs
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import apache_beam as beam
+from apache_beam.utils.shared import Shared
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import types
 from tfx.components.example_validator import executor as tfx_executor
-from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_artifacts
@@ -20,7 +22,8 @@ from tfx.types import artifact_utils, standard_artifacts
 from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import write_uri
+from regard.components.common.files import ROWS, SHARD_REMEDY, split_shards, write_uri
+from regard.components.data.near_duplicates import Hits, NearDuplicateIndex
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
 from regard.components.data.text_checks import usual_scripts
@@ -70,7 +73,8 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         fileio.makedirs(uri)
         checks = DataChecksConfig.model_validate_json(exec_properties["checks"])
         features = [Feature(**f) for f in json.loads(exec_properties["features"])]
-        shards = _shards(artifact_utils.get_single_instance(input_dict["examples"]))
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        shards = _shards(examples)
         counts, words = self._scan(shards, features, checks, uri)
         usual = usual_scripts(counts.letters)
         counts = row_checks.count_unusual_scripts(counts, usual)
@@ -81,6 +85,10 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         rows: Counter[str] = Counter()
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
             rows[shards[index].split] += count
+        written = json.loads(examples.get_string_custom_property(ROWS) or "{}")
+        if written and written != rows:
+            message = f"The examples have {dict(rows)} rows, but CorpusGen wrote {written}."
+            raise UserError(message, examples.uri, SHARD_REMEDY)
         lengths = training_profile.length_histograms(counts, shards, features)
         profile = training_profile.train_profile(rows["train"], words, lengths)
         drift = drift_check.check_drift(exec_properties["production"], profile, checks)
@@ -117,68 +125,118 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
 
         The other splits are read before the training split, which is searched for their inputs.
         """
-        paths = [os.path.join(uri, name) for name in (".counts.json", ".words.json")]
+        folder = os.path.join(uri, f".parts-{uuid.uuid4().hex[:8]}")
+        paths = [os.path.join(folder, name) for name in ("counts.json", "words.json")]
         train = [shard for shard in shards if shard.split == "train"]
         rest = [shard for shard in shards if shard.split != "train"]
-        with self._make_beam_pipeline() as pipeline:
-            outputs = []
-            inputs: Any = []
-            for name, part in (("Others", rest), ("Train", train)):
-                outputs.append(
-                    pipeline
-                    | f"{name}Shards" >> beam.Create(part)
-                    | f"Scan{name}"
-                    >> beam.FlatMap(
-                        _scan_shard, others=inputs, features=list(features), checks=checks
-                    ).with_outputs(*row_checks.OUTPUTS, main="counts")
+        scan = _ScanDoFn(list(features), checks, folder)
+        try:
+            with self._make_beam_pipeline() as pipeline:
+                outputs = []
+                inputs: Any = []
+                for name, part in (("Others", rest), ("Train", train)):
+                    outputs.append(
+                        pipeline
+                        | f"{name}Shards" >> beam.Create(part)
+                        | f"Scan{name}"
+                        >> beam.ParDo(scan, others=inputs).with_outputs(
+                            *row_checks.OUTPUTS, main="counts"
+                        )
+                    )
+                    inputs = beam.pvalue.AsList(outputs[0].inputs)
+                others, trained = outputs
+                exact = (
+                    (others.packed, trained.packed)
+                    | "Packed" >> beam.Flatten()
+                    | "GroupByHash" >> beam.GroupByKey()
+                    | "FindDuplicates" >> _map_stored(duplicates.find_duplicates)
                 )
-                inputs = beam.pvalue.AsList(outputs[0].inputs)
-            others, trained = outputs
-            exact = (
-                (others.packed, trained.packed)
-                | "Packed" >> beam.Flatten()
-                | "GroupByHash" >> beam.GroupByKey()
-                | "FindDuplicates" >> beam.MapTuple(duplicates.find_duplicates)
-            )
-            near = (
-                trained.near
-                | "MergeHits" >> beam.CombineGlobally(duplicates.merge_hits)
-                | "CountHits" >> beam.Map(duplicates.count_near_overlap)
-            )
-            _ = (
-                (others.counts, trained.counts, exact, near)
-                | "AllCounts" >> beam.Flatten()
-                | "Total" >> beam.CombineGlobally(CheckCounts.total)
-                | "SaveCounts" >> beam.Map(lambda counts: write_uri(paths[0], counts.to_json()))
-            )
-            _ = (
-                trained.words
-                | "WordBuckets" >> beam.GroupByKey()
-                | "SumBuckets" >> beam.MapTuple(training_profile.sum_bucket)
-                | "WordFeatures" >> beam.GroupByKey()
-                | "JoinBuckets" >> beam.MapTuple(training_profile.join_buckets)
-                | "Words" >> beam.combiners.ToDict()
-                | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
-            )
-        texts = []
-        for path in paths:
-            with fileio.open(path) as file:
-                texts.append(file.read())
-            fileio.remove(path)
+                near = (
+                    trained.near
+                    | "Hits" >> beam.GroupByKey()
+                    | "CountHits" >> _map_stored(_count_hits)
+                )
+                _ = (
+                    (others.counts, trained.counts, exact, near)
+                    | "AllCounts" >> beam.Flatten()
+                    | "Total" >> beam.CombineGlobally(CheckCounts.total)
+                    | "SaveCounts" >> beam.Map(lambda counts: write_uri(paths[0], counts.to_json()))
+                )
+                _ = (
+                    trained.words
+                    | "WordBuckets" >> beam.GroupByKey()
+                    | "SumBuckets" >> _map_stored(training_profile.sum_bucket)
+                    | "WordFeatures" >> beam.GroupByKey()
+                    | "JoinBuckets" >> beam.MapTuple(training_profile.join_buckets)
+                    | "Words" >> beam.combiners.ToDict()
+                    | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
+                )
+            texts = []
+            for path in paths:
+                with fileio.open(path) as file:
+                    texts.append(file.read())
+        finally:
+            # The process holds the index until another object is acquired.
+            Shared().acquire(lambda: None)
+            if fileio.exists(folder):
+                fileio.rmtree(folder)
         return CheckCounts.from_json(texts[0]), json.loads(texts[1])
 
 
-def _scan_shard(shard: Shard, **arguments: Any) -> Iterator[Any]:
-    for name, value in row_checks.scan_shard(shard, **arguments):
-        yield value if name == "counts" else beam.pvalue.TaggedOutput(name, value)
+class _Stored(NamedTuple):
+    """A pickled value in a file, because local runners hold all elements in memory."""
+
+    path: str
+    start: int
+    size: int
+
+    def load(self) -> Any:
+        with fileio.open(self.path, "rb") as file:
+            file.seek(self.start)
+            return pickle.loads(file.read(self.size))
+
+
+class _ScanDoFn(beam.DoFn):
+    """Scans shards, whose outputs but counts are files; a process builds the index once."""
+
+    def __init__(self, features: Sequence[Feature], checks: DataChecksConfig, folder: str):
+        self._features, self._checks, self._folder = features, checks, folder
+        self._shared = Shared()
+
+    def process(self, shard: Shard, others: Sequence[tuple[None, _Stored]]) -> Iterator[Any]:
+        def build() -> NearDuplicateIndex | None:
+            return row_checks.build_index((stored.load() for _, stored in others), self._checks)
+
+        index = self._shared.acquire(build) if shard.split == "train" else None
+        path, content = os.path.join(self._folder, f"{shard.index:05d}.pickle"), bytearray()
+        outputs: list[Any] = []
+        for name, value in row_checks.scan_shard(shard, index, self._features, self._checks):
+            if name == "counts":
+                outputs.append(value)
+                continue
+            key, value = value if name in ("packed", "words") else (None, value)
+            pickled = pickle.dumps(value)
+            stored = _Stored(path, len(content), len(pickled))
+            outputs.append(beam.pvalue.TaggedOutput(name, (key, stored)))
+            content += pickled
+        write_uri(path, bytes(content))
+        yield from outputs
+
+
+def _map_stored(function: Callable[[Any, Iterable[Any]], Any]) -> beam.PTransform:
+    """Apply a function to each key and its stored values, loaded one after another."""
+    return beam.MapTuple(lambda key, values: function(key, (stored.load() for stored in values)))
+
+
+def _count_hits(_: None, hits: Iterable[Hits]) -> CheckCounts:
+    return duplicates.count_near_overlap(duplicates.merge_hits(hits))
 
 
 def _shards(examples: types.Artifact) -> list[Shard]:
     shards: list[Shard] = []
     for split in artifact_utils.decode_split_names(examples.split_names):
-        for pattern in examples_utils.get_split_file_patterns([examples], split):
-            for path in sorted(fileio.glob(pattern)):
-                shards.append(Shard(len(shards), split, path))
+        for path in split_shards(artifact_utils.get_split_uri([examples], split)):
+            shards.append(Shard(len(shards), split, path))
     return shards
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from regard.components.data.near_duplicates import NearDuplicateIndex
+from regard.components.data.near_duplicates import NearDuplicateIndex, sample_rows
 from regard.components.data.profiles import histogram, length_unit
 from regard.components.data.row_values import ComparedValues, value_lengths
 from regard.components.data.target_overlap import text_hash
@@ -80,9 +80,22 @@ def _dominant(kind: str) -> list[list[str]]:
     return [pair.split("=") for pair in kind.removeprefix(_SCRIPTS_PREFIX).split()]
 
 
+def build_index(parts: Iterable[Inputs], checks: DataChecksConfig) -> NearDuplicateIndex | None:
+    """Return the index of ``near_overlap``; None without the check.
+
+    Args:
+        parts: the output ``inputs`` of the shards of the other splits, in any order.
+        checks: the checks that are set.
+    """
+    if not (near := checks.near_overlap):
+        return None
+    rows = sample_rows((row for part in parts for row in part), near.max_rows)
+    return NearDuplicateIndex(rows, near.similarity)
+
+
 def scan_shard(
     shard: Shard,
-    others: Iterable[Inputs],
+    index: NearDuplicateIndex | None,
     features: Sequence[Feature],
     checks: DataChecksConfig,
 ) -> Iterator[tuple[str, Any]]:
@@ -90,7 +103,7 @@ def scan_shard(
 
     Args:
         shard: the file.
-        others: the output ``inputs`` of the shards of the other splits; used for train.
+        index: of the other splits; None for a shard of these.
         features: of a row.
         checks: the checks that are set.
 
@@ -106,11 +119,8 @@ def scan_shard(
     texts = compared.texts
     sizes = {i: defaultdict[int, int](int) for i in compared.columns if length_unit(features[i])}
     word_counter = WordCounter(list(texts.values())) if is_train else None
-    near = checks.near_overlap
     own_inputs: Inputs = []
-    index = None
-    if near and is_train:
-        index = NearDuplicateIndex((row for part in others for row in part), near.similarity)
+    index = index and index.search()
 
     number = 0
     for number, row in enumerate(shard.rows(features), 1):
@@ -135,10 +145,10 @@ def scan_shard(
         for kind, key in hashes:
             for packed in packer.add(ref, kind, key):
                 yield "packed", packed
-        if near and (text := compared.input_text(values)):
+        if checks.near_overlap and (text := compared.input_text(values)):
             if index:
                 index.add(ref, text)
-            else:
+            elif not is_train:
                 own_inputs.append((ref, text))
         if word_counter:
             for i, name in texts.items():
@@ -155,6 +165,7 @@ def scan_shard(
         counts.capped = index.capped
     if own_inputs:
         yield "inputs", own_inputs
+        counts.inputs = len(own_inputs)
     counts.rows[shard.index] = number
     for i, lengths in sizes.items():
         counts.lengths[features[i].name] = {shard.index: histogram(lengths)}

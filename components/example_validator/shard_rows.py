@@ -60,6 +60,7 @@ class CheckCounts:
         lengths: the histogram of the lengths of each feature by shard.
         overlaps: references of other splits in train, packed as in ``duplicates``.
         capped: rows of train that were not compared with all similar rows.
+        inputs: rows of other splits that train can be compared with.
     """
 
     rows: dict[int, int] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class CheckCounts:
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     overlaps: Annotated[bytes, EncodedBytes(Base64Encoder)] = b""
     capped: int = 0
+    inputs: int = 0
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
         """Count one row of a check; rows must be added in the order of their references."""
@@ -97,6 +99,7 @@ class CheckCounts:
                 total.lengths.setdefault(feature, {}).update(histograms)
             total.overlaps += part.overlaps
             total.capped += part.capped
+            total.inputs += part.inputs
         return total
 
     def to_json(self) -> bytes:

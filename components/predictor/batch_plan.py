@@ -6,13 +6,13 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 
+from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import ROW_GROUP_SIZE
 from regard.components.predictor.split_reader import (
     corpus_order,
     parse_example,
     read_records,
     row_length,
-    shard_files,
 )
 from regard.models.tasks.description import Feature
 
@@ -66,7 +66,7 @@ def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> Ba
     Raises:
         UserError: the examples lack a feature.
     """
-    positions, lengths, ends, files = [], [], [], shard_files(split)
+    positions, lengths, ends, files = [], [], [], split_shards(split)
     for path in files:
         for record in read_records(path):
             row = parse_example(record, features, path)
@@ -90,7 +90,7 @@ def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> Ba
             batch_of[record_number] = number
     starts = [0, *ends]
     shards = [
-        Shard(str(path), row_of[start:end], batch_of[start:end], 0 if start else len(batches))
+        Shard(path, row_of[start:end], batch_of[start:end], 0 if start else len(batches))
         for path, start, end in zip(files, starts, ends, strict=False)
     ]
     return BatchPlan(shards, len(order), windows)

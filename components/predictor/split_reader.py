@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
+from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.models.tasks.description import Feature
 
@@ -34,11 +35,6 @@ def test_split(examples: Artifact) -> str:
             remedy="Set `data.test`, or let `data.split` create the split.",
         )
     return artifact_utils.get_split_uri([examples], SPLIT)
-
-
-def shard_files(split: str) -> list[Path]:
-    """Return the files of a split's folder, sorted."""
-    return sorted(path for path in Path(split).iterdir() if not path.name.startswith((".", "_")))
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
@@ -132,7 +128,7 @@ def corpus_order(positions: Sequence[tuple[str, int]]) -> list[int]:
 
 
 def _examples(split: str) -> Iterator[Any]:
-    return (_decode(record) for path in shard_files(split) for record in read_records(path))
+    return (_decode(record) for path in split_shards(split) for record in read_records(path))
 
 
 def _decode(record: bytes) -> Any:

@@ -15,6 +15,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from regard.components.common.component import Artifacts, Properties
+from regard.components.common.files import split_shards
 from regard.components.preprocess.transform_graph import (
     TEMPORARY,
     TOKENIZER,
@@ -57,10 +58,10 @@ class PreprocessExecutor(transform_executor.Executor):
         )
         files: list[tuple[str, str]] = []
         for split in artifact_utils.decode_split_names(raw.split_names):
-            (pattern,) = examples_utils.get_split_file_patterns([raw], split)
+            shards = split_shards(artifact_utils.get_split_uri([raw], split))
             folder = artifact_utils.get_split_uri([transformed], split)
             fileio.makedirs(folder)
-            files += file_pairs(sorted(fileio.glob(pattern)), folder)
+            files += file_pairs(shards, folder)
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (

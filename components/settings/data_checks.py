@@ -43,6 +43,11 @@ class NearOverlapCheckConfig(CheckConfig):
         "to be near-duplicates.",
     )
     limit: Share = option(0.05, "Maximum share of affected rows.")
+    max_rows: Positive = option(
+        100_000,
+        "Maximum rows of eval and test to compare with train; of more, a sample. Each takes about "
+        "2 kB of every worker's memory. The action drop compares all.",
+    )
 
 
 class TargetOverlapCheckConfig(CheckConfig):

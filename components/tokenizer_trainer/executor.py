@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import apache_beam as beam
 from tfx import types
-from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
@@ -17,7 +16,7 @@ from tfx.types import artifact_utils
 from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import write_uri
+from regard.components.common.files import split_shards, write_uri
 from regard.components.common.formatting import format_count
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sampling import (
@@ -81,8 +80,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
 
     def _sample(self, examples: types.Artifact, sampler: FileSampler) -> None:
         """Sample every file of the train split."""
-        (pattern,) = examples_utils.get_split_file_patterns([examples], "train")
-        files = list(enumerate(sorted(fileio.glob(pattern))))
+        files = list(enumerate(split_shards(artifact_utils.get_split_uri([examples], "train"))))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline

@@ -19,7 +19,7 @@ import tensorflow_transform as tft
 from regard.components.common import events
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
-from regard.components.common.files import write_json
+from regard.components.common.files import shards_of, write_json
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
     distributed_worker,
@@ -216,8 +216,8 @@ def run_fn(fn_args: Any) -> None:
     job = TrainingJob(
         config=config,
         data=TrainingData(
-            train_files=fn_args.train_files,
-            eval_files=fn_args.eval_files,
+            train_files=shards_of(fn_args.train_files),
+            eval_files=shards_of(fn_args.eval_files),
             transform_graph=fn_args.transform_graph_path,
         ),
         run_folder=fn_args.model_run_dir,

@@ -16,6 +16,7 @@ from tfx.components.tuner.component import TunerFnResult
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
+from regard.components.common.files import shards_of
 from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner.space import SearchSpace, replace_values
@@ -63,7 +64,7 @@ class TunerSettings(BaseModel):
 def tuner_fn(fn_args: Any) -> TunerFnResult:
     """Create the search that TFX's ``FnArgs`` describe; ``custom_config`` is a `TunerSettings`."""
     source = TrainingData(
-        list(fn_args.train_files), list(fn_args.eval_files), fn_args.transform_graph_path
+        shards_of(fn_args.train_files), shards_of(fn_args.eval_files), fn_args.transform_graph_path
     )
     settings = TunerSettings.model_validate_json(json.dumps(fn_args.custom_config))
     return TunerFnResult(tuner=TrialSearch(settings, source), fit_kwargs={})

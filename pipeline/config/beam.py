@@ -76,7 +76,7 @@ _JOB_SERVER_OPTIONS = {
     "cache_disabled:bool prefer_group_by_key_to_handle_huge_values:bool "
     "uses_provided_spark_context:bool enable_spark_metric_sinks:true",
 }
-_SECTIONS = {
+JOB_SERVER_SECTIONS = {
     "flink": ("all", "flink", "flink_streams"),
     "spark": ("all", "spark"),
     "portable": tuple(_JOB_SERVER_OPTIONS),
@@ -124,7 +124,7 @@ class BeamConfig(Section):
             arguments.append(f"{_WORKER_OPTIONS[self.runner]}={workers}")
         if not self.local and "sdk_container_image" not in self.options:
             arguments.append(_NO_IMAGE)
-        types = job_server_options(*_SECTIONS.get(self.runner, ()))
+        types = job_server_options(*JOB_SERVER_SECTIONS.get(self.runner, ()))
         defaults: dict[str, JsonValue] = {**_FLINK_DEFAULTS} if self.runner == "flink" else {}
         if "job_endpoint" in self.options:  # another job server
             defaults.pop("flink_version", None)
@@ -215,7 +215,7 @@ def _problem(beam: BeamConfig, name: str, value: JsonValue) -> str | None:
         return "has no value; remove it"
     if name == "streaming" and value:
         return "streaming jobs never end, and the nodes are batch jobs; remove it"
-    if name == "sdk_container_image" and beam.runner in _SECTIONS:
+    if name == "sdk_container_image" and beam.runner in JOB_SERVER_SECTIONS:
         return f"is not read by {beam.runner}; set environment_type: DOCKER and environment_config"
     if name == "flink_version" and str(value).startswith("2"):
         return "must be 1.19 or 1.20: jobs fail on Flink 2 (apache/beam#37583)"
@@ -249,7 +249,7 @@ def _beam_parser(runner: str) -> argparse.ArgumentParser:
     )
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
-    for name, kind in job_server_options(*_SECTIONS.get(runner, ())).items():
+    for name, kind in job_server_options(*JOB_SERVER_SECTIONS.get(runner, ())).items():
         if kind in ("bool", "true"):
             parser.add_argument(f"--{name}", action="store_true")
         else:

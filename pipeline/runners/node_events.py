@@ -27,6 +27,7 @@ from regard.components.common import events
 from regard.components.common.files import folder_digest
 from regard.pipeline.progress import Failure
 from regard.pipeline.runners.failures import explain
+from regard.pipeline.runners.job_service import check_job_service
 
 DIGEST = "content_digest"  # the custom property of an artifact
 _LATER_PROPERTIES = (DIGEST, "is_external", "tfx_version")  # which TFX adds as it publishes
@@ -164,6 +165,9 @@ class _ObservedLauncher(launcher.Launcher):
 
     def _run_executor(self, execution_info: Any) -> Any:
         """Add the digests of the outputs before TFX publishes them, all at once."""
+        if isinstance(self._executor_spec, executable_spec_pb2.BeamExecutableSpec):
+            placeholders = self._executor_spec.beam_pipeline_args_placeholders
+            check_job_service([argument.value.string_value for argument in placeholders])
         output = super()._run_executor(execution_info)
         for artifacts in output.output_artifacts.values():
             for artifact in artifacts.artifacts:

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from regard.components.common import files
+from regard.components.common.errors import UserError
 
 
 def test_is_writable_checks_the_nearest_existing_folder(tmp_path, monkeypatch):
@@ -81,3 +82,39 @@ def test_read_json_object(tmp_path, content, expected):
     if content is not None:
         path.write_bytes(content)
     assert files.read_json_object(path) == expected
+
+
+def shard(i: int, count: int = 3) -> str:
+    return f"data_tfrecord-{i:05d}-of-{count:05d}.gz"
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        ([], "There are no shards"),
+        ([".hidden.gz", "part-0.gz"], "There are no shards"),
+        ([shard(0), shard(2)], f"{shard(1)} is missing"),
+        ([shard(0), shard(1)], f"{shard(2)} is missing"),
+        ([*map(shard, range(3)), shard(0, 2)], "is missing"),
+        ([*map(shard, range(3)), "zz.tmp"], "zz.tmp is not one of 3 shards"),
+    ],
+)
+def test_incomplete_split(names, error, tmp_path):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match=error) as caught:
+        files.split_shards(str(tmp_path))
+    assert caught.value.where == str(tmp_path)
+    assert "--from CorpusGen" in caught.value.remedy
+
+
+def test_shards_that_a_stale_listing_lacks(tmp_path, monkeypatch):
+    from tfx.dsl.io import fileio
+
+    for i in range(3):
+        (tmp_path / shard(i)).touch()
+    (tmp_path / f".{shard(1)}.0123.tmp").touch()
+    paths = [str(tmp_path / shard(i)) for i in range(3)]
+    assert files.shards_of([str(tmp_path / "*")]) == paths
+    monkeypatch.setattr(fileio, "listdir", lambda folder: [shard(2)])
+    assert files.split_shards(str(tmp_path)) == paths

@@ -6,11 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 from tfx.components.util import examples_utils
 
 from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ShardWriter
 from regard.components.corpus_gen.executor import _publish
+from regard.components.data.corpus_plan import GroupResult
 from tests.components.corpora import write_files
 
 SPLITS = ("train", "eval", "test")
@@ -125,14 +127,19 @@ def test_killed_run_leaves_no_split(tmp_path, generate, monkeypatch):
     assert {path.name for path in out.iterdir()} == {f"Split-{name}" for name in SPLITS}
 
 
-def test_files_of_killed_attempts_are_no_shards(tmp_path):
+def test_published_shards_are_those_of_the_results(tmp_path):
+    """Files of killed attempts are left out, and one that the worker wrote must be there."""
     work = tmp_path / ".writing-1" / "Split-train"
     work.mkdir(parents=True)
-    for name in ("part-00000-00000.gz", "part-00000-00000.gz.0123abcd.tmp"):
+    for name in ("part-00000-00000.gz", "part-00000-00000.gz.0123abcd.tmp", "part-00007-00000.gz"):
         (work / name).touch()
-    _publish(str(work.parent), str(tmp_path), ["train"])
+    results = [GroupResult(0, (), shards={"train": 1}), GroupResult(1, (), shards={"test": 1})]
+    _publish(str(work.parent), str(tmp_path), ["train"], results)
     (shard,) = (tmp_path / "Split-train").iterdir()
     assert shard.name == "data_tfrecord-00000-of-00001.gz"
+    with pytest.raises(tf.errors.NotFoundError, match="Split-test/part-00001-00000"):
+        _publish(str(work.parent), str(tmp_path), ["test"], results)
+    assert not (tmp_path / "Split-test").exists()
 
 
 def test_fingerprint_is_given_or_computed_by_the_node(tmp_path, generate):

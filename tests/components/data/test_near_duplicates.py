@@ -8,6 +8,7 @@ from regard.components.data.near_duplicates import (
     NearDuplicateIndex,
     _jaccard,
     _shingles,
+    sample_rows,
     similarity,
 )
 from regard.components.example_validator.duplicates import count_near_overlap, merge_hits
@@ -98,3 +99,21 @@ def test_number_of_measured_candidates_is_limited(monkeypatch):
 def test_nothing_to_compare_with():
     assert near_hits(["a text"], []) == {}
     assert near_hits([], ["a text"]) == {}
+
+
+def test_sample_depends_on_texts_only():
+    rows = [(ref, f"text {ref % 40}") for ref in range(100)]
+    sample = sample_rows(rows, 30)
+    assert len(sample) == 30
+    assert sample == sorted(sample)
+    random.Random(1).shuffle(rows)
+    assert sample_rows(rows, 30) == sample
+    assert sample_rows(rows, 1000) == sorted(rows)
+
+
+def test_searches_of_one_index_are_separate():
+    index = NearDuplicateIndex([(7, "a dog sleeps here")], 0.5)
+    one, other = index.search(), index.search()
+    one.add(1, "a dog sleeps here now")
+    assert set(one.hits()) == {7}
+    assert other.hits() == {}

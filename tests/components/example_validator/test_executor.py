@@ -11,7 +11,9 @@ from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data import text_checks
 from regard.components.data.images import Images
+from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.target_overlap import read_overlap, text_hash
+from regard.components.example_validator import row_checks
 from regard.components.example_validator.executor import ExampleValidatorExecutor
 from regard.models.tasks.description import Feature
 from tests.components.corpora import BEAM, TRANSLATION, checks_of, write_files
@@ -41,16 +43,18 @@ def artifact(kind, tmp_path):
     return new
 
 
-def write_examples(tmp_path, features=TRANSLATION, **splits):
+def write_examples(tmp_path, features=TRANSLATION, shards=1, **splits):
     examples = artifact(standard_artifacts.Examples, tmp_path)
     examples.split_names = artifact_utils.encode_split_names(list(splits))
     for split, rows in splits.items():
         folder = tmp_path / "Examples" / f"Split-{split}"
         folder.mkdir(parents=True)
         encode = ExampleEncoder(features, f"{split}.tsv", Images(str(tmp_path)))
-        with tf.io.TFRecordWriter(str(folder / "data_tfrecord-00000-of-00001.gz"), "GZIP") as out:
-            for line, row in enumerate(rows, 1):
-                out.write(encode(line, row))
+        for i in range(shards):
+            name = f"data_tfrecord-{i:05d}-of-{shards:05d}.gz"
+            with tf.io.TFRecordWriter(str(folder / name), "GZIP") as out:
+                for line in range(i, len(rows), shards):
+                    out.write(encode(line + 1, rows[line]))
     return examples
 
 
@@ -299,3 +303,40 @@ def test_drift_from_production(tmp_path, validate):
     assert after.error.where == "data.checks.drift_oov"
     assert "33.33% of the running words of source are new" in after.error.message
     assert "mainly 'cats'" in after.error.message
+
+
+def test_index_of_near_overlap_is_built_once(tmp_path, validate, monkeypatch):
+    """Not for every shard of train, and only of as many other rows as the check allows."""
+    sizes = []
+
+    class Counted(NearDuplicateIndex):
+        def __init__(self, rows, min_similarity):
+            sizes.append(len(rows))
+            super().__init__(rows, min_similarity)
+
+    monkeypatch.setattr(row_checks, "NearDuplicateIndex", Counted)
+    train, test = plain(20), [(f"{source}!", "x") for source, _ in plain(20)]
+    examples = write_examples(tmp_path, shards=4, train=train, test=test)
+    near = {"similarity": 0.8, "limit": 1.0}
+    finding = validate(examples, {"near_overlap": near}).content["checks"]["near_overlap"]
+    assert sizes == [20]
+    assert (finding["count"], finding["total"]) == (20, 20)
+    assert "left_out" not in finding
+    result = validate(examples, {"near_overlap": {**near, "max_rows": 6}})
+    finding = result.content["checks"]["near_overlap"]
+    assert sizes == [20, 6]
+    assert (finding["count"], finding["total"], finding["left_out"]) == (6, 6, 14)
+    assert "(14 other rows were left out: see `max_rows`)" in result.warnings[-1]
+
+
+def test_examples_that_are_not_whole(tmp_path, validate):
+    examples = write_examples(tmp_path, shards=2, train=plain(6), test=plain(4, 50))
+    examples.set_string_custom_property("rows", '{"train": 6, "test": 4}')
+    assert validate(examples, {}).error is None
+    examples.set_string_custom_property("rows", '{"train": 7, "test": 4}')
+    error = validate(examples, {}).error
+    assert "have {'train': 6, 'test': 4} rows, but CorpusGen wrote {'train': 7" in error.message
+    (tmp_path / "Examples" / "Split-test" / "data_tfrecord-00001-of-00002.gz").unlink()
+    error = validate(examples, {}).error
+    assert error.message == "data_tfrecord-00001-of-00002.gz is missing."
+    assert error.where.endswith("Split-test")

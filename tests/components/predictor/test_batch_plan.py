@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.predictor import batch_plan, split_reader
+from regard.components.common.files import split_shards
+from regard.components.predictor import batch_plan
 from tests import fake_models
 
 
@@ -21,7 +22,7 @@ def test_the_longest_rows_are_in_the_first_batch(tmp_path):
     plan = batch_plan.plan_batches(folder, fake_models.FEATURES, batch_size=2)
     assert (plan.rows, plan.windows) == (5, [[0, 1, 2]])
     first, second = plan.shards
-    assert [Path(shard.path) for shard in plan.shards] == split_reader.shard_files(folder)
+    assert [shard.path for shard in plan.shards] == split_shards(folder)
     assert (first.rows, first.batches) == ([2, 0], [1, 0])
     assert (second.rows, second.batches) == ([4, 1, 3], [2, 1, 0])
     assert (first.announced_batches, second.announced_batches) == (3, 0)

@@ -21,7 +21,7 @@ ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
 
 def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Path, Tokenizer]:
     for split, pairs in {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]}.items():
-        path = folder / "examples" / f"Split-{split}" / "part-00000.gz"
+        path = folder / "examples" / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         write_records(path, ({"source": [one], "target": [other]} for one, other in pairs))
     examples, tokenizer = standard_artifacts.Examples(), Tokenizer()
     examples.uri, tokenizer.uri = str(folder / "examples"), str(folder / "tokenizer")

@@ -100,3 +100,45 @@ def test_other_errors_are_one_sentence(error, text):
 
 def test_long_message_is_cut():
     assert len(explain(ValueError("x" * 5000))["error"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "remedy"),
+    [
+        (
+            "Pipeline job_1 failed in state FAILED: org.apache.flink.runtime.jobmanager.scheduler."
+            "NoResourceAvailableException: Could not acquire the minimum required resources.",
+            "The cluster has too few free slots: RuntimeError: Pipeline job_1",
+            "beam.workers",
+        ),
+        (
+            "java.util.concurrent.TimeoutException: The heartbeat of TaskManager with id t timed "
+            "out.",
+            "The cluster lost a host and did not restart the job",
+            "docs/flink.yaml",
+        ),
+        (
+            "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited)",
+            "The cluster lost a host and did not restart the job",
+            "spark.task.maxFailures",
+        ),
+        (
+            "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = "
+            "StatusCode.UNAVAILABLE\n\tdetails = 'failed to connect to ipv4:127.0.0.1:8099'",
+            "The job service stopped answering",
+            "that the job service runs",
+        ),
+    ],
+)
+def test_failures_of_a_cluster(text, error, remedy):
+    """They name the section, end with status 2, and a schedule tries again."""
+    failure = explain(RuntimeError(text), "CorpusGen")
+    assert failure["error"].startswith(error)
+    assert (failure["where"], failure["user"]) == ("beam", True)
+    assert remedy in failure["remedy"]
+    assert is_transient(failure)
+
+
+def test_user_error_on_a_cluster_is_not_hidden_by_the_lost_host():
+    text = "regard.components.common.errors.UserError: a.tsv:3: too few\nAdd some.\n\nNoRestart"
+    assert explain(RuntimeError(text + "BackoffTimeStrategy"))["error"] == "a.tsv:3: too few"

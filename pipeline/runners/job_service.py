@@ -1,0 +1,54 @@
+"""Check the job service of a cluster before a node waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import grpc
+from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
+
+from regard.components.common.errors import UserError
+from regard.pipeline.config.beam import JOB_SERVER_SECTIONS, job_server_options
+from regard.pipeline.runners.failures import UNREACHABLE_REMEDY
+
+_TIMEOUT_SECONDS = 20
+
+
+def check_job_service(arguments: Sequence[str]) -> None:
+    """Check that a job service answers and knows the options that only a job server knows.
+
+    Beam itself waits for minutes, and ignores options that are unknown to the server.
+
+    Args:
+        arguments: of Beam. Without ``--job_endpoint`` nothing is checked.
+
+    Raises:
+        UserError: no job service answers, or it is another one.
+    """
+    options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
+    if not (endpoint := options.get("job_endpoint")):
+        return
+    where = f"beam.options.job_endpoint ({endpoint})"
+    seconds = float(options.get("job_server_timeout") or _TIMEOUT_SECONDS)
+    request = beam_job_api_pb2.DescribePipelineOptionsRequest()
+    with grpc.insecure_channel(endpoint) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=seconds)
+            service = beam_job_api_pb2_grpc.JobServiceStub(channel)
+            response = service.DescribePipelineOptions(request, timeout=seconds)
+        except grpc.FutureTimeoutError as error:
+            message = f"No job service answers within {seconds:g} s."
+            raise UserError(message, where, UNREACHABLE_REMEDY) from error
+        except grpc.RpcError as error:
+            message = f"It is not a job service of Beam ({error.code().name})."
+            raise UserError(message, where, UNREACHABLE_REMEDY) from error
+    names = {option.name for option in response.options}
+    if not names:  # Beam's job service in Python lists none
+        return
+    added = job_server_options(*JOB_SERVER_SECTIONS["portable"]).keys() & options.keys() - names
+    for name in added - {"execution_mode_for_batch"}:
+        raise UserError(
+            f"The job service at {endpoint} does not know this option.",
+            f"beam.options.{name}",
+            "Remove it, or use a job server of the same Beam version as Regard.",
+        )

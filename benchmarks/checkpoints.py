@@ -3,10 +3,11 @@
     python -m benchmarks.checkpoints
 
 Trains a Transformer of 6 + 6 layers of width 512 with 8,000 tokens (48 million parameters) on
-random tokens, and saves a checkpoint of the complete state, 0.6 GB, in every round and mode. "stop"
-is the time until the training can continue; "loss" is the time of the steps from the checkpoint
-until its file is complete, and at least three, above that of as many median steps. The ratios
-compare modes of the same round, since the speed of a shared machine changes.
+random tokens, and saves a checkpoint of the complete state, 0.6 GB, in every round and mode. "copy"
+is the processor time of the copy in memory; "stop" is the time until the training can continue;
+"loss" is the time of the steps from the checkpoint until its file is complete, and at least three,
+above that of as many median steps. The ratios compare modes of the same round, since the speed of a
+shared machine changes.
 """
 
 from __future__ import annotations
@@ -62,9 +63,11 @@ def main() -> None:
         stops.append([result["stop"] for result in results])
         losses.append([result["loss"] for result in results])
         for mode, result in zip(_MODES, results, strict=True):
-            cells = (f"{result[name]:.2f}" for name in ("step", "stop", "loss"))
+            cells = (f"{result[name]:.2f}" for name in ("step", "copy", "stop", "loss"))
             rows.append([f"{number + 1}: {mode}", *cells])
-    print(format_table(["round", "median step, s", "stop, s", "loss, s"], rows))
+    print(
+        format_table(["round", "median step, s", "copy, processor s", "stop, s", "loss, s"], rows)
+    )
     for name, values in (("stop", stops), ("loss", losses)):
         blocking, background = zip(*values, strict=True)
         print(f"{name}: {median_ratio(background, blocking):.2f} of that without background writes")
@@ -76,8 +79,9 @@ def measure(model: Any, batch: Any, folder: Path, background: bool) -> dict[str,
     checkpoints, plain, during = Checkpoints(folder), [], []
     for _ in range(_STEPS_BEFORE):
         plain.append(_step(model, batch))
-    start = time.perf_counter()
+    start, start_cpu = time.perf_counter(), time.thread_time()
     checkpoints.save(model, TrainState())
+    copy = time.thread_time() - start_cpu
     if not background:
         checkpoints.close()
     stop = time.perf_counter() - start
@@ -87,7 +91,8 @@ def measure(model: Any, batch: Any, folder: Path, background: bool) -> dict[str,
     for _ in range(_STEPS_BEFORE):
         plain.append(_step(model, batch))
     step = statistics.median(plain)
-    return {"step": step, "stop": stop, "loss": stop + sum(during) - step * len(during)}
+    loss = stop + sum(during) - step * len(during)
+    return {"step": step, "copy": copy, "stop": stop, "loss": loss}
 
 
 def _step(model: Any, batch: Any) -> float:

@@ -201,8 +201,10 @@ class Checkpoints:
         except OSError as error:
             error.filename = str(path)
             raise
+        if snapshots is None:
+            return
         # Only now: an older state would list snapshots that do not exist.
-        for snapshot in self.folder.glob("step-*.npz") if snapshots is not None else ():
+        for snapshot in self.folder.glob("step-*.npz"):
             if snapshot.name not in snapshots:
                 snapshot.unlink(missing_ok=True)
 

@@ -22,6 +22,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,7 +35,7 @@ import psutil
 
 from benchmarks import corpora
 from benchmarks.cluster.engines import Cluster, Engine, Flink, Spark, cluster
-from benchmarks.cluster.hosts import wait_for
+from benchmarks.cluster.hosts import Host, wait_for
 from benchmarks.cluster.pipeline_run import PipelineRun, configuration
 from benchmarks.markdown_table import format_table
 
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS)
     parser.add_argument("--folder", type=Path, help="for all files; default: a temporary one")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # stops the cluster
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.folder or Path(temporary)).resolve()
         corpus = folder / "corpus"
@@ -88,7 +91,7 @@ class Bench:
             run.start()
             while run.process.poll() is None:
                 counter.sample()
-                time.sleep(0.2)
+                time.sleep(1)
             self._check(run)
         return {"workers": counter.busy(), "seconds": run.seconds()}
 
@@ -97,10 +100,10 @@ class Bench:
         with self._cluster("faults") as running:
             run = self._run("faults", running)
             run.start()
-            self._wait_until_busy(run, running, "CorpusGen")
-            running.jvms()[0].kill()
-            self._wait_until_busy(run, running, "Preprocess")
-            max(running.python_workers(), key=_cpu_seconds).kill()
+            _, host = self._wait_until_busy(run, running, "CorpusGen")
+            running.kill_jvm(host)
+            worker, _ = self._wait_until_busy(run, running, "Preprocess")
+            worker.kill()
             self._check(run)
             wait_for(lambda: not running.python_workers(), "the end of all Python workers")
         return {"seconds": run.seconds(), "files": len(run.digests())}
@@ -110,8 +113,8 @@ class Bench:
         with self._cluster("control", restarts=0) as running:
             run = self._run("control", running)
             run.start("--to", "CorpusGen")
-            self._wait_until_busy(run, running, "CorpusGen")
-            running.jvms()[0].kill()
+            _, host = self._wait_until_busy(run, running, "CorpusGen")
+            running.kill_jvm(host)
             status = run.wait(_HOURS)
         assert status == 1, (status, run.output)
         assert not run.temporary_files(), run.temporary_files()
@@ -154,16 +157,21 @@ class Bench:
         assert not different, sorted(different)
         assert not run.temporary_files(), run.temporary_files()
 
-    def _wait_until_busy(self, run: PipelineRun, running: Cluster, node: str) -> None:
-        """Wait until a Python worker works for a node."""
+    def _wait_until_busy(
+        self, run: PipelineRun, running: Cluster, node: str
+    ) -> tuple[psutil.Process, Host]:
+        """Wait until a Python worker works for a node, and return it with its host."""
+        busy: dict[psutil.Process, Host] = {}
 
-        def busy() -> bool:
+        def is_busy() -> bool:
             assert run.process.poll() is None, run.output
             assert run.state(node) in (None, "running"), f"{node} was too fast"
-            workers = running.python_workers() if run.state(node) else []
-            return any(_cpu_seconds(worker) > _BUSY_SECONDS for worker in workers)
+            workers = running.python_workers() if run.state(node) else {}
+            busy.update((w, host) for w, host in workers.items() if _cpu_seconds(w) > _BUSY_SECONDS)
+            return bool(busy)
 
-        wait_for(busy, f"work of {node}", _HOURS)
+        wait_for(is_busy, f"work of {node}", _HOURS)
+        return next(iter(busy.items()))
 
 
 class WorkerCounter:

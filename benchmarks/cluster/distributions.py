@@ -1,7 +1,7 @@
 """Flink, Spark and Beam's job servers from the public registries, in a cache folder.
 
 Flink's jars and scripts are two packages of PyPI, Spark is one, and the job servers are artifacts
-of Maven Central. ``apache-flink`` must not be installed with pip: it requires an old version of Beam.
+of Maven Central. Never install ``apache-flink`` itself: it requires an old version of Beam.
 """
 
 from __future__ import annotations

@@ -110,11 +110,14 @@ class Flink:
             "taskmanager.host": host.address,
             "taskmanager.bind-host": "0.0.0.0",
             "taskmanager.memory.process.size": "2g",
-            "taskmanager.memory.network.min": "512m",  # a job of StatisticsGen shuffles 20 times
+            # StatisticsGen's job has so many shuffles that Flink's defaults do not suffice.
+            "taskmanager.memory.network.min": "512m",
             "taskmanager.memory.network.max": "512m",
+            "taskmanager.network.sort-shuffle.min-buffers": 64,
             "taskmanager.numberOfTaskSlots": SLOTS,
             "heartbeat.interval": 2000,
-            "heartbeat.timeout": 12000,
+            "heartbeat.timeout": 20000,
+            "pekko.ask.timeout": "120 s",  # for a machine with few cores
             "io.tmp.dirs": own / "tmp",
         }
         if self.restarts:
@@ -148,6 +151,7 @@ class Spark:
     def start(self, main: Host, workers: list[Host], folder: Path) -> None:
         jars = distributions.job_server(distributions.SPARK_RUNNER)
         home = distributions.spark()
+        (guava,) = jars.glob("guava-*.jar")  # Spark's is too old for Beam
         address = f"--host={main.address}", f"--port={_SPARK_PORT}"
         page = f"--webui-port={_SPARK_PAGE_PORT}"
         self._start_class(main, folder, "Master", *address, page)
@@ -157,15 +161,13 @@ class Spark:
             "spark.driver.host": main.address,
             "spark.cores.max": self.workers,
             "spark.task.maxFailures": self.restarts + 1,
-            "spark.network.timeout": "20s",
-            "spark.executor.heartbeatInterval": "2s",
             "spark.ui.enabled": "false",
+            "spark.executor.extraClassPath": guava,
         }
         _start_job_server(
             main,
             "org.apache.beam.runners.spark.SparkJobServerDriver",
-            # Spark's libraries first: Beam's runner is compiled against older ones.
-            [*(home / "jars").glob("*.jar"), *jars.glob("*.jar")],
+            [guava, *(home / "jars").glob("*.jar"), *jars.glob("*.jar")],
             folder,
             java=[f"-D{name}={value}" for name, value in properties.items()],
             arguments=[f"--spark-master-url=spark://{main.address}:{_SPARK_PORT}"],
@@ -207,23 +209,28 @@ class Cluster:
     @property
     def beam(self) -> dict[str, Any]:
         """The section ``beam`` of a configuration for this cluster."""
-        options = {
-            "job_endpoint": f"{self.main.address}:{_JOB_PORT}",
-            "environment_type": "EXTERNAL",
-            "environment_config": f"localhost:{POOL_PORT}",
-            "sdk_worker_parallelism": SLOTS,
+        section: dict[str, Any] = {
+            "runner": self.engine.runner,
+            "options": {
+                "job_endpoint": f"{self.main.address}:{_JOB_PORT}",
+                "environment_type": "EXTERNAL",
+                "environment_config": f"localhost:{POOL_PORT}",
+                "sdk_worker_parallelism": min(SLOTS, self.engine.workers),
+                "environment_cache_millis": 60000,
+            },
         }
         if self.engine.runner == "flink":
-            options["parallelism"] = self.engine.workers
-        return {"runner": self.engine.runner, "options": options}
+            section["workers"] = self.engine.workers
+        return section
 
-    def python_workers(self) -> list[psutil.Process]:
-        """Beam's Python workers on all hosts."""
-        return [one for host in self.workers for one in host.children("SdkHarness(")]
+    def python_workers(self) -> dict[psutil.Process, Host]:
+        """Beam's Python workers, and the host of each."""
+        return {one: host for host in self.workers for one in host.children("SdkHarness(")}
 
-    def jvms(self) -> list[psutil.Process]:
-        """The JVMs that run the tasks of jobs."""
-        return [one for host in self.workers for one in host.children(self.engine.worker_class)]
+    def kill_jvm(self, host: Host) -> None:
+        """Kill the JVM that runs the tasks of a host, with SIGKILL."""
+        (jvm,) = host.children(self.engine.worker_class)
+        jvm.kill()
 
 
 @contextlib.contextmanager

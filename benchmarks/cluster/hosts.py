@@ -112,19 +112,22 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 120) -
 
 @contextlib.contextmanager
 def _bridge(address: str) -> Iterator[None]:
+    _remove("link", _BRIDGE)
     _ip("link", "add", _BRIDGE, "type", "bridge")
     try:
         _ip("address", "add", f"{address}/24", "dev", _BRIDGE)
         _ip("link", "set", _BRIDGE, "up")
         yield
     finally:
-        _ip("link", "delete", _BRIDGE)
+        _remove("link", _BRIDGE)
 
 
 @contextlib.contextmanager
 def _namespace(number: int) -> Iterator[Host]:
     host = Host(f"{_BRIDGE}-{number}", f"{_NETWORK}.{number}")
     inside, link = ("-n", host.name), f"rgd{number}"
+    _remove("netns", host.name)
+    _remove("link", link)  # a process of a killed run can hold the namespace
     _ip("netns", "add", host.name)
     try:
         _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", host.name)
@@ -134,8 +137,14 @@ def _namespace(number: int) -> Iterator[Host]:
             _ip(*inside, "link", "set", device, "up")
         yield host
     finally:
-        _ip("netns", "delete", host.name)
+        _remove("netns", host.name)
+        _remove("link", link)
 
 
 def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
+
+
+def _remove(kind: str, name: str) -> None:
+    """Remove a link or a network namespace if it exists."""
+    subprocess.run(["ip", kind, "delete", name], check=False, capture_output=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from benchmarks.cluster.engines import ROOT
 from regard.components.common import events
@@ -109,13 +110,18 @@ class PipelineRun:
         }
 
     def digests(self) -> dict[str, str]:
-        """SHA-256 of every file of the artifacts of the Beam jobs."""
+        """SHA-256 of every file of the artifacts of the Beam jobs.
+
+        Of the statistics, without the lists of the most frequent texts: TFDV approximates them from
+        16,384 different texts on, and the approximation depends on the order of the workers.
+        Without the Predictor's file of speeds.
+        """
         return {
             f"{node}/{name}/{path.relative_to(folder)}": _digest(path)
             for node, name in ARTIFACTS
             for folder in sorted((self._pipeline / "artifacts" / node / name).glob("*"))
             for path in sorted(folder.rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.name != "predictions.json"
         }
 
     def temporary_files(self) -> list[Path]:
@@ -133,7 +139,15 @@ class PipelineRun:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    content = path.read_bytes()
+    if path.name == "FeatureStats.pb":
+        statistics = statistics_pb2.DatasetFeatureStatisticsList.FromString(content)
+        for dataset in statistics.datasets:
+            for feature in dataset.features:
+                feature.string_stats.ClearField("rank_histogram")
+                feature.string_stats.ClearField("top_values")
+        content = statistics.SerializeToString(deterministic=True)
+    return hashlib.sha256(content).hexdigest()
 
 
 def configuration(corpus: Path, steps: int) -> dict[str, Any]:

@@ -12,11 +12,7 @@ from regard.components.data import near_duplicates, text_checks
 from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
 from regard.components.example_validator.shard_rows import CheckCounts, Shard, ShardRow
-from regard.components.settings.data_checks import (
-    CheckConfig,
-    DataChecksConfig,
-    NearOverlapCheckConfig,
-)
+from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from regard.models.tasks.description import Feature
 
 _DESCRIPTIONS = {
@@ -126,10 +122,8 @@ class FindingBuilder:
         self, name: str, check: CheckConfig, counts: CheckCounts, rows: Mapping[int, ShardRow]
     ) -> CheckFinding:
         total = sum(n for index, n in counts.rows.items() if _examines(name, self.shards[index]))
-        left_out = 0
-        if isinstance(check, NearOverlapCheckConfig):
-            left_out = max(0, counts.inputs - check.max_rows)
-            total -= left_out
+        left_out = max(0, counts.inputs - getattr(check, "max_rows", counts.inputs))
+        total -= left_out
         by_split: dict[str, int] = {}
         for index, n in counts.counts.get(name, {}).items():
             split = self.shards[index].split

@@ -171,16 +171,19 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
                     | "Words" >> beam.combiners.ToDict()
                     | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
                 )
-            texts = []
-            for path in paths:
-                with fileio.open(path) as file:
-                    texts.append(file.read())
+            texts = [_read(path) for path in paths]
         finally:
             # The process holds the index until another object is acquired.
             Shared().acquire(lambda: None)
             if fileio.exists(folder):
                 fileio.rmtree(folder)
         return CheckCounts.from_json(texts[0]), json.loads(texts[1])
+
+
+def _read(path: str, start: int = 0, size: int = -1) -> bytes:
+    with fileio.open(path, "rb") as file:
+        file.seek(start)
+        return bytes(file.read(size))
 
 
 class _Stored(NamedTuple):
@@ -191,9 +194,7 @@ class _Stored(NamedTuple):
     size: int
 
     def load(self) -> Any:
-        with fileio.open(self.path, "rb") as file:
-            file.seek(self.start)
-            return pickle.loads(file.read(self.size))
+        return pickle.loads(_read(*self))
 
 
 class _ScanDoFn(beam.DoFn):
@@ -208,7 +209,8 @@ class _ScanDoFn(beam.DoFn):
             return row_checks.build_index((stored.load() for _, stored in others), self._checks)
 
         index = self._shared.acquire(build) if shard.split == "train" else None
-        path, content = os.path.join(self._folder, f"{shard.index:05d}.pickle"), bytearray()
+        # Another attempt at the same shard has its own file.
+        path, content = os.path.join(self._folder, uuid.uuid4().hex), bytearray()
         outputs: list[Any] = []
         for name, value in row_checks.scan_shard(shard, index, self._features, self._checks):
             if name == "counts":

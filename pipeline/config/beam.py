@@ -46,12 +46,7 @@ _CLUSTER_OPTIONS = ("job_endpoint", "environment_", "flink_", "spark_", "project
 # For each environment type, one of these options is required: otherwise Beam uses its own image, or
 # the job never ends.
 _CONFIG = ("environment_config", "environment_options")
-_ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "DOCKER": _CONFIG,
-    "PROCESS": _CONFIG,
-    "EXTERNAL": _CONFIG,
-    "LOOPBACK": (),
-}
+_ENVIRONMENTS = {**dict.fromkeys(("DOCKER", "PROCESS", "EXTERNAL"), _CONFIG), "LOOPBACK": ()}
 _URN = "beam:env:"
 _MINIMA = {
     **dict.fromkeys(("parallelism", "max_parallelism", "num_workers", "max_num_workers"), 1),
@@ -64,8 +59,9 @@ _JOB_SERVER_OPTIONS = {
     "all": "sdk_worker_parallelism:int environment_cache_millis:int load_balance_bundles:bool "
     "environment_expiration_millis:int enable_heap_dumps:bool retain_docker_containers:bool "
     "app_name:str semi_persist_dir:str",
-    "flink": "execution_mode_for_batch:str use_data_stream_for_batch:bool object_reuse:bool "
-    "faster_copy:bool disable_metrics:bool re_iterable_group_by_key_result:bool flink_conf_dir:str "
+    "flink": "execution_mode_for_batch:PIPELINED|PIPELINED_FORCED|BATCH|BATCH_FORCED "
+    "use_data_stream_for_batch:bool object_reuse:bool faster_copy:bool "
+    "disable_metrics:bool re_iterable_group_by_key_result:bool flink_conf_dir:str "
     "job_check_interval_in_secs:int file_input_split_max_size_m_b:int",
     # Flink's legacy DataSet API, the default for batch jobs, does not read these.
     "flink_streams": "number_of_execution_retries:int execution_retry_delay:int "
@@ -80,9 +76,6 @@ JOB_SERVER_SECTIONS = {
     "flink": ("all", "flink", "flink_streams"),
     "spark": ("all", "spark"),
     "portable": tuple(_JOB_SERVER_OPTIONS),
-}
-_CHOICES = {
-    "execution_mode_for_batch": ("PIPELINED", "PIPELINED_FORCED", "BATCH", "BATCH_FORCED"),
 }
 
 
@@ -145,7 +138,7 @@ def format_option(name: str, value: JsonValue) -> list[str]:
 def job_server_options(*sections: str) -> dict[str, str]:
     """Return the types of the options that a job server adds to those of Beam's SDK, by name.
 
-    ``true`` is the type of a flag that is set by default.
+    ``true`` is the type of a flag that is set by default, ``A|B`` that of a choice.
     """
     listed = " ".join(_JOB_SERVER_OPTIONS[section] for section in sections)
     return dict(item.split(":") for item in listed.split())
@@ -169,13 +162,10 @@ def validate_beam(beam: BeamConfig) -> Iterator[Problem]:
 def _workers_problem(beam: BeamConfig, workers: int) -> str | None:
     """Return why the cluster would not run as many processes as there are workers."""
     processes = beam.options.get("sdk_worker_parallelism")
-    if beam.runner in ("spark", "portable"):
-        return (
-            f"not supported by {beam.runner}, whose cluster has a number of executors; set "
-            "options.sdk_worker_parallelism, the Python processes of each"
-        )
     if beam.runner not in _WORKER_OPTIONS:
-        return f"not supported by {beam.runner}, only by runner: {', '.join(_WORKER_OPTIONS)}"
+        message = f"not supported by {beam.runner}, only by runner: {', '.join(_WORKER_OPTIONS)}"
+        hint = "; set options.sdk_worker_parallelism, the processes of each executor"
+        return message + hint * (beam.runner in JOB_SERVER_SECTIONS)
     if beam.runner != "flink" or (
         isinstance(processes, int) and processes > 0 and workers % processes == 0
     ):
@@ -253,6 +243,6 @@ def _beam_parser(runner: str) -> argparse.ArgumentParser:
         if kind in ("bool", "true"):
             parser.add_argument(f"--{name}", action="store_true")
         else:
-            convert = int if kind == "int" else str
-            parser.add_argument(f"--{name}", type=convert, choices=_CHOICES.get(name))
+            choices = kind.split("|") if "|" in kind else None
+            parser.add_argument(f"--{name}", type=int if kind == "int" else str, choices=choices)
     return parser

@@ -16,9 +16,7 @@ from regard.components.common.formatting import truncate
 from regard.pipeline.progress import Failure
 from regard.pipeline.workspace import Workspace
 
-UNREACHABLE_REMEDY = (
-    "Check the address, and that the job service runs. Then run the same command again to resume."
-)
+UNREACHABLE_REMEDY = "Check beam.options.job_endpoint, and that the job service runs."
 _NO_SPACE = "No space left on device"
 # Messages of SQLite, which ML Metadata uses, and of the C library.
 _MESSAGES = {
@@ -37,26 +35,15 @@ _SYSTEM_REMEDIES = {
     errno.EACCES: "Correct the permissions, or choose another folder.",
     errno.EPERM: "Correct the permissions, or choose another folder.",
 }
-# Messages of Flink, Spark and gRPC: what happened, and what helps before the next attempt.
-_CLUSTER_FAILURES = (
-    (
-        r"minimum required resources|NoResourceAvailable",
-        "The cluster has too few free slots",
-        "Lower beam.workers, or add TaskManagers: their slots must be at least as many.",
-    ),
-    (
-        r"task manager was lost|eartbeat of TaskManager|no longer reachable|NoRestartBackoff"
-        r"|ExecutorLostFailure",
-        "The cluster lost a host and did not restart the job",
-        "Configure restarts and spare slots for Flink (docs/flink.yaml), or spark.task.maxFailures "
-        "for Spark. Then run the same command again to resume.",
-    ),
-    (
-        r"StatusCode\.(UNAVAILABLE|DEADLINE_EXCEEDED)",
-        "The job service stopped answering",
-        UNREACHABLE_REMEDY,
-    ),
-)
+# By messages of Flink, Spark and gRPC, what helps before the next attempt.
+_CLUSTER_REMEDIES = {
+    "minimum required resources|NoResourceAvailable": "The cluster has too few free slots: lower "
+    "beam.workers, or add TaskManagers.",
+    "task manager was lost|eartbeat of TaskManager|no longer reachable|NoRestartBackoff"
+    "|ExecutorLostFailure": "The cluster lost a host and did not restart the job: configure "
+    "restarts and spare slots for Flink (docs/flink.yaml), or spark.task.maxFailures for Spark.",
+    "StatusCode.(UNAVAILABLE|DEADLINE_EXCEEDED)": UNREACHABLE_REMEDY,
+}
 # Beam appends the step to the message, and passes some errors on only as a traceback's text.
 _BEAM_SUFFIX = re.compile(r" \[while running '[^\n]*?'\]")
 _MARK = "regard.components.common.errors.UserError: "
@@ -67,7 +54,7 @@ def is_transient(failure: Failure) -> bool:
 
     Full disks and missing permissions are for the user to fix, but a retry may succeed.
     """
-    remedies = {*_SYSTEM_REMEDIES.values(), *(remedy for _, _, remedy in _CLUSTER_FAILURES)}
+    remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values()}
     return not failure.get("user") or failure.get("remedy") in remedies
 
 
@@ -89,9 +76,9 @@ def explain(error: BaseException, node: str | None = None) -> Failure:
             if message in text:
                 return _system(node, number, None)
     reason = f"{type(error).__name__}: {_sentence(error)}"
-    for pattern, message, remedy in _CLUSTER_FAILURES:
+    for pattern, remedy in _CLUSTER_REMEDIES.items():
         if any(re.search(pattern, str(link)) for link in chain):
-            return _failure(node, f"{message}: {reason}", "beam", remedy, user=True)
+            return _failure(node, reason, "beam", remedy, user=True)
     return _failure(node, reason)
 
 

@@ -36,11 +36,9 @@ def check_job_service(arguments: Sequence[str]) -> None:
             grpc.channel_ready_future(channel).result(timeout=seconds)
             service = beam_job_api_pb2_grpc.JobServiceStub(channel)
             response = service.DescribePipelineOptions(request, timeout=seconds)
-        except grpc.FutureTimeoutError as error:
-            message = f"No job service answers within {seconds:g} s."
-            raise UserError(message, where, UNREACHABLE_REMEDY) from error
-        except grpc.RpcError as error:
-            message = f"It is not a job service of Beam ({error.code().name})."
+        except (grpc.FutureTimeoutError, grpc.RpcError) as error:
+            reason = error.code().name if isinstance(error, grpc.RpcError) else f"{seconds:g} s"
+            message = f"No job service of Beam answers ({reason})."
             raise UserError(message, where, UNREACHABLE_REMEDY) from error
     names = {option.name for option in response.options}
     if not names:  # Beam's job service in Python lists none

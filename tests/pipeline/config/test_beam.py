@@ -159,7 +159,7 @@ CASES = {
         "3: beam.workers: flink starts"
     ),
     SPARK.replace("options", "workers: 8, options") + "}}": (
-        "3: beam.workers: not supported by spark, whose cluster has a number of executors; set opt"
+        "3: beam.workers: not supported by spark, only by runner: processes, flink, dataflow; set"
     ),
     FLINK + "sdk_container_image: r/i:1}}": (
         "3: beam.options.sdk_container_image: is not read by flink; set environment_type: DOCKER"

@@ -103,37 +103,33 @@ def test_long_message_is_cut():
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "remedy"),
+    ("text", "remedy"),
     [
         (
             "Pipeline job_1 failed in state FAILED: org.apache.flink.runtime.jobmanager.scheduler."
             "NoResourceAvailableException: Could not acquire the minimum required resources.",
-            "The cluster has too few free slots: RuntimeError: Pipeline job_1",
-            "beam.workers",
+            "too few free slots: lower beam.workers",
         ),
         (
             "java.util.concurrent.TimeoutException: The heartbeat of TaskManager with id t timed "
             "out.",
-            "The cluster lost a host and did not restart the job",
-            "docs/flink.yaml",
+            "spare slots for Flink (docs/flink.yaml)",
         ),
         (
             "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited)",
-            "The cluster lost a host and did not restart the job",
-            "spark.task.maxFailures",
+            "lost a host and did not restart the job",
         ),
         (
             "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = "
             "StatusCode.UNAVAILABLE\n\tdetails = 'failed to connect to ipv4:127.0.0.1:8099'",
-            "The job service stopped answering",
             "that the job service runs",
         ),
     ],
 )
-def test_failures_of_a_cluster(text, error, remedy):
+def test_failures_of_a_cluster(text, remedy):
     """They name the section, end with status 2, and a schedule tries again."""
     failure = explain(RuntimeError(text), "CorpusGen")
-    assert failure["error"].startswith(error)
+    assert failure["error"].startswith("RuntimeError: " + text[:20])
     assert (failure["where"], failure["user"]) == ("beam", True)
     assert remedy in failure["remedy"]
     assert is_transient(failure)

@@ -95,9 +95,26 @@ def measure(corpus: Path, home: Path, mode: str) -> dict[str, Any]:
         for side, end in (("source", "en"), ("target", "de"))
     }
     config.write_text(_CONFIG.format(root=corpus, mode=mode, **names), encoding="utf-8")
-    environment = {**os.environ, "REGARD_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "regard.pipeline.cli", "run", str(config), "--to", NODES[-1]]
     start = time.time()
+    nodes = run_pipeline(config, home, ["--to", NODES[-1]])
+    return {
+        "nodes": nodes,
+        "wall": round(sum(cost["wall"] for cost in nodes.values()), 1),
+        "cpu": round(sum(cost["cpu"] for cost in nodes.values()), 1),
+        "start": round(min(cost["start"] for cost in nodes.values()) - start, 1),
+        "peak_mib": max(cost["peak_mib"] for cost in nodes.values()),
+        "worker_peak_mib": max(cost["worker_peak_mib"] for cost in nodes.values()),
+    }
+
+
+def run_pipeline(config: Path, home: Path, options: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Run a pipeline in a workspace of its own, and return the cost of each node that ran.
+
+    Raises:
+        SystemExit: it failed; the message is its error output.
+    """
+    environment = {**os.environ, "REGARD_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "regard.pipeline.cli", "run", str(config), *options]
     with (
         subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -107,16 +124,8 @@ def measure(corpus: Path, home: Path, mode: str) -> dict[str, Any]:
         _, error_output = process.communicate()
     if process.returncode:
         raise SystemExit(error_output)
-    (log,) = home.glob("pipelines/ingest/runs/*/events.jsonl")
-    nodes = dict(_node_costs(log, sampler))
-    return {
-        "nodes": nodes,
-        "wall": round(sum(cost["wall"] for cost in nodes.values()), 1),
-        "cpu": round(sum(cost["cpu"] for cost in nodes.values()), 1),
-        "start": round(min(cost["start"] for cost in nodes.values()) - start, 1),
-        "peak_mib": max(cost["peak_mib"] for cost in nodes.values()),
-        "worker_peak_mib": max(cost["worker_peak_mib"] for cost in nodes.values()),
-    }
+    log = max(home.glob("pipelines/*/runs/*/events.jsonl"), key=os.path.getmtime)
+    return dict(_node_costs(log, sampler))
 
 
 def baseline_rate(corpus: Path, home: Path) -> float:
@@ -179,6 +188,7 @@ def _node_costs(log: Path, sampler: ProcessSampler) -> Iterator[tuple[str, dict[
                 "wall": round(event["time"] - starts[event["node"]], 2),
                 "cpu": round(samples[-1].cpu_seconds - samples[0].cpu_seconds, 2),
                 "peak_mib": max(sample.largest for sample in samples) >> 20,
+                "growth_mib": (max(s.largest for s in samples) - samples[0].largest) >> 20,
                 "worker_peak_mib": max(sample.largest_worker for sample in samples) >> 20,
             },
         )

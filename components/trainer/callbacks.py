@@ -211,7 +211,7 @@ class TrainingProgress(keras.callbacks.Callback):
 
 
 class PeriodicCheckpoint(keras.callbacks.Callback):
-    """Writes ``last.npz`` every ``interval`` seconds."""
+    """Writes ``last.npz`` every ``interval`` seconds, and raises the errors of the writes."""
 
     def __init__(self, checkpoints: Checkpoints, progress: TrainingProgress, interval: float):
         super().__init__()
@@ -219,6 +219,7 @@ class PeriodicCheckpoint(keras.callbacks.Callback):
         self._last_save = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.checkpoints.check()
         if time.monotonic() - self._last_save >= self.interval:
             self.progress.count_tokens()
             self.checkpoints.save(self.model, self.progress.state)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import json
 import os
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,9 @@ class Checkpoints:
     evaluation, ``step-<n>.npz`` weights for an average. Each file is replaced atomically, and has
     checksums, which are verified when it is read.
 
+    A thread writes the files while the training continues: one after the other, each from a copy of
+    the state in host memory. There is at most one copy, so the next file waits for the last one.
+
     Attributes:
         extra_variables: further variables of the state, such as a moving average.
     """
@@ -82,20 +85,30 @@ class Checkpoints:
         self.folder = Path(folder)
         self.extra_variables: Sequence[Any] = ()
         self._previous_snapshots: list[list[float]] = []
+        self._writer = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
+        self._pending: concurrent.futures.Future[None] | None = None
 
     def save(self, model: keras.Model, state: TrainState) -> None:
         """Write ``last.npz``; delete the snapshots that neither it nor the previous one lists."""
-        last = self.folder / LAST
-        if last.exists():
-            os.replace(last, self.folder / PREVIOUS)
-        self._write(LAST, self._variables(model), state)
-        # Only now: an older state would list snapshots that do not exist.
-        steps = {step for step, _ in [*state.snapshots, *self._previous_snapshots]}
+        snapshots = {_snapshot_name(n) for n, _ in [*state.snapshots, *self._previous_snapshots]}
         self._previous_snapshots = list(state.snapshots)
-        for path in self.folder.glob("step-*.npz"):
-            number = re.fullmatch(r"step-(\d+)", path.stem)
-            if number and int(number[1]) not in steps:
-                path.unlink(missing_ok=True)
+        self._write(LAST, self._variables(model), state, snapshots)
+
+    def check(self) -> None:
+        """Raise the error of a write that has failed since the last call; do not wait.
+
+        Raises:
+            OSError: the file could not be written; ``filename`` is its path.
+        """
+        if self._pending is not None and self._pending.done():
+            self.close()
+
+    def close(self) -> None:
+        """Wait for the last write, and raise its error as ``check`` does."""
+        if self._pending is not None:
+            concurrent.futures.wait([self._pending])  # Ctrl-C may end this wait, but not the write
+            pending, self._pending = self._pending, None
+            pending.result()
 
     def exists(self) -> bool:
         """Whether there is a training to resume."""
@@ -159,11 +172,41 @@ class Checkpoints:
         """Weights, random generators, optimizer and extra variables, in a fixed order."""
         return [*model.variables, *model.optimizer.variables, *self.extra_variables]
 
-    def _write(self, name: str, variables: Iterable[Any], state: TrainState) -> None:
-        arrays = {f"v{i}": np.asarray(v) for i, v in enumerate(variables)}
+    def _write(
+        self,
+        name: str,
+        variables: Iterable[Any],
+        state: TrainState,
+        snapshots: Collection[str] | None = None,
+    ) -> None:
+        self.close()
+        arrays = {f"v{i}": np.asarray(v).copy() for i, v in enumerate(variables)}
         text = json.dumps(dataclasses.asdict(state))
-        with atomic_path(self.folder / name) as temporary, open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, state=np.array(text), **arrays)
+        self._pending = self._writer.submit(self._write_file, name, arrays, text, snapshots)
+
+    def _write_file(
+        self,
+        name: str,
+        arrays: Mapping[str, np.ndarray],
+        text: str,
+        snapshots: Collection[str] | None,
+    ) -> None:
+        """Write a file; for ``last.npz``, keep the previous one, and only these snapshots."""
+        path = self.folder / name
+        if snapshots is not None and path.exists():
+            os.replace(path, self.folder / PREVIOUS)
+        try:
+            with atomic_path(path) as temporary, open(temporary, "wb") as file:
+                np.savez(file, allow_pickle=False, state=np.array(text), **arrays)
+        except OSError as error:
+            error.filename = str(path)
+            raise
+        if snapshots is None:
+            return
+        # Only now: an older state would list snapshots that do not exist.
+        for snapshot in self.folder.glob("step-*.npz"):
+            if snapshot.name not in snapshots:
+                snapshot.unlink(missing_ok=True)
 
     def _read(self, name: str, variables: Iterable[Any]) -> TrainState | None:
         path = self.folder / name
@@ -205,7 +248,7 @@ class NoCheckpoints(Checkpoints):
     def restore_average(self, model: keras.Model, steps: Iterable[float]) -> None:
         pass
 
-    def _write(self, name: str, variables: Iterable[Any], state: TrainState) -> None:
+    def _write(self, *arguments: Any) -> None:
         pass
 
     def _read(self, name: str, variables: Iterable[Any]) -> TrainState | None:

@@ -12,7 +12,8 @@ import tensorflow as tf
 from regard.components.trainer.distributed import DeviceGroup
 from regard.models.tasks.base import Task
 
-_SHUFFLE_BUFFER = 1_000_000
+_SHUFFLE_BUFFER = 1_000_000  # rows
+_OPEN_FILES = 64
 _PARSE_BATCH = 512
 
 
@@ -30,7 +31,8 @@ class Batches:
         batch_tokens: the token budget of a batch.
         max_length: the length limit in tokens, EOS included; longer rows are skipped.
         seed: of the order.
-        max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
+        max_rows: a limit on the transformed rows, drawn from all files; always the same rows in
+            the same order.
         fixed_shapes: pad to the bound of the bucket instead of the longest row, and fill a bucket's
             last batch with empty rows, so that XLA compiles once per bucket.
         group: the devices that share each batch; None for a single device. Every worker reads all
@@ -56,13 +58,10 @@ class Batches:
         paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
         if not paths:
             raise FileNotFoundError(f"No transformed examples match {list(self.files)}.")
-        records = tf.data.TFRecordDataset(paths, compression_type="GZIP")
+        seed = None if epoch is None else self.seed + epoch
+        records = _read_records(paths, seed if self.max_rows is None else 0)
         if self.max_rows is not None:  # from the whole split: corpora are sorted by length, source
-            records = records.shuffle(_SHUFFLE_BUFFER, seed=0, reshuffle_each_iteration=False).take(
-                self.max_rows
-            )
-        if epoch is not None:  # as serialized strings, which need little memory
-            records = records.shuffle(_SHUFFLE_BUFFER, seed=self.seed + epoch)
+            records = records.take(self.max_rows)
         parsed = records.batch(_PARSE_BATCH).map(
             lambda batch: tf.io.parse_example(batch, self.feature_spec), num_parallel_calls=2
         )
@@ -168,6 +167,24 @@ class Batches:
         upper.append(self.max_length)
         sizes = [max(1, self.batch_tokens // (2 * bound)) for bound in upper]
         return [bound + 1 for bound in upper], [*sizes, 1]
+
+
+def _read_records(paths: Sequence[str], seed: int | None) -> tf.data.Dataset:
+    """Serialized rows in file order or, with a seed, shuffled.
+
+    A corpus that is larger than the shuffle buffer is often sorted by source, so its files are read
+    in random order and interleaved. As serialized strings, the rows in the buffer need little
+    memory.
+    """
+
+    def read(files: Sequence[str] | tf.Tensor) -> tf.data.Dataset:
+        return tf.data.TFRecordDataset(files, compression_type="GZIP")
+
+    if seed is None:
+        return read(paths)
+    files = tf.data.Dataset.from_tensor_slices(np.random.default_rng(seed).permutation(paths))
+    records = files.interleave(read, cycle_length=_OPEN_FILES, num_parallel_calls=None)
+    return records.shuffle(_SHUFFLE_BUFFER, seed=seed, reshuffle_each_iteration=False)
 
 
 def _dense(value: tf.Tensor | tf.SparseTensor | tf.RaggedTensor) -> tf.Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import keras
 import tensorflow as tf
 
@@ -65,6 +67,7 @@ def fit(
     Raises:
         FloatingPointError: the loss is not finite.
         UserError: the training ended before its first update.
+        OSError: a checkpoint could not be written.
     """
     group = train_step.group if train_step else None
     is_chief = group is None or group.is_chief
@@ -88,23 +91,24 @@ def fit(
         callback.set_model(model)  # they also work between two calls of Keras's fit
     if state.stop_reason:  # limits may have been raised since, as those of a trial are
         state.stop_reason = progress.limit() or validation.should_stop()
-    while not state.stop_reason:
-        # The checkpoint may lie between the batch that reached a limit and the end.
-        may_continue = not (progress.limit() or validation.should_stop())
-        if state.epoch_batches < train_batches.size() and may_continue:
-            model.fit(
-                train_batches.epoch(state.epoch, skip=state.epoch_batches),
-                shuffle=False,  # the batches are shuffled already
-                verbose=0,
-                callbacks=[progress, validation, saver],
-            )
-        if state.epoch_batches == train_batches.size():
-            state.epoch, state.epoch_batches = state.epoch + 1, 0
-        limit = progress.limit()
-        if (limit or not training.evaluate_every) and not validation.is_up_to_date():
-            validation.run()
-        state.stop_reason = limit or validation.should_stop()
-        checkpoints.save(model, state)
+    with contextlib.closing(checkpoints):
+        while not state.stop_reason:
+            # The checkpoint may lie between the batch that reached a limit and the end.
+            may_continue = not (progress.limit() or validation.should_stop())
+            if state.epoch_batches < train_batches.size() and may_continue:
+                model.fit(
+                    train_batches.epoch(state.epoch, skip=state.epoch_batches),
+                    shuffle=False,  # the batches are shuffled already
+                    verbose=0,
+                    callbacks=[progress, validation, saver],
+                )
+            if state.epoch_batches == train_batches.size():
+                state.epoch, state.epoch_batches = state.epoch + 1, 0
+            limit = progress.limit()
+            if (limit or not training.evaluate_every) and not validation.is_up_to_date():
+                validation.run()
+            state.stop_reason = limit or validation.should_stop()
+            checkpoints.save(model, state)
     if not state.step:
         raise UserError(
             f"The training ended by {state.stop_reason} before its first step, which takes "

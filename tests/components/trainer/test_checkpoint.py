@@ -1,13 +1,16 @@
-"""Concurrent runs: the same training waits, and no checkpoints in use are removed."""
+"""Background writes; concurrent runs: the same training waits, checkpoints in use remain."""
 
 import errno
 import fcntl
+import json
 import os
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import keras
+import numpy as np
 import pytest
 
 from regard.components.trainer.checkpoint import (
@@ -91,3 +94,86 @@ def test_a_worker_that_is_not_the_chief_changes_no_files_of_the_chief(tmp_path):
     checkpoints.save_best(model, TrainState())
     checkpoints.save_snapshot(model, TrainState())
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+@pytest.fixture
+def blocked_writes(monkeypatch):
+    """Files are written only after ``release`` is set; ``started`` lists the checkpoints' steps."""
+    savez, release, started = np.savez, threading.Event(), []
+
+    def write(file, **arrays):
+        started.append(json.loads(str(arrays["state"]))["step"])
+        assert release.wait(60)
+        savez(file, **arrays)
+
+    monkeypatch.setattr(np, "savez", write)
+    yield SimpleNamespace(release=release, started=started)
+    release.set()
+
+
+def read(path):
+    with np.load(path) as file:
+        return float(file["v0"]), json.loads(str(file["state"]))["step"]
+
+
+def scalar_model(value):
+    """A model with a single weight."""
+    weight = keras.Variable(np.float32(value))
+    return SimpleNamespace(
+        variables=[weight], weights=[weight], optimizer=SimpleNamespace(variables=[])
+    )
+
+
+def test_a_checkpoint_has_the_state_at_its_start(tmp_path, blocked_writes):
+    model, state, checkpoints = scalar_model(1), TrainState(step=1), Checkpoints(tmp_path)
+    checkpoints.save(model, state)
+    model.weights[0].assign(2.0)  # as the next update does, in place
+    state.step = 2
+    checkpoints.check()  # neither waits nor fails
+    assert not (tmp_path / "last.npz").exists()
+    blocked_writes.release.set()
+    checkpoints.close()
+    assert read(tmp_path / "last.npz") == (1.0, 1)
+
+
+def test_the_next_checkpoint_waits_for_the_last_one(tmp_path, blocked_writes):
+    """So there is one copy of the state at most, and the files are written in order."""
+    model, checkpoints = scalar_model(1), Checkpoints(tmp_path)
+    checkpoints.save(model, TrainState(step=1))
+    wait_for(lambda: blocked_writes.started == [1])
+    thread = threading.Thread(target=checkpoints.save, args=(model, TrainState(step=2)))
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    model.weights[0].assign(2.0)  # the copy is made after the wait
+    blocked_writes.release.set()
+    thread.join()
+    checkpoints.save_best(model, TrainState(step=3))
+    checkpoints.close()
+    assert blocked_writes.started == [1, 2, 3]
+    names = ("previous", "last", "best")
+    assert [read(tmp_path / f"{name}.npz") for name in names] == [(1.0, 1), (2.0, 2), (2.0, 3)]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_failed_write_names_the_file_once(tmp_path, monkeypatch):
+    model, checkpoints = scalar_model(1), Checkpoints(tmp_path)
+    checkpoints.save(model, TrainState(step=1))
+    checkpoints.close()
+
+    def fail(file, **arrays):
+        file.write(b"PK")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", fail)
+        checkpoints.save(model, TrainState(step=2))
+        with pytest.raises(OSError, match="No space left") as caught:
+            checkpoints.close()
+    assert caught.value.filename == str(tmp_path / "last.npz")
+    checkpoints.check()
+    assert read(tmp_path / "previous.npz") == (1.0, 1)
+    assert len(list(tmp_path.iterdir())) == 1
+    checkpoints.save(model, TrainState(step=3))
+    checkpoints.close()
+    assert read(tmp_path / "last.npz") == (1.0, 3)

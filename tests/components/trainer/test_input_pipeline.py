@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from regard.components.trainer import input_pipeline
 from regard.components.trainer.input_pipeline import Batches
 from regard.models import tasks
 from tests.components.trainer.tfrecords import SPEC, write_tfrecords
@@ -55,6 +56,48 @@ def test_size_is_the_number_of_batches(batches):
 def test_the_order_depends_on_the_epoch_only(batches):
     assert dataset_rows(batches.epoch(1)) == dataset_rows(batches.epoch(1))
     assert dataset_rows(batches.epoch(1)) != dataset_rows(batches.epoch(2))
+
+
+FILES, FILE_ROWS = 20, 300
+
+
+@pytest.fixture(scope="module")
+def sorted_corpus(tmp_path_factory):
+    """A corpus sorted by source: the token of each file, and as target the number of the row."""
+    folder = tmp_path_factory.mktemp("sorted")
+    for i in range(FILES):
+        pairs = [([4 + i] * 3, [4 + FILE_ROWS * i + j]) for j in range(FILE_ROWS)]
+        write_tfrecords(folder / f"train-{i:02d}.gz", pairs)
+    return Batches([f"{folder}/*"], SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
+
+
+@pytest.mark.parametrize(("open_files", "min_files"), [(64, 12), (4, 3.5)])
+def test_a_corpus_larger_than_the_shuffle_buffer_is_mixed(
+    sorted_corpus, monkeypatch, open_files, min_files
+):
+    monkeypatch.setattr(input_pipeline, "_SHUFFLE_BUFFER", 200)
+    monkeypatch.setattr(input_pipeline, "_OPEN_FILES", open_files)
+
+    def order(epoch):
+        rows = sorted_corpus.rows(epoch).as_numpy_iterator()
+        return np.array([row["target_ids"][0] - 4 for row in rows])
+
+    count = FILES * FILE_ROWS
+    assert (order(None) == np.arange(count)).all()
+    for epoch in (0, 1):
+        assert sorted(order(epoch)) == list(range(count))
+        assert (order(epoch) == order(epoch)).all()
+        displacement = np.abs(order(epoch) - np.arange(count)).mean()
+        assert displacement > count / 4  # count / 3 in a random order
+    files = [order(epoch)[: FILE_ROWS // 2] // FILE_ROWS for epoch in (0, 1)]
+    assert list(files[0]) != list(files[1])
+
+    epoch = [batch["source"][:, 0] for batch in sorted_corpus.epoch(0).as_numpy_iterator()]
+    assert {len(sources) for sources in epoch} == {25}
+    # 14.5 of 20 files, if the 25 rows of a batch are drawn at random
+    assert np.mean([len(set(sources)) for sources in epoch]) > min_files
+    rest = [b["source"][:, 0] for b in sorted_corpus.epoch(0, skip=9).as_numpy_iterator()]
+    np.testing.assert_array_equal(rest, epoch[9:])
 
 
 def test_skip_continues_within_an_epoch(batches):

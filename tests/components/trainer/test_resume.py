@@ -1,12 +1,16 @@
 """A training that is killed and resumed ends as an uninterrupted one, bit for bit."""
 
+import errno
 import json
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
+from regard.components.trainer.callbacks import PeriodicCheckpoint
 from regard.components.trainer.checkpoint import Checkpoints
 from tests.components.trainer.distributed_training import KilledError
 from tests.components.trainer.tiny_training import (
@@ -93,6 +97,48 @@ def test_a_killed_training_resumes(uninterrupted, tmp_path, monkeypatch, name, n
     assert expected_names <= names
     extra = names - expected_names  # the snapshots of the previous state
     assert len(extra) <= OPTIONS["checkpoint_averaging"]["checkpoints"]
+
+
+def test_training_continues_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    savez, batches, third_batch = np.savez, [], threading.Event()
+
+    def write(file, **arrays):
+        if len(batches) < 3:
+            assert third_batch.wait(60), "the training waits for its checkpoint"
+        savez(file, **arrays)
+
+    def count(self, batch, logs=None):
+        batches.append(batch)
+        if len(batches) == 1:
+            self.checkpoints.save(self.model, self.progress.state)
+        elif len(batches) == 3:
+            third_batch.set()
+
+    monkeypatch.setattr(np, "savez", write)
+    monkeypatch.setattr(PeriodicCheckpoint, "on_train_batch_end", count)
+    train(tmp_path, max_epochs=1)
+    assert len(batches) > 3
+
+
+def test_a_full_disk_ends_the_training_which_resumes(uninterrupted, tmp_path, monkeypatch):
+    savez, calls = np.savez, []
+
+    def write(file, **arrays):
+        calls.append(json.loads(str(arrays["state"]))["batches"])
+        if len(calls) == 9:
+            file.write(b"PK")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        savez(file, **arrays)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", write)
+        with pytest.raises(OSError, match="No space left") as caught:
+            train(tmp_path, **OPTIONS, checkpoint_seconds=0)
+    assert Path(caught.value.filename).parent == tmp_path / "ck"
+    assert len(calls) == 9  # the last one: nothing follows the error
+    model, state = train(tmp_path, **OPTIONS)
+    assert without_times(state) == without_times(uninterrupted[0])
+    assert_equal_arrays(model.get_weights(), uninterrupted[1])
 
 
 def test_a_limit_reached_before_the_kill_still_applies(tmp_path):

@@ -1,5 +1,6 @@
 """Initial weights from another model: equal or mapped vocabularies, and refusals."""
 
+import contextlib
 import shutil
 from dataclasses import replace
 
@@ -124,7 +125,8 @@ def test_another_vocabulary_starts_from_mapped_rows(earlier, tmp_path, log):
 def test_a_training_with_a_checkpoint_keeps_its_weights(earlier, tmp_path, log):
     config, *_ = earlier
     model, report = start(config, OLD, tmp_path)
-    Checkpoints(tmp_path / "ck").save(model, TrainState(batches=1))
+    with contextlib.closing(Checkpoints(tmp_path / "ck")) as checkpoints:
+        checkpoints.save(model, TrainState(batches=1))
     log.unlink()
     missing = config.start.model_copy(update={"path": str(tmp_path / "missing")})
     config = config.model_copy(update={"start": missing})

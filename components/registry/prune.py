@@ -16,7 +16,7 @@ from regard.components.registry.publish import (
     remove_tree,
 )
 from regard.components.registry.records import read_record_or_empty
-from regard.components.registry.store import PIN, Registry, is_pinned, size_of
+from regard.components.registry.store import PIN, Registry, is_pinned
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import acquire_existing
 from regard.serving.server.errors import ServingError
@@ -48,6 +48,8 @@ def pin(registry: Registry, name: str, version: int) -> bool:
     with change_lock(registry.root / name):  # it may be pruned during the wait
         path = registry.path(name, registry.number(name, version))
         is_new = not is_pinned(path)
+        if registry.mirror is not None:
+            registry.mirror.pin(path, True)
         (path / PIN).touch()
         return is_new
 
@@ -60,6 +62,8 @@ def unpin(registry: Registry, name: str, version: int) -> bool:
     """
     path = registry.path(name, registry.number(name, version))
     was_pinned = is_pinned(path)
+    if registry.mirror is not None:
+        registry.mirror.pin(path, False)
     (path / PIN).unlink(missing_ok=True)
     return was_pinned
 
@@ -124,14 +128,14 @@ def prune(
     folder = registry.root / name
     with contextlib.nullcontext() if dry_run else change_lock(folder):
         if not dry_run:
-            remove_leftovers(folder)
+            remove_leftovers(folder, registry.mirror)
         results = []
         newest = read_record_or_empty(registry.path(name, registry.number(name)))
         bad = set() if withdrawn else {model.digest for model in newest.withdrawn}
         # A concurrent push can only add a newer version.
         for rank, version in enumerate(sorted(registry.versions(name), reverse=True)):
             path = registry.path(name, version)
-            size = size_of(path)
+            size = registry.size(path)
             reason = "live" if rank == 0 else None
             reason = reason or ("pinned" if is_pinned(path) else None)
             reason = reason or (needed or {}).get(version)
@@ -139,12 +143,14 @@ def prune(
             reason = reason or ("withdrawn, see --withdrawn" if is_bad else None)
             reason = reason or (f"among the newest {keep}" if rank < keep else None)
             results.append(
-                PruneResult(version, size, reason) if reason else _remove(path, size, dry_run)
+                PruneResult(version, size, reason)
+                if reason
+                else _remove(registry, path, size, dry_run)
             )
         return results
 
 
-def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
+def _remove(registry: Registry, version: Path, size: int, dry_run: bool) -> PruneResult:
     """Remove a version unless it is in use."""
     number = int(version.name)
     try:
@@ -154,6 +160,8 @@ def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
                 return PruneResult(number, size, None)
             # Not while a new version is given its number: see `publish`.
             with number_lock(version.parent):
+                if registry.mirror is not None:
+                    registry.mirror.remove(version)
                 hidden = hide(version)
     except BlockingIOError:
         return PruneResult(number, size, "in use")

@@ -19,19 +19,21 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
+from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, RegistryMirror
 from regard.components.registry.records import (
+    PIN,
+    PROFILE,
     RECORD,
     VersionRecord,
     read_record,
     read_record_or_empty,
 )
-from regard.components.registry.store import PIN, PROFILE, Registry, parse_number
+from regard.components.registry.store import Registry, parse_number
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER, IN_MEMORY, MODEL_FILE, TRAINING
 from regard.serving.locks import Lock, acquire, acquire_existing, host_id
 
-STAGING, REMOVED = ".pushing-", ".removed-"
-MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host
+REMOVED = ".removed-"
 _EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
 # TensorFlow writes a random identifier to fingerprint.pb; the other files do not change outputs.
 _NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))
@@ -76,11 +78,11 @@ def push(
         WithdrawnModelError: production was rolled back from this model.
         UserError: the newest version's record is not valid, or the model changes meanwhile.
     """
-    folder = registry / name
+    store, folder = Registry(registry), registry / name
     folder.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder)
+    remove_leftovers(folder, store.mirror)
     digest = content_digest(model)
-    newest = Registry(registry).latest(name)
+    newest = store.latest(name)
     if newest is not None and recorded_digest(folder / str(newest)) == digest:
         return newest, False
 
@@ -105,18 +107,22 @@ def push(
             (staging / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).write_bytes(content)
         try:
-            return publish(folder, staging, make_record).version, True
+            return publish(store, name, staging, make_record).version, True
         except _AlreadyPublished as error:
             return error.version, False
 
 
 def publish(
-    folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]
+    registry: Registry,
+    name: str,
+    staging: Path,
+    make_record: Callable[[int | None], VersionRecord],
 ) -> VersionRecord:
     """Give a complete model in a staging folder the next number, and return its record.
 
     Args:
-        folder: the folder of the model's versions.
+        registry: the registry.
+        name: the model's name.
         staging: the staging folder.
         make_record: returns the record without name, version and time, given the newest version;
             its errors pass.
@@ -124,15 +130,27 @@ def publish(
     Raises:
         UserError: there is no higher number that can be served, or the version was damaged.
     """
+    folder = registry.root / name
+
+    def numbered_record(newest: int | None, version: int) -> VersionRecord:
+        created = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        fields = {"name": name, "version": version, "created": created}
+        return make_record(newest).model_copy(update=fields)
+
     for path in (*staging.rglob("*"), staging):  # before the lock, because it takes longest
         sync(path)
     # As a server does, so that the version is not pruned before it is verified.
     with acquire_existing(staging / MODEL_FILE, timeout=None, shared=True):
-        record = _rename(folder, staging, make_record)
+        if registry.mirror is not None:
+            record = registry.mirror.push(staging, name, numbered_record)
+        else:
+            record = _rename(folder, staging, numbered_record)
         version = folder / str(record.version)
         if not record.digest or content_digest(version) == record.digest:
             return record
         with number_lock(folder):
+            if registry.mirror is not None:
+                registry.mirror.remove(version)
             hidden = hide(version)
     remove_tree(hidden)
     raise UserError(
@@ -143,20 +161,16 @@ def publish(
 
 
 def _rename(
-    folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]
+    folder: Path, staging: Path, make_record: Callable[[int | None, int], VersionRecord]
 ) -> VersionRecord:
     """Rename a staging folder to the next number."""
     # The lock keeps others from taking the number, and from pruning the highest version before the
     # new one has its number, which would then be used twice.
     with number_lock(folder):
         os.utime(folder)  # an NFS client then lists it again, with the versions of other hosts
-        fields = {
-            "name": folder.name,
-            "version": _next_version(folder),
-            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
+        version = _next_version(folder)
         newest = Registry(folder.parent).latest(folder.name)
-        record = make_record(newest).model_copy(update=fields)
+        record = make_record(newest, version)
         (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
         sync(staging / RECORD)
         sync(staging)
@@ -232,8 +246,10 @@ def recorded_digest(version: Path) -> str:
     return read_record_or_empty(version).digest or content_digest(version)
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_leftovers(folder: Path, mirror: RegistryMirror | None = None) -> None:
     """Remove the hidden folders of removed versions and of pushes that do not run any more."""
+    if mirror is not None:
+        mirror.remove_leftovers(folder.name)
     for path in folder.glob(f"{REMOVED}*"):
         remove_tree(path)
     for path in folder.glob(f"{STAGING}*"):

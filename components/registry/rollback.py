@@ -51,7 +51,7 @@ def rollback(
     """
     live, folder = registry.number(name), registry.root / name
     with change_lock(folder):  # no version is pruned while it is read and copied
-        remove_leftovers(folder)
+        remove_leftovers(folder, registry.mirror)
         if version is None:
             source = _version_before(registry, name, live)
         else:
@@ -88,7 +88,7 @@ def rollback(
             return VersionRecord.model_validate(fields)
 
         with staging_folder(folder) as staging:
-            copy_model(folder / str(source), staging)
+            copy_model(registry.complete(folder / str(source)), staging)
             if content_digest(staging) != digest:
                 raise UserError(
                     f"The files of {name}@{source} have changed since it was pushed",
@@ -96,7 +96,7 @@ def rollback(
                     remedy="Production is unchanged. Restore the files, or name another version:"
                     f" `regard registry list {name}` lists them.",
                 )
-            return publish(folder, staging, make_record)
+            return publish(registry, name, staging, make_record)
 
 
 def _original_version(version: int, record: VersionRecord) -> int:

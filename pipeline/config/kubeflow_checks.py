@@ -29,9 +29,6 @@ def validate_kubeflow(config: Config) -> Iterator[Problem]:
     yield from _check_folders(kubeflow)
     if config.serving.registry is not None and kubeflow.registry is None:
         yield Problem(("serving", "registry"), "has no effect on a cluster; use kubeflow.registry")
-    for key, value in input_paths(config):
-        if "://" in value:
-            yield Problem(key, f"{show(value)} is a URL; copy it to a volume of kubeflow.volumes")
 
 
 def input_paths(config: Config) -> Iterator[tuple[Path, str]]:

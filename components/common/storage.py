@@ -12,8 +12,7 @@ import errno
 import hashlib
 import os
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,8 +26,6 @@ SOURCE = ".source"  # the file in a local copy of a folder that holds its URI
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _VERSION_KEYS = ("ETag", "etag", "generation", "created", "mtime", "LastModified")
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_FINAL: tuple[type[Exception], ...] = (FileNotFoundError, PermissionError, FileExistsError)
-_FINAL += (ImportError, ValueError, TypeError, AttributeError)
 _ATTEMPTS, _THREADS = 4, 8
 _MAX_NAME = 240  # file systems allow 255 bytes, with the suffix of a temporary name
 _REMEDY = (
@@ -98,16 +95,17 @@ class ObjectStore:
 
     Raises:
         UserError: the scheme is not known, or its package is not installed. All methods raise it
-            if the store cannot be used, after several attempts.
+            if the store cannot be used.
     """
 
     def __init__(self, uri: str, key: str):
-        self.uri, self._key = uri.rstrip("/"), key
-        with self._errors(self.uri):
-            import fsspec
+        import fsspec
 
-            # A later listing must show what other processes have written.
-            self._fs, self._root = fsspec.url_to_fs(self.uri, use_listings_cache=False)
+        self.uri, self._key, self._root = uri.rstrip("/"), key, uri.rstrip("/")
+        # A later listing must show what other processes have written.
+        self._fs, self._root = self._call(
+            lambda path: fsspec.url_to_fs(path, use_listings_cache=False), ""
+        )
 
     def find(self, folder: str = "") -> dict[str, ObjectState]:
         """Return the objects below a folder, or the object itself, by their relative names."""
@@ -181,29 +179,15 @@ class ObjectStore:
 
     def _in_threads(self, function: Callable[[str], None], names: Iterable[str]) -> None:
         with ThreadPoolExecutor(_THREADS) as pool:
-            for result in [pool.submit(function, name) for name in names]:
-                result.result()
+            list(pool.map(function, names))  # raises the first error
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}".rstrip("/")
 
     def _call(self, method: Callable[[str], Any], name: str) -> Any:
-        """Call a method of the file system, again after a passing error."""
-        with self._errors(f"{self.uri}/{name}".rstrip("/")):
-            for attempt in range(1, _ATTEMPTS):
-                try:
-                    return method(self._path(name))
-                except Exception as error:
-                    if isinstance(error, _FINAL) or getattr(error, "errno", None) in _FULL_DISK:
-                        raise
-                    time.sleep(0.25 * 2**attempt)
-            return method(self._path(name))
-
-    @contextlib.contextmanager
-    def _errors(self, uri: str) -> Iterator[None]:
-        """Turn what the packages of the stores raise into a UserError that names URI and key."""
+        """Call a method of the file system; the packages of S3 and GCS repeat failed requests."""
         try:
-            yield
+            return method(self._path(name))
         except (FileExistsError, TypeError, AttributeError):  # the last two are bugs
             raise
         except Exception as error:
@@ -213,13 +197,15 @@ class ObjectStore:
             remedy = _REMEDY
             if isinstance(error, ImportError):
                 remedy = 'Install the package of the store: pip install "regard[s3]" or [gcs].'
-            where = f"{self._key}: {uri}"
+            where = f"{self._key}: {self.uri}/{name}".rstrip("/")
             raise UserError(f"The object store reports: {reason}", where, remedy) from error
 
 
 def _state(info: Mapping[str, Any]) -> ObjectState:
-    version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
-    digest = hashlib.sha256(version.encode()).digest()
+    version = next((info[key] for key in _VERSION_KEYS if info.get(key)), "")
+    # The list and the object itself may have the time in different types.
+    version = version.timestamp() if isinstance(version, datetime) else version
+    digest = hashlib.sha256(str(version).encode()).digest()
     return ObjectState(int(info["size"]), int.from_bytes(digest[:7], "big"))
 
 

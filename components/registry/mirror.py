@@ -30,6 +30,11 @@ _VERSION = re.compile(r"(?P<version>[^./][^/]*/[0-9]+)/(?P<file>.+)", re.DOTALL)
 _MAX_ATTEMPTS = 100
 
 
+def open_mirror(folder: Path) -> RegistryMirror | None:
+    """Return the mirror in a registry's folder; None if the folder is the registry itself."""
+    return RegistryMirror(folder) if (folder / SOURCE).is_file() else None
+
+
 class RegistryMirror:
     """The local copy of a registry, from ``registry_folder``.
 
@@ -49,7 +54,6 @@ class RegistryMirror:
         self.uri = (folder / SOURCE).read_text(encoding="utf-8")
         self._store = ObjectStore(self.uri, "registry")
         self._objects: dict[str, dict[str, ObjectState]] = {}
-        self.pull()
 
     def pull(self) -> None:
         """Copy the small files of new versions, and remove the copies of removed versions."""

@@ -128,7 +128,7 @@ def prune(
     folder = registry.root / name
     with contextlib.nullcontext() if dry_run else change_lock(folder):
         if not dry_run:
-            remove_leftovers(folder, registry.mirror)
+            remove_leftovers(folder)
         results = []
         newest = read_record_or_empty(registry.path(name, registry.number(name)))
         bad = set() if withdrawn else {model.digest for model in newest.withdrawn}
@@ -143,14 +143,12 @@ def prune(
             reason = reason or ("withdrawn, see --withdrawn" if is_bad else None)
             reason = reason or (f"among the newest {keep}" if rank < keep else None)
             results.append(
-                PruneResult(version, size, reason)
-                if reason
-                else _remove(registry, path, size, dry_run)
+                PruneResult(version, size, reason) if reason else _remove(path, size, dry_run)
             )
         return results
 
 
-def _remove(registry: Registry, version: Path, size: int, dry_run: bool) -> PruneResult:
+def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
     """Remove a version unless it is in use."""
     number = int(version.name)
     try:
@@ -160,8 +158,6 @@ def _remove(registry: Registry, version: Path, size: int, dry_run: bool) -> Prun
                 return PruneResult(number, size, None)
             # Not while a new version is given its number: see `publish`.
             with number_lock(version.parent):
-                if registry.mirror is not None:
-                    registry.mirror.remove(version)
                 hidden = hide(version)
     except BlockingIOError:
         return PruneResult(number, size, "in use")

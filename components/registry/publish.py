@@ -19,7 +19,7 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
-from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, RegistryMirror
+from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, open_mirror
 from regard.components.registry.records import (
     PIN,
     PROFILE,
@@ -78,11 +78,11 @@ def push(
         WithdrawnModelError: production was rolled back from this model.
         UserError: the newest version's record is not valid, or the model changes meanwhile.
     """
-    store, folder = Registry(registry), registry / name
+    folder = registry / name
     folder.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder, store.mirror)
+    remove_leftovers(folder)
     digest = content_digest(model)
-    newest = store.latest(name)
+    newest = Registry(registry).latest(name)
     if newest is not None and recorded_digest(folder / str(newest)) == digest:
         return newest, False
 
@@ -107,22 +107,18 @@ def push(
             (staging / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).write_bytes(content)
         try:
-            return publish(store, name, staging, make_record).version, True
+            return publish(folder, staging, make_record).version, True
         except _AlreadyPublished as error:
             return error.version, False
 
 
 def publish(
-    registry: Registry,
-    name: str,
-    staging: Path,
-    make_record: Callable[[int | None], VersionRecord],
+    folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]
 ) -> VersionRecord:
     """Give a complete model in a staging folder the next number, and return its record.
 
     Args:
-        registry: the registry.
-        name: the model's name.
+        folder: the folder of the model's versions.
         staging: the staging folder.
         make_record: returns the record without name, version and time, given the newest version;
             its errors pass.
@@ -130,27 +126,24 @@ def publish(
     Raises:
         UserError: there is no higher number that can be served, or the version was damaged.
     """
-    folder = registry.root / name
 
     def numbered_record(newest: int | None, version: int) -> VersionRecord:
         created = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        fields = {"name": name, "version": version, "created": created}
+        fields = {"name": folder.name, "version": version, "created": created}
         return make_record(newest).model_copy(update=fields)
 
     for path in (*staging.rglob("*"), staging):  # before the lock, because it takes longest
         sync(path)
     # As a server does, so that the version is not pruned before it is verified.
     with acquire_existing(staging / MODEL_FILE, timeout=None, shared=True):
-        if registry.mirror is not None:
-            record = registry.mirror.push(staging, name, numbered_record)
+        if mirror := open_mirror(folder.parent):
+            record = mirror.push(staging, folder.name, numbered_record)
         else:
             record = _rename(folder, staging, numbered_record)
         version = folder / str(record.version)
         if not record.digest or content_digest(version) == record.digest:
             return record
         with number_lock(folder):
-            if registry.mirror is not None:
-                registry.mirror.remove(version)
             hidden = hide(version)
     remove_tree(hidden)
     raise UserError(
@@ -246,9 +239,9 @@ def recorded_digest(version: Path) -> str:
     return read_record_or_empty(version).digest or content_digest(version)
 
 
-def remove_leftovers(folder: Path, mirror: RegistryMirror | None = None) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove the hidden folders of removed versions and of pushes that do not run any more."""
-    if mirror is not None:
+    if mirror := open_mirror(folder.parent):
         mirror.remove_leftovers(folder.name)
     for path in folder.glob(f"{REMOVED}*"):
         remove_tree(path)
@@ -269,6 +262,8 @@ def hide(path: Path) -> Path:
 
     A push that still writes to the folder cannot publish it any more.
     """
+    if mirror := open_mirror(path.parent.parent):
+        mirror.remove(path)
     hidden = path.with_name(f"{REMOVED}{path.name.strip('.')}-{uuid.uuid4().hex[:8]}")
     os.rename(path, hidden)
     sync(path.parent)  # otherwise a power failure could restore a part of it under the old name

@@ -51,7 +51,7 @@ def rollback(
     """
     live, folder = registry.number(name), registry.root / name
     with change_lock(folder):  # no version is pruned while it is read and copied
-        remove_leftovers(folder, registry.mirror)
+        remove_leftovers(folder)
         if version is None:
             source = _version_before(registry, name, live)
         else:
@@ -96,7 +96,7 @@ def rollback(
                     remedy="Production is unchanged. Restore the files, or name another version:"
                     f" `regard registry list {name}` lists them.",
                 )
-            return publish(registry, name, staging, make_record)
+            return publish(folder, staging, make_record)
 
 
 def _original_version(version: int, record: VersionRecord) -> int:

@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 
 from regard.components.common.errors import UserError
-from regard.components.common.storage import SOURCE, registry_folder
-from regard.components.registry.mirror import RegistryMirror
+from regard.components.common.storage import registry_folder
+from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PIN, VersionRecord, read_record
 from regard.models.suggestions import suggest
 from regard.serving.contract import MODEL_FILE
@@ -43,8 +43,9 @@ class Registry:
 
     def __init__(self, root: str | os.PathLike[str]):
         self.root = registry_folder(root)
-        is_mirror = (self.root / SOURCE).is_file()
-        self.mirror = RegistryMirror(self.root) if is_mirror else None
+        self.mirror = open_mirror(self.root)
+        if self.mirror is not None:
+            self.mirror.pull()
 
     def location(self, *parts: str) -> str:
         """Return the path or the URI of the registry, or of something in it, for the user."""

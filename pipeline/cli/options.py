@@ -28,12 +28,10 @@ class Command(_PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        for param in self.params:
-            kind: Any = getattr(param, "type", None)
-            if kind.name in ("path", "file", "directory"):
-                value = ctx.params.get(param.name)
-                for path in value if isinstance(value, (list, tuple)) else [value or ""]:
-                    refuse_uri(path, param.opts[0])
+        for name, value in ctx.params.items():
+            for path in value if isinstance(value, list) else [value]:
+                if isinstance(path, Path):
+                    refuse_uri(path, f"--{name}")
         return super().invoke(ctx)
 
 

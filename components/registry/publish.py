@@ -8,6 +8,7 @@ its owner is dead, which is known on the owner's host only; on other hosts, afte
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -167,9 +168,16 @@ def _rename(
         (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
         sync(staging / RECORD)
         sync(staging)
-        os.rename(staging, folder / str(record.version))
-        sync(folder)
-    return record
+        try:
+            os.rename(staging, folder / str(record.version))
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            sync(folder)
+            return record
+    # Locks of this file system hold on one host only, and another host has taken the number.
+    return _rename(folder, staging, make_record)
 
 
 def change_lock(folder: Path) -> Lock:

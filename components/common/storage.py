@@ -79,13 +79,6 @@ def registry_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def registry_source(folder: Path) -> str:
-    """Return the URI of a registry's local copy; of another folder its path."""
-    with contextlib.suppress(FileNotFoundError):
-        return (folder / SOURCE).read_text(encoding="utf-8")
-    return str(folder)
-
-
 class ObjectStore:
     """A folder in object storage.
 

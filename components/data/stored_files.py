@@ -5,14 +5,14 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from regard.components.common.errors import UserError
 from regard.components.common.storage import ObjectStore, is_uri, local_copy
 from regard.components.data import span_patterns
-from regard.components.data.sources import Corpus, path_list
-from regard.components.settings.data import DataConfig, Files
+from regard.components.data.config_rules import path_locations
+from regard.components.data.sources import Corpus
+from regard.components.settings.data import Files
 
 _IMAGES, _MARKER = "data.images", "data.spans.marker"
 
@@ -26,9 +26,11 @@ def with_local_files(corpus: Corpus) -> Corpus:
         UserError: a path matches no object, or the store cannot be used.
     """
     config, updates = corpus.config, {}
-    for key, path in _paths(corpus):
-        uri = path if is_uri(path) else os.path.join(config.root, path)
-        if is_uri(uri):
+    paths = [(one.key, one.pattern) for one in path_locations(config)]
+    if any(feature.kind == "image" for feature in corpus.features):
+        paths.append((_IMAGES, config.images or ""))
+    for key, path in paths:
+        if is_uri(uri := path if is_uri(path) else os.path.join(config.root, path)):
             _copy(uri, key)
             if config.spans.marker and span_patterns.is_pattern(uri):
                 _copy(os.path.join(os.path.dirname(uri), config.spans.marker), _MARKER)
@@ -38,17 +40,6 @@ def with_local_files(corpus: Corpus) -> Corpus:
     if is_uri(config.root):
         updates["root"] = str(local_copy(config.root))
     return replace(corpus, config=config.model_copy(update=updates)) if updates else corpus
-
-
-def _paths(corpus: Corpus) -> Iterator[tuple[str, str]]:
-    """Yield every path of the section, with its key."""
-    config: DataConfig = corpus.config
-    for split, files in config.files_by_split().items():
-        sides = files.items() if isinstance(files, dict) else [("", files)]
-        for side, paths in sides:
-            yield from ((f"data.{split}.{side}".rstrip("."), path) for path in path_list(paths))
-    if any(feature.kind == "image" for feature in corpus.features):
-        yield _IMAGES, config.images or ""
 
 
 def _local(files: Files) -> Files:
@@ -61,14 +52,10 @@ def _local(files: Files) -> Files:
 
 def _copy(uri: str, key: str) -> None:
     """Make the local copy of a file, a folder or a pattern current."""
-    fixed: list[str] = []
-    *parts, last = uri.rstrip("/").split("/")
-    for part in parts:
-        if glob.has_magic(part) or span_patterns.is_pattern(part):
-            break
-        fixed.append(part)
-    is_pattern = len(fixed) < len(parts) or glob.has_magic(last) or span_patterns.is_pattern(last)
-    base = "/".join(fixed) if is_pattern else uri.rstrip("/")
+    parts = uri.rstrip("/").split("/")
+    is_magic = [glob.has_magic(part) or span_patterns.is_pattern(part) for part in parts]
+    is_pattern = any(is_magic)
+    base = "/".join(parts[: is_magic.index(True)] if is_pattern else parts)
     expression = span_patterns.to_expression(uri.removeprefix(base).strip("/"))
     matching = re.compile(expression if is_pattern else ".*", re.DOTALL)
     store, folder = ObjectStore(base, key), local_copy(base)

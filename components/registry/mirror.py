@@ -11,8 +11,10 @@ The local copy holds the small files of every version. The others are copied whe
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +30,7 @@ MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host
 _SMALL = (RECORD, PIN, PROFILE, IDENTIFIER, MODEL_FILE)
 _VERSION = re.compile(r"(?P<version>[^./][^/]*/[0-9]+)/(?P<file>.+)", re.DOTALL)
 _MAX_ATTEMPTS = 100
+REFRESH_SECONDS = 10.0
 
 
 def open_mirror(folder: Path) -> RegistryMirror | None:
@@ -54,6 +57,7 @@ class RegistryMirror:
         self.uri = (folder / SOURCE).read_text(encoding="utf-8")
         self._store = ObjectStore(self.uri, "registry")
         self._objects: dict[str, dict[str, ObjectState]] = {}
+        self._linked = -math.inf
 
     def pull(self) -> None:
         """Copy the small files of new versions, and remove the copies of removed versions."""
@@ -90,9 +94,15 @@ class RegistryMirror:
         return sum(state.size for state in self._objects.get(self._name(version), {}).values())
 
     def link(self, name: str, select: Callable[[Sequence[int]], Sequence[int]]) -> Path:
-        """Return a folder with links to complete copies of the selected versions of a model."""
-        self.pull()
+        """Return a folder with links to complete copies of the selected versions of a model.
+
+        A server calls it often, but the store is listed only every ``REFRESH_SECONDS``.
+        """
         folder = self.folder / ".served" / name
+        if time.monotonic() - self._linked < REFRESH_SECONDS:
+            return folder
+        self._linked = time.monotonic()
+        self.pull()
         folder.mkdir(parents=True, exist_ok=True)
         for number in select(self._numbers(name)):
             version = self.folder / name / str(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 import signal
@@ -29,11 +30,9 @@ from regard.serving.server.options import ManagerOptions, ServerOptions
 from regard.serving.server.versions import ModelSpec
 
 if TYPE_CHECKING:
-    from regard.components.registry.mirror import RegistryMirror
     from regard.serving.server.manager import ModelManager
 
 GRACE_SECONDS = 30.0
-REFRESH_SECONDS = 10.0
 log = logging.getLogger("regard.serve")
 
 
@@ -102,22 +101,9 @@ def _find_model(text: str, registry: Path) -> ModelConfig:
         is_one_version = bool(has_version)
     policy = VersionPolicy(None, specific=(int(path.name),)) if is_one_version else VersionPolicy()
     if store.mirror is not None and is_in_registry:
-        folder = store.mirror.link(name, policy.select)
-        return ModelConfig(name, folder, policy, refresh=_Refresh(store.mirror, name, policy))
+        link = functools.partial(store.mirror.link, name, policy.select)
+        return ModelConfig(name, link(), policy, refresh=link)
     return ModelConfig(path.parent.resolve().name, path.parent.absolute(), policy)
-
-
-class _Refresh:
-    """Copies new versions from object storage, which is listed less often than a folder."""
-
-    def __init__(self, mirror: RegistryMirror, name: str, policy: VersionPolicy):
-        self._mirror, self._name, self._policy = mirror, name, policy
-        self._last = time.monotonic()
-
-    def __call__(self) -> None:
-        if time.monotonic() - self._last >= REFRESH_SECONDS:
-            self._mirror.link(self._name, self._policy.select)
-            self._last = time.monotonic()
 
 
 def serve(

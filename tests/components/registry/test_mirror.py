@@ -199,7 +199,7 @@ def test_servers_see_only_whole_versions(uri, push_to, other_host, monkeypatch):
     other_host()
     config.refresh()  # not so soon
     assert [*served_versions(config.base_path)] == [2]
-    monkeypatch.setattr("regard.pipeline.deployment.serve.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(mirrors, "REFRESH_SECONDS", 0.0)
     config.refresh()
     assert [*served_versions(config.base_path)] == [2, 3]
     prune(Registry(uri), "m", 1)

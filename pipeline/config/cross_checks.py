@@ -66,7 +66,6 @@ def _uris(config: Config) -> Iterator[Problem]:
     start = config.training.warm_start
     paths = [*input_paths(config), (("data", "schema"), config.data.schema or "")]
     paths += [(("training", "warm_start", "model"), start.model)] if start else []
-    paths += [(("training", "ensemble", i), one) for i, one in enumerate(config.training.ensemble)]
     for key, value in paths:
         if not is_uri(value) or (key[0] == "data" and key[1] != "schema" and not config.kubeflow):
             continue

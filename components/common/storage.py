@@ -146,8 +146,8 @@ class ObjectStore:
 
     def age(self, name: str) -> float:
         """Return the seconds since an object was written."""
-        written: datetime = self._call(self._fs.modified, name)
-        return (datetime.now(timezone.utc) - written.astimezone()).total_seconds()
+        modified: datetime = self._call(self._fs.modified, name)
+        return (datetime.now(timezone.utc) - modified.astimezone()).total_seconds()
 
     def copy(self, source: str, target: str) -> None:
         """Copy an object within the store."""

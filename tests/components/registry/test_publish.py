@@ -270,11 +270,11 @@ def test_concurrent_changes_never_reuse_a_number(tmp_path):
 def test_a_number_that_a_host_with_other_locks_takes(model, tmp_path, monkeypatch):
     """On NFS without network locks, another host may take the number between list and rename."""
     push_model(tmp_path / "r", 1)
-    rename, taken = os.rename, []
+    rename, copies = os.rename, []
 
     def take_first(source, target):
-        if target == tmp_path / "r" / "m" / "2" and not taken:
-            taken.append(copy_model(model, make_folder(target)))
+        if target == tmp_path / "r" / "m" / "2" and not copies:
+            copies.append(copy_model(model, make_folder(target)))
         rename(source, target)
 
     def make_folder(path):

@@ -29,7 +29,7 @@ STAGING = ".pushing-"
 MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host
 _SMALL = (RECORD, PIN, PROFILE, IDENTIFIER, MODEL_FILE)
 _VERSION = re.compile(r"(?P<version>[^./][^/]*/[0-9]+)/(?P<file>.+)", re.DOTALL)
-_MAX_ATTEMPTS = 100
+_MAX_ATTEMPTS, _MAX_PULLS = 100, 3
 REFRESH_SECONDS = 10.0
 
 
@@ -61,6 +61,15 @@ class RegistryMirror:
 
     def pull(self) -> None:
         """Copy the small files of new versions, and remove the copies of removed versions."""
+        for attempt in range(1, _MAX_PULLS + 1):
+            try:
+                self._pull()
+                return
+            except UserError as error:  # a version may have been pruned since it was listed
+                if not isinstance(error.__cause__, FileNotFoundError) or attempt == _MAX_PULLS:
+                    raise
+
+    def _pull(self) -> None:
         # Otherwise a process with an older list could remove a version that another one copies.
         with acquire(self.folder / ".pull-lock", timeout=None):
             self._objects = {}
@@ -168,9 +177,11 @@ class RegistryMirror:
         objects = self._store.find(name)
         for folder, file in {one.partition("/")[0]: one for one in objects}.items():
             is_part = folder.isdecimal() and f"{folder}/{MODEL_FILE}" not in objects
-            is_left = is_part or folder.startswith(STAGING)
-            if is_left and self._store.age(f"{name}/{file}") > MAX_AGE_SECONDS:
-                self._store.remove(f"{name}/{folder}")
+            if is_part or folder.startswith(STAGING):
+                # A push that still runs may have removed the object meanwhile.
+                with contextlib.suppress(UserError):
+                    if self._store.age(f"{name}/{file}") > MAX_AGE_SECONDS:
+                        self._store.remove(f"{name}/{folder}")
 
     def pin(self, version: Path, is_pinned: bool) -> None:
         """Write or remove the pin of a version."""

@@ -238,3 +238,30 @@ def test_a_check_before_a_run(uri, push_to, monkeypatch):
     monkeypatch.setattr(type(files), "pipe_file", refuse)
     with pytest.raises(UserError, match="Access Denied"):
         Registry(uri).mirror.check_writable("m")
+
+
+def test_a_version_that_is_pruned_while_it_is_copied(uri, push_to, other_host, monkeypatch):
+    push_to(1), push_to(2)
+    other_host()
+    download, states = ObjectStore.download, [1]
+
+    def prune_and_download(self, objects, folder, below=""):
+        if states:
+            states.pop()
+            self.remove("m/1")
+        download(self, objects, folder, below)
+
+    monkeypatch.setattr(ObjectStore, "download", prune_and_download)
+    assert Registry(uri).versions("m") == [2]
+
+
+def test_leftovers_of_a_push_that_ends_meanwhile(uri, push_to, monkeypatch):
+    push_to(1)
+    fsspec.filesystem("memory").pipe_file(f"/{uri[9:]}/m/.pushing-1/variables/x", b"")
+
+    def age(self, name):
+        self.remove("m/.pushing-1")
+        return self._call(self._fs.modified, name)
+
+    monkeypatch.setattr(ObjectStore, "age", age)
+    assert push_to(2) == (2, True)

@@ -36,6 +36,7 @@ REQUIRES = [
     "pyyaml>=6,<7",  # Kubeflow Pipelines reads YAML 1.1
     "pooch>=1.8,<2",
     "requests>=2.32,<3",
+    "fsspec>=2025.2",
     "jinja2>=3.1,<4",
     "matplotlib>=3.9,<4",
     "apscheduler>=3.11,<4",
@@ -56,6 +57,9 @@ REQUIRES = [
 EXTRAS = {
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
+    # Data and registries in object storage
+    "s3": ["s3fs>=2025.2"],
+    "gcs": ["gcsfs>=2025.2"],
     # regard export --to ctranslate2
     "ctranslate2": ["ctranslate2>=4.6,<5"],
     # Systems that benchmarks/ compares with
@@ -68,11 +72,14 @@ EXTRAS = {
         "kfp>=2.14,<3",
         "kfp-pipeline-spec>=2.14,<3",
         "kfp-server-api>=2.14,<3",
+        "flask-cors>=5",
         "kubernetes-validate>=1.31",
+        "moto[s3]>=5.1",
         "mypy>=1.15",
         "pytest>=8.3",
         "pytest-xdist>=3.8",
         "ruff>=0.11",
+        "s3fs>=2025.2",
         "setuptools>=75",
         "types-PyYAML",
         "websockets>=13",

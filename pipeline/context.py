@@ -19,8 +19,8 @@ from regard.components.common.files import sha256_file
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
-from regard.components.registry.records import read_record, read_record_or_empty
-from regard.components.registry.store import LATEST, PROFILE, Registry
+from regard.components.registry.records import PROFILE, read_record, read_record_or_empty
+from regard.components.registry.store import LATEST, Registry
 from regard.components.settings.data import SPLITS
 from regard.models.settings.training import PRODUCTION
 from regard.pipeline import cache_keys, datasets
@@ -98,7 +98,7 @@ def local_context(
     corpus = resolve_spans(config.corpus)
     content = fingerprint(corpus, cache=paths.root / "fingerprints.json")
     word_vectors = cache_keys.vector_digests(config)
-    registry = Registry(Path(config.serving.registry or workspace.registry))
+    registry = Registry(config.serving.registry or workspace.registry)
     # Another test split is decoded and evaluated, not trained on.
     # Unless rows that are similar to test rows are dropped.
     is_compared = {"overlap", "near_overlap"} & config.data.checks.row_changes().keys()
@@ -140,12 +140,14 @@ def check_start(config: Config, workspace: Workspace) -> None:
             of a warm start or of an ensemble does not exist, or a file of word vectors cannot be
             read.
     """
-    registry = Registry(Path(config.serving.registry or workspace.registry))
+    registry = Registry(config.serving.registry or workspace.registry)
     for folder in (workspace.pipeline(config.name).root, registry.root / config.name):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
             remedy = "Set REGARD_HOME, or serving.registry for the models, to a writable folder."
             raise UserError(f"The folder {existing} is not writable.", str(folder), remedy)
+    if registry.mirror is not None:
+        registry.mirror.check_writable(config.name)
     newest = registry.latest(config.name)
     task = newest and registry.record(config.name, newest).config.get("task", config.task)
     if newest and task != config.task:
@@ -228,6 +230,7 @@ def find_warm_start(config: Config, registry: Registry, training_key: str) -> di
         start = recorded.start
         same = recorded.training == training_key and start.get("digest") == digest
         if same and (folder := start.get("path")) and Path(folder).is_dir():
+            registry.complete(Path(folder))
             return start
     name = f"{path.parent.name}@{path.name}" if path.parent.parent == registry.root else str(path)
     return {"model": name, "path": str(path), "digest": digest}
@@ -273,7 +276,7 @@ def _production_baseline(registry: Registry, config: Config, recipe: str) -> tup
     while version is not None:
         record = registry.record(name, version)
         if record.recipe != recipe:
-            return str(registry.path(name, version)), str(version)
+            return str(registry.complete(registry.path(name, version))), str(version)
         earlier = versions.get(record.compared_with or "")
         # Versions are compared with older ones; anything else might be an endless chain.
         version = earlier if earlier is not None and earlier < version else None

@@ -10,6 +10,7 @@ from typing import TypedDict, cast
 from regard.components.common import prediction_table
 from regard.components.common.files import read_json_object
 from regard.components.evaluator.results import Decision, Evaluation
+from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
 from regard.pipeline import progress, run_store
 from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
@@ -171,7 +172,8 @@ def _next_commands(summary: RunSummary, state: Progress, config_path: str) -> li
     if "pushed" in summary:
         registry = Path(summary["pushed"]["path"]).parents[1]
         is_own = registry == Run(Path(summary["directory"])).workspace.registry
-        option = "" if is_own else f"--registry {shlex.quote(str(registry))} "
+        source = mirror.uri if (mirror := open_mirror(registry)) else str(registry)
+        option = "" if is_own else f"--registry {shlex.quote(source)} "
         commands.append(f"regard predict {option}{summary['name']} {text}")
     elif "model" in state.outputs("Trainer"):
         model = shlex.quote(state.outputs("Trainer")["model"])

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from regard.components.common.errors import UserError
+from regard.components.common.storage import DEFAULT_HOME as DEFAULT
+from regard.components.common.storage import HOME_VARIABLE as VARIABLE
+from regard.components.common.storage import refuse_uri
 from regard.serving import locks
 from regard.serving.locks import Lock, LockHolder
 
-VARIABLE = "REGARD_HOME"
 DATA_VARIABLE = "REGARD_DATA"
-DEFAULT = "workspace"
 _GRACE_SECONDS = 0.5  # `regard runs` holds the lock for an instant; a worker may be about to end
 
 
@@ -69,7 +70,7 @@ class Workspace:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
         """The workspace that ``REGARD_HOME`` names; ``./workspace`` if it is unset or empty."""
-        return cls(_absolute(environment.get(VARIABLE) or DEFAULT))
+        return cls(_absolute(environment.get(VARIABLE) or DEFAULT, VARIABLE))
 
     @property
     def registry(self) -> Path:
@@ -87,7 +88,7 @@ class Workspace:
 
     def data_root(self) -> Path:
         """The value of ``${REGARD_DATA}``: that variable, or else the workspace's own data."""
-        return _absolute(os.environ.get(DATA_VARIABLE) or self.home / "data")
+        return _absolute(os.environ.get(DATA_VARIABLE) or self.home / "data", DATA_VARIABLE)
 
     def pipeline(self, name: str) -> PipelinePaths:
         """The paths of the pipeline of that name."""
@@ -153,5 +154,6 @@ def _refusal(path: Path, holder: LockHolder) -> UserError:
     return UserError(message, str(path), f"Wait for it with --wait{kill}.")
 
 
-def _absolute(path: str | Path) -> Path:
+def _absolute(path: str | Path, variable: str) -> Path:
+    refuse_uri(path, variable)
     return Path(path).expanduser().absolute()

@@ -26,7 +26,7 @@ from regard.models.tasks.description import Feature
 
 @dataclass(frozen=True)
 class PatternLocation:
-    """A pattern, and its location in the section ``data``.
+    """A path, mostly a pattern, and its location in the section ``data``.
 
     A list may hold the same pattern twice, such as that of a source with two references.
 
@@ -191,6 +191,11 @@ def _validate_columns(
 
 def pattern_locations(data: DataConfig) -> list[PatternLocation]:
     """Return all patterns of the section."""
+    return [one for one in path_locations(data) if span_patterns.is_pattern(one.pattern)]
+
+
+def path_locations(data: DataConfig) -> list[PatternLocation]:
+    """Return all paths of the section."""
     locations = []
     for split, files in data.files_by_split().items():
         sides = files.items() if isinstance(files, dict) else [(None, files)]
@@ -198,7 +203,6 @@ def pattern_locations(data: DataConfig) -> list[PatternLocation]:
             PatternLocation(data.root, split, side, path, position)
             for side, paths in sides
             for position, path in enumerate(path_list(paths))
-            if span_patterns.is_pattern(path)
         ]
     return locations
 

@@ -130,7 +130,7 @@ def find_span_files(root: str, pattern: str, key: str) -> list[SpanFile]:
         UserError: a number has the wrong width, or a date does not exist.
     """
     pattern = os.path.expanduser(pattern)
-    expression = re.compile(_to_expression(pattern))
+    expression = re.compile(to_expression(pattern))
     globbed = os.path.join(glob.escape(root), _PLACEHOLDER.sub("*", pattern))
     matching = []
     for path in sorted(filter(os.path.isfile, glob.glob(globbed, recursive=True))):
@@ -152,7 +152,7 @@ def _is_placeholder(name: str) -> bool:
     return name in _NUMBERS or name in _DATE
 
 
-def _to_expression(path: str) -> str:
+def to_expression(path: str) -> str:
     """Return the regular expression of a pattern; numbers in it have any width."""
     expressions: list[str] = []
     repeated: set[str] = set()

@@ -28,6 +28,7 @@ from regard.components.data import span_patterns
 from regard.components.data.config_rules import PatternLocation, check_config, pattern_locations
 from regard.components.data.sources import Corpus, Span, suggest_path
 from regard.components.data.span_patterns import SpanFile
+from regard.components.data.stored_files import with_local_files
 from regard.components.settings.data import Files, SpansConfig
 
 # The files of one pattern by span number and version.
@@ -47,7 +48,8 @@ def resolve_spans(corpus: Corpus, notes: list[str] | None = None) -> Corpus:
     """Return the corpus with the spans that a run uses; no spans if no path has a placeholder.
 
     If ``replay`` is set, the spans before the window are included and marked as ``replayed``, with
-    the files of ``train`` only. A corpus whose spans are resolved is returned as it is.
+    the files of ``train`` only. Spans that are resolved already do not change. Files in object
+    storage are copied first.
 
     Args:
         corpus: the corpus.
@@ -56,6 +58,7 @@ def resolve_spans(corpus: Corpus, notes: list[str] | None = None) -> Corpus:
     Raises:
         UserError: the section breaks a rule, a pattern matches no file, or a span is incomplete.
     """
+    corpus = with_local_files(corpus)
     if corpus.spans is not None:
         return corpus
     check_config(corpus)

@@ -15,7 +15,8 @@ from regard.components.data.profiles import (
     missing_features,
     read_profile,
 )
-from regard.components.registry.store import LATEST, PROFILE, production_baseline
+from regard.components.registry.records import PROFILE
+from regard.components.registry.store import LATEST, production_baseline
 from regard.components.settings.data_checks import DataChecksConfig, DriftCheckConfig
 
 _DESCRIPTIONS = {

@@ -19,12 +19,13 @@ from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.records import (
+    PROFILE,
     PushResult,
     RecordedMetric,
     VersionRecord,
     read_record,
 )
-from regard.components.registry.store import PROFILE, Registry
+from regard.components.registry.store import Registry
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER
 
@@ -88,11 +89,12 @@ class PusherExecutor(BaseExecutor):
                 " serving.registry. Then run again: finished nodes are not repeated.",
             ) from error
         destination = registry / name / str(number)
-        text = f"Pushed as {name}@{number}: {destination}"
+        location = Registry(registry).location(name, str(number))
+        text = f"Pushed as {name}@{number}: {location}"
         if not is_new:
             # The process that pushed it may have been killed before it updated ML Metadata.
             identifier = read_record(destination).mlmd_uuid
-            text = f"{name}@{number} is this same model already: {destination}"
+            text = f"{name}@{number} is this same model already: {location}"
         if identifier:
             # `regard lineage` finds the artifact in ML Metadata by this id.
             pushed.set_string_custom_property("mlmd_uuid", identifier)

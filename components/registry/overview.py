@@ -14,7 +14,7 @@ from regard.components.registry.records import (
     read_record,
     read_record_or_empty,
 )
-from regard.components.registry.store import MODEL_FILE, Registry, is_pinned, size_of
+from regard.components.registry.store import MODEL_FILE, Registry, is_pinned
 from regard.models.metrics import METRICS
 
 # The fields of a record that are listed, in this order.
@@ -123,7 +123,7 @@ def _entries(registry: Registry, name: str) -> list[VersionEntry]:
         for version in reversed(versions):
             path = registry.path(name, version)
             with contextlib.suppress(FileNotFoundError):
-                entry = _entry(path, version == live, digests)
+                entry = _entry(registry, path, version == live, digests)
                 # Versions are removed with one rename: one that exists now was complete before.
                 entries += [entry] if (path / MODEL_FILE).is_file() else []
         if entries and entries[0].live:
@@ -132,7 +132,7 @@ def _entries(registry: Registry, name: str) -> list[VersionEntry]:
     return []
 
 
-def _entry(path: Path, live: bool, withdrawn_digests: Set[str]) -> VersionEntry:
+def _entry(registry: Registry, path: Path, live: bool, withdrawn_digests: Set[str]) -> VersionEntry:
     record, error_message = VersionRecord(), ""
     try:
         record = read_record(path)
@@ -142,5 +142,5 @@ def _entry(path: Path, live: bool, withdrawn_digests: Set[str]) -> VersionEntry:
         (record.digest or content_digest(path)) in withdrawn_digests
     )
     return VersionEntry(
-        path, live, is_pinned(path), is_withdrawn, record, size_of(path), error_message
+        path, live, is_pinned(path), is_withdrawn, record, registry.size(path), error_message
     )

@@ -16,7 +16,7 @@ from regard.components.registry.publish import (
     remove_tree,
 )
 from regard.components.registry.records import read_record_or_empty
-from regard.components.registry.store import PIN, Registry, is_pinned, size_of
+from regard.components.registry.store import PIN, Registry, is_pinned
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import acquire_existing
 from regard.serving.server.errors import ServingError
@@ -48,6 +48,8 @@ def pin(registry: Registry, name: str, version: int) -> bool:
     with change_lock(registry.root / name):  # it may be pruned during the wait
         path = registry.path(name, registry.number(name, version))
         is_new = not is_pinned(path)
+        if registry.mirror is not None:
+            registry.mirror.pin(path, True)
         (path / PIN).touch()
         return is_new
 
@@ -60,6 +62,8 @@ def unpin(registry: Registry, name: str, version: int) -> bool:
     """
     path = registry.path(name, registry.number(name, version))
     was_pinned = is_pinned(path)
+    if registry.mirror is not None:
+        registry.mirror.pin(path, False)
     (path / PIN).unlink(missing_ok=True)
     return was_pinned
 
@@ -131,7 +135,7 @@ def prune(
         # A concurrent push can only add a newer version.
         for rank, version in enumerate(sorted(registry.versions(name), reverse=True)):
             path = registry.path(name, version)
-            size = size_of(path)
+            size = registry.size(path)
             reason = "live" if rank == 0 else None
             reason = reason or ("pinned" if is_pinned(path) else None)
             reason = reason or (needed or {}).get(version)

@@ -8,6 +8,7 @@ its owner is dead, which is known on the owner's host only; on other hosts, afte
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -19,19 +20,21 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
+from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, open_mirror
 from regard.components.registry.records import (
+    PIN,
+    PROFILE,
     RECORD,
     VersionRecord,
     read_record,
     read_record_or_empty,
 )
-from regard.components.registry.store import PIN, PROFILE, Registry, parse_number
+from regard.components.registry.store import Registry, parse_number
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER, IN_MEMORY, MODEL_FILE, TRAINING
 from regard.serving.locks import Lock, acquire, acquire_existing, host_id
 
-STAGING, REMOVED = ".pushing-", ".removed-"
-MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host
+REMOVED = ".removed-"
 _EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
 # TensorFlow writes a random identifier to fingerprint.pb; the other files do not change outputs.
 _NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))
@@ -124,11 +127,20 @@ def publish(
     Raises:
         UserError: there is no higher number that can be served, or the version was damaged.
     """
+
+    def numbered_record(newest: int | None, version: int) -> VersionRecord:
+        created = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        fields = {"name": folder.name, "version": version, "created": created}
+        return make_record(newest).model_copy(update=fields)
+
     for path in (*staging.rglob("*"), staging):  # before the lock, because it takes longest
         sync(path)
     # As a server does, so that the version is not pruned before it is verified.
     with acquire_existing(staging / MODEL_FILE, timeout=None, shared=True):
-        record = _rename(folder, staging, make_record)
+        if mirror := open_mirror(folder.parent):
+            record = mirror.push(staging, folder.name, numbered_record)
+        else:
+            record = _rename(folder, staging, numbered_record)
         version = folder / str(record.version)
         if not record.digest or content_digest(version) == record.digest:
             return record
@@ -143,26 +155,29 @@ def publish(
 
 
 def _rename(
-    folder: Path, staging: Path, make_record: Callable[[int | None], VersionRecord]
+    folder: Path, staging: Path, make_record: Callable[[int | None, int], VersionRecord]
 ) -> VersionRecord:
     """Rename a staging folder to the next number."""
     # The lock keeps others from taking the number, and from pruning the highest version before the
     # new one has its number, which would then be used twice.
     with number_lock(folder):
         os.utime(folder)  # an NFS client then lists it again, with the versions of other hosts
-        fields = {
-            "name": folder.name,
-            "version": _next_version(folder),
-            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
+        version = _next_version(folder)
         newest = Registry(folder.parent).latest(folder.name)
-        record = make_record(newest).model_copy(update=fields)
+        record = make_record(newest, version)
         (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
         sync(staging / RECORD)
         sync(staging)
-        os.rename(staging, folder / str(record.version))
-        sync(folder)
-    return record
+        try:
+            os.rename(staging, folder / str(record.version))
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            sync(folder)
+            return record
+    # Locks of this file system hold on one host only, and another host has taken the number.
+    return _rename(folder, staging, make_record)
 
 
 def change_lock(folder: Path) -> Lock:
@@ -234,6 +249,8 @@ def recorded_digest(version: Path) -> str:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the hidden folders of removed versions and of pushes that do not run any more."""
+    if mirror := open_mirror(folder.parent):
+        mirror.remove_leftovers(folder.name)
     for path in folder.glob(f"{REMOVED}*"):
         remove_tree(path)
     for path in folder.glob(f"{STAGING}*"):
@@ -253,6 +270,8 @@ def hide(path: Path) -> Path:
 
     A push that still writes to the folder cannot publish it any more.
     """
+    if mirror := open_mirror(path.parent.parent):
+        mirror.remove(path)
     hidden = path.with_name(f"{REMOVED}{path.name.strip('.')}-{uuid.uuid4().hex[:8]}")
     os.rename(path, hidden)
     sync(path.parent)  # otherwise a power failure could restore a part of it under the old name

@@ -12,6 +12,9 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import JsonFile
 
 RECORD = "regard.json"
+PROFILE = "assets.extra/profile.json"  # of the training data
+# An empty file in a pinned version: it is created atomically and removed with the version.
+PIN = "regard.pinned"
 
 
 class _Part(BaseModel):

@@ -88,7 +88,7 @@ def rollback(
             return VersionRecord.model_validate(fields)
 
         with staging_folder(folder) as staging:
-            copy_model(folder / str(source), staging)
+            copy_model(registry.complete(folder / str(source)), staging)
             if content_digest(staging) != digest:
                 raise UserError(
                     f"The files of {name}@{source} have changed since it was pushed",

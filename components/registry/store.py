@@ -15,13 +15,12 @@ import os
 from pathlib import Path
 
 from regard.components.common.errors import UserError
-from regard.components.registry.records import VersionRecord, read_record
+from regard.components.common.storage import registry_folder
+from regard.components.registry.mirror import open_mirror
+from regard.components.registry.records import PIN, VersionRecord, read_record
 from regard.models.suggestions import suggest
 from regard.serving.contract import MODEL_FILE
 
-PROFILE = "assets.extra/profile.json"  # of the training data
-# An empty file in a pinned version: it is created atomically and removed with the version.
-PIN = "regard.pinned"
 LATEST = "latest"
 _SERVING_FOLDER = "Format-Serving"  # in the model artifact of the Trainer
 _MAX_VERSION = 2**63 - 1  # the highest version of a model server
@@ -31,11 +30,26 @@ class Registry:
     """Finds pushed models by name and version.
 
     Args:
-        root: the registry's folder; it need not exist.
+        root: the registry's folder, which need not exist; or its URI in object storage, or the
+            folder of its local copy, which is then brought up to date.
+
+    Attributes:
+        root: the folder.
+        mirror: the object storage behind the folder, if any.
+
+    Raises:
+        UserError: the object storage cannot be read.
     """
 
     def __init__(self, root: str | os.PathLike[str]):
-        self.root = Path(root)
+        self.root = registry_folder(root)
+        self.mirror = open_mirror(self.root)
+        if self.mirror is not None:
+            self.mirror.pull()
+
+    def location(self, *parts: str) -> str:
+        """Return the path or the URI of the registry, or of something in it, for the user."""
+        return "/".join((str(self.root) if self.mirror is None else self.mirror.uri, *parts))
 
     def names(self) -> list[str]:
         """Return the names with at least one version, sorted."""
@@ -66,6 +80,16 @@ class Registry:
         """Return the folder of a version, whether or not it exists."""
         return self.root / name / str(version)
 
+    def complete(self, version: Path) -> Path:
+        """Return the folder of a version, with all files: object storage may still have some."""
+        if self.mirror is not None and version.is_relative_to(self.root):
+            self.mirror.complete(version)
+        return version
+
+    def size(self, version: Path) -> int:
+        """Return the bytes of a version's files."""
+        return size_of(version) if self.mirror is None else self.mirror.size(version)
+
     def resolve(self, text: str | os.PathLike[str]) -> Path:
         """Return the SavedModel folder for ``NAME``, ``NAME@VERSION`` or a path.
 
@@ -78,7 +102,7 @@ class Registry:
         model = os.fspath(text)
         name, _, version = model.partition("@")
         if os.sep not in model and self.versions(name):
-            return self.path(name, self.number(name, version))
+            return self.complete(self.path(name, self.number(name, version)))
         path = Path(model).expanduser()
         if model and path.is_dir():
             return _saved_model(path)
@@ -105,7 +129,7 @@ class Registry:
             return int(text)
         raise UserError(
             f"Model {name!r} has no version {text!r}",
-            where=str(self.root / name),
+            where=self.location(name),
             remedy=f"Its versions: {', '.join(map(str, versions))}.",
         )
 
@@ -123,7 +147,7 @@ class Registry:
             remedy = "The registry is empty. `regard run CONFIG` trains and pushes a model."
         else:
             remedy = f"{suggest(name, names)}."
-        return UserError(f"There is no model {name!r}", where=str(self.root), remedy=remedy)
+        return UserError(f"There is no model {name!r}", where=self.location(), remedy=remedy)
 
 
 def production_baseline(production: str, version: str) -> tuple[str, str]:
@@ -135,12 +159,12 @@ def production_baseline(production: str, version: str) -> tuple[str, str]:
     """
     if version != LATEST:
         return production, version
-    folder = Path(production)
-    registry = Registry(folder.parent)
-    newest = registry.latest(folder.name)
+    root, name = os.path.split(production)
+    registry = Registry(root)
+    newest = registry.latest(name)
     if newest is None:
         return "", ""
-    return str(registry.path(folder.name, newest)), str(newest)
+    return str(registry.complete(registry.path(name, newest))), str(newest)
 
 
 def is_pinned(version: Path) -> bool:

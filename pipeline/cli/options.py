@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from regard.components.common.storage import refuse_uri, registry_folder
+
 
 class _PlainFlags:
     """Shows no type for flags in the help."""
@@ -22,7 +24,15 @@ class _PlainFlags:
 
 
 class Command(_PlainFlags, TyperCommand):
-    """A command."""
+    """A command, which refuses URIs as paths."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        for name, value in ctx.params.items():
+            for path in value if isinstance(value, list) else [value]:
+                if isinstance(path, Path):
+                    refuse_uri(path, f"--{name}")
+        return super().invoke(ctx)
 
 
 class Group(_PlainFlags, TyperGroup):
@@ -100,7 +110,14 @@ ServerOption = Annotated[
     ),
 ]
 RegistryOption = Annotated[
-    Path | None, option("--registry", "DIR", "Model registry.", "$REGARD_HOME/registry")
+    Path | None,
+    option(
+        "--registry",
+        "DIR",
+        "Model registry: a folder, or a URI such as s3://bucket/registry.",
+        "$REGARD_HOME/registry",
+        parser=registry_folder,
+    ),
 ]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
 JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]

@@ -52,7 +52,7 @@ def list_versions(
     if as_json:
         terminal.print_json([entry.to_dict() for entry in entries])
     elif not entries:
-        terminal.print_lines(f"No models in {opened.root} yet.")
+        terminal.print_lines(f"No models in {opened.location()} yet.")
     else:
         registry_tables.print_versions(entries, terminal.out())
 

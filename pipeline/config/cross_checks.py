@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Iterator
 
+from regard.components.common.storage import is_uri
 from regard.components.data.config_rules import validate_data
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.settings.evaluation import EvaluationConfig, OutputChecksConfig
@@ -23,8 +24,8 @@ from regard.models.settings.base import Path, Problem
 from regard.models.settings.networks import TransformerDecoderConfig
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import Config
-from regard.pipeline.config.errors import unknown
-from regard.pipeline.config.kubeflow_checks import validate_kubeflow
+from regard.pipeline.config.errors import show, unknown
+from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflow
 from regard.pipeline.config.schedule import validate_schedule
 from regard.pipeline.config.slice_checks import validate_slices
 from regard.pipeline.config.training_checks import validate_training
@@ -57,6 +58,19 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.schedule is not None:
         yield from validate_schedule(config.schedule, config.data)
     yield from validate_kubeflow(config)
+    yield from _uris(config)
+
+
+def _uris(config: Config) -> Iterator[Problem]:
+    """Yield the URIs of keys that need local paths."""
+    start = config.training.warm_start
+    paths = [*input_paths(config), (("data", "schema"), config.data.schema or "")]
+    paths += [(("training", "warm_start", "model"), start.model)] if start else []
+    for key, value in paths:
+        if not is_uri(value) or (key[0] == "data" and key[1] != "schema" and not config.kubeflow):
+            continue
+        place = "volume of kubeflow.volumes" if config.kubeflow else "local folder"
+        yield Problem(key, f"{show(value)} is a URI; copy it to a {place}")
 
 
 def _tokenizer(tokenizer: TokenizerConfig) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from regard.components.settings.data import paths_in
+from regard.components.data.config_rules import path_locations
 from regard.models.settings.base import Path, Problem
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown
@@ -29,9 +29,6 @@ def validate_kubeflow(config: Config) -> Iterator[Problem]:
     yield from _check_folders(kubeflow)
     if config.serving.registry is not None and kubeflow.registry is None:
         yield Problem(("serving", "registry"), "has no effect on a cluster; use kubeflow.registry")
-    for key, value in input_paths(config):
-        if "://" in value:
-            yield Problem(key, f"{show(value)} is a URL; copy it to a volume of kubeflow.volumes")
 
 
 def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
@@ -43,11 +40,7 @@ def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
     if pretrained := getattr(config.model, "pretrained", None):
         paths |= {("model", "pretrained", name): path for name, path in pretrained.files().items()}
     yield from ((key, path) for key, path in paths.items() if path is not None)
-    for name, files in data.files_by_split().items():
-        sides = files.items() if isinstance(files, dict) else [(None, files)]
-        for side, entry in sides:
-            key = ("data", name) if side is None else ("data", name, side)
-            yield from ((key, path) for path in paths_in(entry))
+    yield from ((location.path, location.pattern) for location in path_locations(data))
 
 
 def _check_folders(kubeflow: KubeflowConfig) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from pydantic import JsonValue, ValidationError
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular
 from regard.components.common.references import References, resolve_references
+from regard.components.common.storage import is_uri
 from regard.models.settings.base import Problem, absolute
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
@@ -90,9 +91,10 @@ def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Documen
     Raises:
         UserError: The file cannot be read, or is not UTF-8.
     """
+    data = os.environ.get(workspaces.DATA_VARIABLE) or ""
     folders = {
         workspaces.VARIABLE: str(workspace.home),
-        workspaces.DATA_VARIABLE: str(workspace.data_root()),
+        workspaces.DATA_VARIABLE: data if is_uri(data) else str(workspace.data_root()),
     }
     document = parse(_read(Path(path)), {**os.environ, **folders})
     for variables in document.references.values():

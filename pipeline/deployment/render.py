@@ -59,10 +59,10 @@ def render(
     if Path(name).name != name or not name.strip("."):
         remedy = "Give a name in the registry; --registry selects another registry."
         raise UserError(f"{name!r} is not the name of a model.", str(registry), remedy)
-    version = store.resolve(model)
+    version, is_folder = store.resolve(model), store.mirror is None
     plan = manifests.Deployment(
         name=name,
-        storage=storage or (str(registry.resolve()) if target == "compose" else _CLAIM),
+        storage=storage or (_CLAIM if is_folder and target != "compose" else store.location()),
         version=int(version.name) if pinned else None,
         batching=not _takes_points(version),
         **settings,

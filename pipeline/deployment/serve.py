@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 import signal
@@ -99,6 +100,9 @@ def _find_model(text: str, registry: Path) -> ModelConfig:
     if is_in_registry:
         is_one_version = bool(has_version)
     policy = VersionPolicy(None, specific=(int(path.name),)) if is_one_version else VersionPolicy()
+    if store.mirror is not None and is_in_registry:
+        link = functools.partial(store.mirror.link, name, policy.select)
+        return ModelConfig(name, link(), policy, refresh=link)
     return ModelConfig(path.parent.resolve().name, path.parent.absolute(), policy)
 
 

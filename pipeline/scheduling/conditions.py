@@ -18,7 +18,8 @@ from regard.components.common.formatting import format_count
 from regard.components.data.profiles import Profile
 from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.drift_check import check_drift as measure_drift
-from regard.components.registry.store import PROFILE, Registry
+from regard.components.registry.records import PROFILE
+from regard.components.registry.store import Registry
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
 from regard.pipeline.workspace import Workspace
 
@@ -89,7 +90,7 @@ def check_drift(
         save: whether to cache the profile.
     """
     workspace = Workspace(folder.parents[2])
-    registry = Registry(Path(config.serving.registry or workspace.registry))
+    registry = Registry(config.serving.registry or workspace.registry)
     version = registry.latest(config.name)
     path = version and registry.path(config.name, version) / PROFILE
     if not path or not path.is_file():

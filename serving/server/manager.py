@@ -320,6 +320,11 @@ class ModelManager:
                 log.exception("Scanning the model folders failed.")
 
     async def _update(self, model: _Model) -> None:
+        if refresh := model.config.refresh:
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._load_pool, refresh)
+            except Exception as error:  # the versions that are here are still served
+                log.warning("Model %s: new versions cannot be read: %s", model.config.name, error)
         folders = list_versions(model.config.base_path)
         if not folders:
             log.warning("Model %s has no versions in its folder.", model.config.name)

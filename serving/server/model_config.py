@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,14 @@ class ModelConfig:
         base_path: the folder with one folder for each version.
         policy: which versions are served.
         labels: version numbers by label.
+        refresh: copies new versions into ``base_path``; None if other processes write it.
     """
 
     name: str
     base_path: Path
     policy: VersionPolicy = VersionPolicy()
     labels: Mapping[str, int] = field(default_factory=dict)
+    refresh: Callable[[], object] | None = None
 
 
 def read_models(path: str | os.PathLike[str]) -> list[ModelConfig]:

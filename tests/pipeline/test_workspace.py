@@ -14,6 +14,15 @@ def test_default_is_a_folder_here(tmp_path, monkeypatch):
     assert Workspace.from_environment({"REGARD_HOME": "x"}).home == tmp_path / "x"
 
 
+def test_the_workspace_is_no_uri(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for value in ("gs://bucket/home", "s3:/bucket"):
+        with pytest.raises(UserError, match="is a URI") as caught:
+            Workspace.from_environment({"REGARD_HOME": value})
+        assert caught.value.where == "REGARD_HOME"
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_names_are_the_folders(tmp_path):
     assert Workspace(tmp_path).pipeline_names() == []
     for name in ("b", "a"):

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from regard.components.example_validator.drift_check import check_drift, drift_warnings
-from regard.components.registry.store import LATEST, PROFILE
+from regard.components.registry.records import PROFILE
+from regard.components.registry.store import LATEST
 from tests.components.corpora import checks_of, write_files
 
 LENGTHS = {"unit": "words", "bounds": [1, 2]}

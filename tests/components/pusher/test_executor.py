@@ -12,8 +12,9 @@ from regard.components.data.profiles import PROFILE_FILE
 from regard.components.pusher import executor
 from regard.components.pusher.executor import PusherExecutor
 from regard.components.registry.prune import prune
+from regard.components.registry.records import PROFILE
 from regard.components.registry.rollback import rollback
-from regard.components.registry.store import PROFILE, Registry
+from regard.components.registry.store import Registry
 
 SENTENCE = "Passed: BLEU 33.1 is above the threshold of 30.0."
 METRICS = {

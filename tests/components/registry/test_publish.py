@@ -265,3 +265,23 @@ def test_concurrent_changes_never_reuse_a_number(tmp_path):
     assert version == 2
     assert registry.versions("m") == [4]
     assert push_model(registry.root, 5) == (5, True)
+
+
+def test_a_number_that_a_host_with_other_locks_takes(model, tmp_path, monkeypatch):
+    """On NFS without network locks, another host may take the number between list and rename."""
+    push_model(tmp_path / "r", 1)
+    rename, copies = os.rename, []
+
+    def take_first(source, target):
+        if target == tmp_path / "r" / "m" / "2" and not copies:
+            copies.append(copy_model(model, make_folder(target)))
+        rename(source, target)
+
+    def make_folder(path):
+        path.mkdir()
+        return path
+
+    monkeypatch.setattr(publish.os, "rename", take_first)
+    assert push_model(tmp_path / "r", 3) == (3, True)
+    assert weights_of(Registry(tmp_path / "r")) == 3
+    assert Registry(tmp_path / "r").record("m", 3).version == 3

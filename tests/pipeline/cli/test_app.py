@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from regard.components.common.errors import UserError
 from regard.pipeline import supervisor
 from regard.pipeline.cli.app import app, main
 from tests.processes import wait_for
@@ -19,6 +20,7 @@ FAKE = str(Path(__file__).parents[1] / "fake_worker.py")
 # The command with another worker than the one that needs TFX.
 WITH_FAKE = f"""
 import sys
+from regard.components.common.errors import UserError
 from regard.pipeline import supervisor
 how = sys.argv.pop(1)
 supervisor.worker_command = lambda *_: [sys.executable, {FAKE!r}, how]
@@ -330,3 +332,11 @@ def test_a_traceback_does_not_control_the_terminal(tmp_path):
     assert result.returncode == 1
     assert r"RuntimeError: a \x1b]0;b\x07 c" in result.stderr
     assert "\x1b" not in result.stderr
+
+
+def test_a_uri_never_becomes_a_local_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["data", "generate", "quickstart", "--out", "gs://b/x"])
+    assert isinstance(result.exception, UserError)
+    assert "is a URI" in str(result.exception)
+    assert [*tmp_path.iterdir()] == []

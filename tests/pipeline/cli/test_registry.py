@@ -3,12 +3,14 @@
 import functools
 import io
 import json
+import uuid
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from regard.components.common.errors import UserError
+from regard.components.common.storage import registry_folder
 from regard.components.registry.overview import list_versions
 from regard.components.registry.prune import PruneResult
 from regard.components.registry.rollback import rollback
@@ -156,3 +158,18 @@ def test_rollback_prints_how_to_restore(registry):
 def test_an_empty_registry_is_reported(tmp_path):
     output = regard("registry", "list", "--registry", str(tmp_path))
     assert output == f"No models in {tmp_path} yet.\n"
+
+
+def test_a_registry_in_object_storage(tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
+    uri = f"memory://{uuid.uuid4().hex}/registry"
+    result = CliRunner().invoke(app, ["registry", "list", "--registry", uri])
+    assert result.output == f"No models in {uri} yet.\n"
+    push_models(registry_folder(uri), 2)
+    entries = json.loads(
+        CliRunner().invoke(app, ["registry", "list", "m", "--json", "--registry", uri]).output
+    )
+    assert [(entry["version"], entry["live"]) for entry in entries] == [(2, True), (1, False)]
+    result = CliRunner().invoke(app, ["rollback", "m", "--registry", uri])
+    assert "m@3 is live, with the model of m@1" in result.output

@@ -114,6 +114,23 @@ def test_data(text, expected, tmp_path):
     compare(problems_of(tmp_path, f"name: x\ndata:\n  {text}\n"), expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("data: {train: a.tsv, schema: 's3://b/s.pbtxt'}", "data.schema"),
+        ("training: {warm_start: {model: 'gs://b/m/1'}}", "training.warm_start.model"),
+        ("tokenizer: {type: word, word_list: 'http://h/words'}", "tokenizer.word_list"),
+    ],
+)
+def test_keys_that_need_local_paths(text, key, tmp_path):
+    if not text.startswith("data"):
+        text = f"data: {{root: 's3://b', train: ['a.tsv', 'gs://b/c.tsv']}}\n{text}"
+    text = f"name: a\ntask: translation\nserving: {{registry: 's3://b/r'}}\n{text}\n"
+    (problem,) = problems_of(tmp_path, text)
+    assert f"{key}: " in problem
+    assert problem.endswith("is a URI; copy it to a local folder")
+
+
 @pytest.mark.parametrize(("text", "expected"), CASES.items())
 def test_other_sections(text, expected, tmp_path):
     compare(problems_of(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n"), expected)

@@ -86,9 +86,9 @@ CASES = {
         WITH.replace("{train: a.tsv}", "{root: 's3://b/d', train: ['a.tsv', 'gs://b/b.tsv']}")
         + "tokenizer: {type: word, word_list: 'http://h/words'}\n"
     ): [
-        "2: data.root: 's3://b/d' is a URL; copy it to a volume",
-        "2: data.train: 'gs://b/b.tsv' is a URL",
-        "6: tokenizer.word_list: 'http://h/words' is a URL",
+        "2: data.root: 's3://b/d' is a URI; copy it to a volume",
+        "2: data.train: 'gs://b/b.tsv' is a URI",
+        "6: tokenizer.word_list: 'http://h/words' is a URI",
     ],
 }
 

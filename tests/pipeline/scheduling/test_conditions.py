@@ -6,7 +6,7 @@ import re
 import pytest
 
 from regard.components.example_validator.corpus_checks import profile_training_split
-from regard.components.registry.store import PROFILE
+from regard.components.registry.records import PROFILE
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import cached_profile
 from regard.pipeline.scheduling.snapshot import take_snapshot

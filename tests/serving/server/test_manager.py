@@ -265,6 +265,20 @@ async def test_it_polls_for_new_versions(folder, start):
     assert await version(created) == 2
 
 
+async def test_versions_are_copied_before_a_poll_and_an_error_stops_nothing(folder):
+    results = [lambda: (folder / "2").mkdir(), lambda: 1 / 0, lambda: (folder / "3").mkdir()]
+    config = ModelConfig("m", folder, refresh=lambda: results.pop(0)())
+    manager = ModelManager([config], ManagerOptions(poll_seconds=0), load=FakeServable)
+    try:
+        await manager.start()
+        for expected in (2, 2, 3):
+            assert await version(manager) == expected
+            if results:
+                await manager.poll()
+    finally:
+        await manager.close()
+
+
 async def test_one_batcher_for_each_signature(start):
     created = await start()
     for signature in ("a", "b", "a"):

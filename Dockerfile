@@ -50,9 +50,11 @@ RUN useradd --create-home --uid 1000 regard \
     && install --directory --owner=regard --group=regard /gcs /minio /s3 /regard
 COPY --from=beam /opt/apache/beam /opt/apache/beam
 COPY --from=build /opt/regard /opt/regard
-# By default, a Beam worker would create another environment without these packages.
+# By default, a Beam worker would create another environment without these packages, and Matplotlib
+# would write to the home folder, which may be read-only.
 ENV PATH=/opt/regard/.venv/bin:$PATH \
     REGARD_HOME=/regard \
+    MPLCONFIGDIR=/tmp \
     PYTHONUNBUFFERED=1 \
     TF_FORCE_GPU_ALLOW_GROWTH=true \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \

@@ -62,8 +62,8 @@ class Store:
     @property
     def config(self) -> dict[str, Any]:
         """The image's user, environment, entry point and working directory."""
-        text = self.buildah("inspect", "--type=image", "--format={{json .OCIv1.Config}}", TAG)
-        config: dict[str, Any] = json.loads(text)
+        description = json.loads(self.buildah("inspect", "--type=image", TAG))
+        config: dict[str, Any] = description["OCIv1"]["config"]
         return config
 
 
@@ -270,9 +270,9 @@ def check_server(image: Image) -> str:
     with _running(process, port):
         body = json.dumps({"instances": ["20 November 2026"]}).encode()
         url = f"http://127.0.0.1:{port}/v1/models/quickstart:predict"
-        with urllib.request.urlopen(url, body, timeout=60) as response:
+        with urllib.request.urlopen(url, body, timeout=300) as response:
             prediction = json.load(response)["predictions"][0]
-        status = stop(process, 60)
+        status = stop(process, 300)
     if status != 0 or not prediction:
         raise RuntimeError(f"status {status}: {prediction}")
     return f"status {status}"
@@ -291,7 +291,7 @@ def check_signals(image: Image) -> str:
     time.sleep(10)
     pool = image.start("--worker_pool")
     with _running(pool, 50000):
-        statuses = [stop(one, 60) for one in (run, pool)]
+        statuses = [stop(one, 300) for one in (run, pool)]
     return f"run {statuses[0]}, pool {statuses[1]}"
 
 
@@ -306,7 +306,7 @@ def _free_port() -> int:
 def _running(process: subprocess.Popen[str], port: int) -> Iterator[None]:
     """Wait until a process listens, and end it at the end."""
     try:
-        for _ in range(1200):
+        for _ in range(6000):
             if process.poll() is not None:
                 raise RuntimeError(f"{process.args!r} ended with status {process.returncode}")
             with contextlib.suppress(OSError), socket.create_connection(("localhost", port), 1):

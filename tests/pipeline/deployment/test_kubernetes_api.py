@@ -99,7 +99,7 @@ def test_kubernetes(server, tmp_path, namespace):
     [
         {"storage": "gs://bucket/registry"},
         {"storage": "pvc://models/registry", "cpu": "500m", "batching": False, "name": "no"},
-        {"storage": "s3://bucket/ü:'x", "name": "x" * 58, "replicas": 6},
+        {"storage": "s3://bucket/ü:'x", "name": "x" * 48, "replicas": 6},
     ],
 )
 def test_kserve(server, tmp_path, settings):
@@ -109,6 +109,20 @@ def test_kserve(server, tmp_path, settings):
     assert "serverside-applied" in server.apply(path)
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     check_contains(get(server, "default", "inferenceservice", plan.name), document)
+    # KServe creates a deployment with this label for its pods (`GetRawServiceLabel`).
+    labels = {"app": f"isvc.{plan.name}-predictor"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "kserve-container", "image": plan.image}]},
+    }
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"{plan.name}-predictor"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    result = server.kubectl("create", "--dry-run=server", "-f", "-", text=json.dumps(deployment))
+    assert result.returncode == 0, result.stdout
 
 
 def test_flink(server):

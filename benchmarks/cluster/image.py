@@ -1,7 +1,7 @@
 """Build the image of `Dockerfile` without a registry of images, and run Regard in it.
 
     python -m benchmarks.cluster.image build FOLDER
-    python -m benchmarks.cluster.image check FOLDER
+    python -m benchmarks.cluster.image check FOLDER             # or: check FOLDER pool server
     python -m benchmarks.cluster.image run FOLDER regard doctor
 
 The base image is a Debian root file system of debootstrap with Debian's Python, and Beam's `boot`
@@ -37,7 +37,8 @@ MIRROR = "http://deb.debian.org/debian"
 # A virtual environment, and the headers that the official image also has.
 PYTHON_PACKAGES = "python{0} python{0}-venv python{0}-dev"
 TAG = "regard:check"
-BEAM_NODES = ("CorpusGen", "StatisticsGen", "ExampleValidator", "TokenizerTrainer", "Preprocess")
+# The Beam jobs of `check_pool`: up to Preprocess there are five.
+LAST_NODE, WORKERS = "Preprocess", 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,8 +160,9 @@ class Image:
             mount --bind {shlex.quote(str(self.volume))} {root}/regard
             exec setpriv --no-new-privs unshare --root={root} --wd={self.config["WorkingDir"]} \
               --setgid={self.group} --setuid={self.user} {arguments}"""
+        # Without the parent, the container is killed.
         namespaces = [
-            "unshare",
+            *("setpriv", "--pdeathsig=KILL", "unshare"),
             "--mount",
             "--pid",
             "--fork",
@@ -204,9 +206,9 @@ def check_commands(image: Image) -> str:
 
 
 def _run_pipeline(image: Image, name: str, section: str = "", *arguments: str) -> None:
-    """Run the quickstart with few rows in a home of its own on the volume."""
+    """Run the quickstart with few rows in a home of its own on the volume, or resume it."""
     home = image.volume / name
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     text = (ROOT / "configs" / "quickstart.yaml").read_text(encoding="utf-8")
     (home / "tiny.yaml").write_text(text.replace("max_epochs: 8", "max_epochs: 1") + section)
     home.chmod(0o777)
@@ -215,9 +217,15 @@ def _run_pipeline(image: Image, name: str, section: str = "", *arguments: str) -
     image.run(*environment, "run", f"/regard/{name}/tiny.yaml", *arguments)
 
 
+def check_run(image: Image) -> str:
+    """A pipeline runs to the end."""
+    _run_pipeline(image, "local", "", "--publish-anyway")
+    published = image.volume / "local" / "registry" / "quickstart"
+    return f"version {max(path.name for path in published.iterdir() if path.name.isdecimal())}"
+
+
 def check_pool(image: Image) -> str:
     """Beam's workers in a container give the same artifacts as the process of the node."""
-    _run_pipeline(image, "local", "", "--publish-anyway")
     port = _free_port()
     service = "apache_beam.runners.portability.local_job_service_main"
     staging = image.volume.with_name("staging")
@@ -236,12 +244,12 @@ beam:
     environment_type: EXTERNAL
     environment_config: localhost:50000
 """
-        _run_pipeline(image, "pool", section, "--to", "Preprocess")
+        _run_pipeline(image, "pool", section, "--to", LAST_NODE)
     workers = log.read_text(errors="replace").count("Starting worker with command")
-    files = [_digests(image.volume / name) for name in ("local", "pool")]
-    if files[0] != files[1] or workers < len(BEAM_NODES):
-        raise RuntimeError(f"{workers} workers; the artifacts differ: {files}")
-    return f"{workers} workers, {len(files[0])} equal files"
+    local, pool = (_digests(image.volume / name) for name in ("local", "pool"))
+    if not pool or pool != {name: local.get(name) for name in pool} or workers < WORKERS:
+        raise RuntimeError(f"{workers} workers; the artifacts differ: {local} {pool}")
+    return f"{workers} workers, {len(pool)} equal files"
 
 
 def _digests(home: Path) -> dict[str, str]:
@@ -318,14 +326,18 @@ def _running(process: subprocess.Popen[str], port: int) -> Iterator[None]:
         process.wait()
 
 
-def check(store: Store) -> None:
-    """Run commands, a pipeline, a server and a pool of Beam workers in the image."""
-    shutil.rmtree(store.volume, ignore_errors=True)
+CHECKS = (check_user, check_commands, check_run, check_pool, check_server, check_signals)
+
+
+def check(store: Store, names: list[str]) -> None:
+    """Run all checks, or those with the given names without `check_`."""
     with mount(store) as image:
-        for one in (check_user, check_commands, check_pool, check_server, check_signals):
-            started = time.monotonic()
-            result = one(image)
-            print(f"{one.__name__}: {result} ({time.monotonic() - started:.0f} s)", flush=True)
+        for one in CHECKS:
+            if not names or one.__name__.removeprefix("check_") in names:
+                started = time.monotonic()
+                result = one(image)
+                seconds = time.monotonic() - started
+                print(f"{one.__name__}: {result} ({seconds:.0f} s)", flush=True)
     print("size:", store.buildah("images", "--format={{.Size}}", TAG))
 
 
@@ -344,13 +356,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster.image")
     parser.add_argument("action", choices=("build", "check", "run"))
     parser.add_argument("folder", type=Path, help="for the image and the volume")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="or names of checks")
     options = parser.parse_args()
     store = Store(options.folder.absolute())
     if options.action == "build":
         build(store)
     elif options.action == "check":
-        check(store)
+        check(store, options.command)
     else:
         with mount(store) as image:
             return image.start(*options.command).wait()

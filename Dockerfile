@@ -61,6 +61,7 @@ ENV PATH=/opt/regard/.venv/bin:$PATH \
     RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 USER 1000:1000
 WORKDIR /home/regard
-# Beam starts a worker with options only; anything else is a command.
-ENTRYPOINT ["/bin/sh", "-c", "case $0 in --*) exec /opt/apache/beam/boot \"$0\" \"$@\" ;; *) exec \"$0\" \"$@\" ;; esac"]
+# Beam starts a worker with options only; anything else is a command. `boot` writes a file to the
+# working folder, which may be read-only.
+ENTRYPOINT ["/bin/sh", "-c", "case $0 in --*) cd /tmp && exec /opt/apache/beam/boot \"$0\" \"$@\" ;; *) exec \"$0\" \"$@\" ;; esac"]
 CMD ["regard", "--help"]

@@ -50,15 +50,18 @@ RUN useradd --create-home --uid 1000 regard \
     && install --directory --owner=regard --group=regard /gcs /minio /s3 /regard
 COPY --from=beam /opt/apache/beam /opt/apache/beam
 COPY --from=build /opt/regard /opt/regard
-# By default, a Beam worker would create another environment without these packages.
+# By default, a Beam worker would create another environment without these packages, and Matplotlib
+# would write to the home folder, which may be read-only.
 ENV PATH=/opt/regard/.venv/bin:$PATH \
     REGARD_HOME=/regard \
+    MPLCONFIGDIR=/tmp \
     PYTHONUNBUFFERED=1 \
     TF_FORCE_GPU_ALLOW_GROWTH=true \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 USER 1000:1000
 WORKDIR /home/regard
-# Beam starts a worker with options only; anything else is a command.
-ENTRYPOINT ["/bin/sh", "-c", "case $0 in --*) exec /opt/apache/beam/boot \"$0\" \"$@\" ;; *) exec \"$0\" \"$@\" ;; esac"]
+# Beam starts a worker with options only; anything else is a command. `boot` writes a file to the
+# working folder, which may be read-only.
+ENTRYPOINT ["/bin/sh", "-c", "case $0 in --*) cd /tmp && exec /opt/apache/beam/boot \"$0\" \"$@\" ;; *) exec \"$0\" \"$@\" ;; esac"]
 CMD ["regard", "--help"]

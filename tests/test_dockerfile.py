@@ -65,6 +65,12 @@ def test_image_does_not_run_as_root():
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1])
 
 
+def test_caches_are_outside_of_the_home_folder():
+    """The home folder is read-only under readOnlyRootFilesystem."""
+    (values,) = [value for value in instruction_arguments("ENV") if "REGARD_HOME" in value]
+    assert {"REGARD_HOME=/regard", "MPLCONFIGDIR=/tmp"} <= set(values.split())
+
+
 def test_copied_files_exist_and_are_not_ignored():
     patterns = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     for value in instruction_arguments("COPY"):

@@ -24,6 +24,8 @@ TARGETS = {
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 # With the suffix "-pods" a service name has at most 63 characters.
 _NAME = r"[a-z]([a-z0-9-]{0,56}[a-z0-9])?"
+# KServe labels its pods "isvc.NAME-predictor"; a label has at most 63 characters.
+_KSERVE_NAME_LENGTH = 48
 _CPU = re.compile(r"([0-9]*\.?[0-9]+)(m?)")
 _MEMORY = re.compile(r"([1-9][0-9]*)(Mi|Gi)")
 _PART = r"(?!\.{1,2}(/|$))[^/\x00]+"  # of a path, but neither "." nor ".."
@@ -153,6 +155,10 @@ def _storage_values(deployment: Deployment, target: str) -> dict[str, str]:
             raise UserError(f"{storage!r} is not a folder.", "storage", remedy)
         return {"storage": str(Path(deployment.storage).expanduser().resolve())}
     if target == "kserve":
+        if len(deployment.name) > _KSERVE_NAME_LENGTH:
+            message = f"{deployment.name!r} is too long for KServe, which adds to the name."
+            remedy = f"Use up to {_KSERVE_NAME_LENGTH} characters, or render for kubernetes."
+            raise UserError(message, "model", remedy)
         if deployment.version is not None:
             message = "KServe always serves the newest version in a folder."
             remedy = "Leave the version out, or render for kubernetes."

@@ -245,9 +245,10 @@ def test_invalid_settings(settings, complaint):
         ("compose", {"storage": "pvc://m"}, "'pvc://m' is not a folder"),
         ("kserve", {"storage": "/srv/registry"}, "'/srv/registry' is not a URI"),
         ("kserve", {"version": 3}, "KServe always serves the newest version"),
+        ("kserve", {"name": "x" * 49}, f"model: '{'x' * 49}' is too long for KServe"),
     ],
 )
-def test_unsupported_storage_and_versions(target, settings, complaint):
+def test_unsupported_storage_names_and_versions(target, settings, complaint):
     with pytest.raises(UserError, match=re.escape(complaint)):
         render(deployment(**settings), target)
 

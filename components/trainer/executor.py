@@ -16,6 +16,9 @@ from regard.components.common import runtime_parameters
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
+from regard.components.registry.records import WARM_START, WarmStartRecord
+from regard.components.registry.starting_models import find_ensemble, find_warm_start
+from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.checkpoint import checkpoint_lock
 from regard.models.settings.training import TrainingConfig
@@ -56,9 +59,14 @@ class TrainerExecutor(GenericExecutor):
                 Path(artifact_utils.get_single_uri(input_dict["transform_graph"]), "tokenizer"),
             ]
             folder = checkpoint_folder(config, folders)
-            config = config.model_copy(
-                update={"checkpoints": folder, "checkpoints_by_content": False}
-            )
+            record, ensemble = find_models(config, os.path.basename(folder))
+            if config.training.warm_start:
+                model = artifact_utils.get_single_instance(output_dict["model"])
+                model.set_string_custom_property(WARM_START, record.model_dump_json())
+                folder += f"-{record.start.get('digest', 'random')[:16]}"
+            settings |= {"checkpoints_by_content": False, "checkpoints": folder}
+            settings |= {"start": record.start, "ensemble": ensemble}
+            config = TrainerConfig.model_validate(settings)
         fn_args.custom_config = config.model_dump(mode="json")
         return fn_args
 
@@ -73,6 +81,21 @@ def _check_limits(training: TrainingConfig) -> None:
             remedy="Start a run with max_epochs above 0, or compile the pipeline with "
             "training.max_steps, training.max_minutes or training.early_stopping.",
         )
+
+
+def find_models(
+    config: TrainerConfig, training_key: str
+) -> tuple[WarmStartRecord, list[dict[str, str]]]:
+    """Return the model of the warm start and those of the ensemble, from the registry.
+
+    Raises:
+        UserError: a model does not exist, or cannot be used.
+    """
+    published = Path(config.published)
+    registry, training = Registry(published.parent), config.training
+    start = find_warm_start(training, registry, published.name, training_key)
+    record = WarmStartRecord(start=start, training=training_key)
+    return record, find_ensemble(training, registry, config.task)
 
 
 def checkpoint_folder(config: TrainerConfig, folders: Iterable[Path]) -> str:

@@ -4,20 +4,14 @@ The portable runner is Beam's job service. A worker pool in another process star
 on Kubernetes with Flink or Spark (``--environment_type=EXTERNAL``).
 """
 
-import contextlib
 import hashlib
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import CONFIG, ROOT, Shell, write_data
-from tests.processes import free_port
+from tests.e2e.conftest import CONFIG, Shell, write_data
+from tests.processes import free_port, service
 
 pytestmark = pytest.mark.slow
 
@@ -31,27 +25,6 @@ BEAM_NODES = (
 )
 # Every job starts new workers, which import TensorFlow.
 _TIMEOUT_SECONDS = 1500
-
-
-@contextlib.contextmanager
-def service(module: str, port: int, log: Path, *arguments: str) -> Iterator[None]:
-    """Run a Beam module in a separate process, and wait until it listens."""
-    # The pool starts its workers with the first `python` on the path, which must import Regard.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", module, *arguments]
-    with log.open("w") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-    try:
-        for _ in range(600):
-            assert process.poll() is None, log.read_text()
-            with contextlib.suppress(OSError), socket.create_connection(("localhost", port), 1):
-                break
-            time.sleep(0.1)
-        yield
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 @pytest.fixture(scope="module")

@@ -36,12 +36,11 @@ def is_alive(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def service(module: str, port: int, log: Path, *arguments: str) -> Iterator[None]:
-    """Run a module in a separate process, and wait until it listens."""
-    # The pool starts its workers with the first `python` on the path, which must import Regard.
+def service(port: int, log: Path, *command: str) -> Iterator[None]:
+    """Run a command in a separate process, and wait until it listens."""
+    # Beam's pool starts workers with the first `python` on the path, which must import Regard.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", module, *arguments]
     with log.open("w") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:

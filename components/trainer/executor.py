@@ -47,7 +47,8 @@ class TrainerExecutor(GenericExecutor):
         """Return the arguments of ``run_fn``, with run-time parameters and checkpoint folder.
 
         Raises:
-            UserError: a parameter is invalid, or nothing ends the training.
+            UserError: a parameter is invalid, nothing ends the training, or a model to start from
+                does not exist.
         """
         fn_args = super()._GetFnArgs(input_dict, output_dict, exec_properties)
         settings = runtime_parameters.apply_parameters(fn_args.custom_config, exec_properties)
@@ -59,13 +60,17 @@ class TrainerExecutor(GenericExecutor):
                 Path(artifact_utils.get_single_uri(input_dict["transform_graph"]), "tokenizer"),
             ]
             folder = checkpoint_folder(config, folders)
-            record, ensemble = find_models(config, os.path.basename(folder))
+            registry, name = Registry(Path(config.published).parent), Path(config.published).name
+            key = os.path.basename(folder)
+            start = find_warm_start(config.training, registry, name, key)
             if config.training.warm_start:
                 model = artifact_utils.get_single_instance(output_dict["model"])
+                record = WarmStartRecord(start=start, training=key)
                 model.set_string_custom_property(WARM_START, record.model_dump_json())
-                folder += f"-{record.start.get('digest', 'random')[:16]}"
+                folder += f"-{start.get('digest', 'random')[:16]}"
+            ensemble = find_ensemble(config.training, registry, config.task)
             settings |= {"checkpoints_by_content": False, "checkpoints": folder}
-            settings |= {"start": record.start, "ensemble": ensemble}
+            settings |= {"start": start, "ensemble": ensemble}
             config = TrainerConfig.model_validate(settings)
         fn_args.custom_config = config.model_dump(mode="json")
         return fn_args
@@ -81,21 +86,6 @@ def _check_limits(training: TrainingConfig) -> None:
             remedy="Start a run with max_epochs above 0, or compile the pipeline with "
             "training.max_steps, training.max_minutes or training.early_stopping.",
         )
-
-
-def find_models(
-    config: TrainerConfig, training_key: str
-) -> tuple[WarmStartRecord, list[dict[str, str]]]:
-    """Return the model of the warm start and those of the ensemble, from the registry.
-
-    Raises:
-        UserError: a model does not exist, or cannot be used.
-    """
-    published = Path(config.published)
-    registry, training = Registry(published.parent), config.training
-    start = find_warm_start(training, registry, published.name, training_key)
-    record = WarmStartRecord(start=start, training=training_key)
-    return record, find_ensemble(training, registry, config.task)
 
 
 def checkpoint_folder(config: TrainerConfig, folders: Iterable[Path]) -> str:

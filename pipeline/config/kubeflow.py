@@ -17,14 +17,15 @@ Folder = Annotated[str, Field(pattern=r"^(/\.{0,2}[^\s/.][^\s/]*)+$")]
 Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Image = Annotated[str, Field(pattern=r"^[^\s]+$")]
 Bucket = Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s?]*)?$")]
-# Names of Kubernetes: of an object, of a label, and of an environment variable.
+# Names of Kubernetes: of a secret, of a label, of an environment variable, of a secret's key.
 _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-Object = Annotated[str, Field(pattern=rf"^{_NAME}(\.{_NAME})*$", max_length=253)]
-Label = Annotated[str, Field(pattern=rf"^({_NAME}(\.{_NAME})*/)?{_LABEL}$", max_length=253 + 64)]
+_SECRET = rf"{_NAME}(\.{_NAME})*"
+Secret = Annotated[str, Field(pattern=rf"^{_SECRET}$", max_length=253)]
+Label = Annotated[str, Field(pattern=rf"^({_SECRET}/)?{_LABEL}$", max_length=317)]
 LabelValue = Annotated[str, Field(pattern=rf"^({_LABEL})?$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=253)]
-SecretKey = Annotated[str, Field(pattern=r"^[-._A-Za-z0-9]+$", max_length=253)]
+SecretKey = Annotated[str, Field(pattern=rf"^{_SECRET}/[-._A-Za-z0-9]+$", max_length=507)]
 # Kubeflow copies the number into a Kubernetes quantity, which does not allow 1e-05 or 1e+21.
 Amount = Annotated[float, Field(ge=0.001, le=1e6)]
 
@@ -50,9 +51,6 @@ class Toleration(Section):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = option(
         None, "Effect of the taint; null: all."
     )
-    seconds: Count | None = option(
-        None, "Seconds until a node with effect: NoExecute has to leave; null: no limit."
-    )
 
 
 class PodConfig(Section):
@@ -60,35 +58,18 @@ class PodConfig(Section):
 
     retries: Annotated[int, Field(ge=0, le=100)] = option(
         0,
-        "How often the node is started again after a failure: after one minute, then two, four and "
-        "so on. A training resumes from its last checkpoint.",
+        "How often a failed node is started again: after one minute, then two, four and so on.",
     )
-    environment: dict[Variable, str] = option(
-        {}, "Environment variables.", examples=[{"OMP_NUM_THREADS": "4"}]
+    environment: dict[Variable, str] = option({}, "Environment variables.")
+    secret_environment: dict[Variable, SecretKey] = option(
+        {}, "Environment variables whose values are secrets, each as SECRET/KEY."
     )
-    secrets: dict[Object, Folder | dict[Variable, SecretKey]] = option(
-        {},
-        "Secrets by name: the folder in which the secret is mounted, or environment variables with "
-        "the key of the secret that each contains.",
-        examples=[{"proxy": {"HTTPS_PROXY": "url"}, "certificates": "/etc/certificates"}],
-    )
-    image_pull_secrets: Listed[Object] = option((), "Secrets for pulling the image.")
-    labels: dict[Label, LabelValue] = option(
-        {}, "Labels of the pod, by which for example a Service selects it."
-    )
-    node_selector: dict[Label, LabelValue] = option(
-        {},
-        "Labels of the machines that may run the node.",
-        examples=[{"cloud.google.com/gke-accelerator": "nvidia-l4"}],
-    )
-    tolerations: Listed[Toleration] = option(
-        (), "Taints of machines that the node tolerates.", examples=[[{"key": "nvidia.com/gpu"}]]
-    )
-    scratch: Amount | None = option(
-        None,
-        "Limit of the temporary files in /tmp, in gigabytes: Kubernetes ends a node that exceeds "
-        "it; null: no limit of its own.",
-    )
+    secret_folders: dict[Claim, Folder] = option({}, "Secrets by name, and where to mount them.")
+    image_pull_secrets: Listed[Secret] = option((), "Secrets for pulling the image.")
+    labels: dict[Label, LabelValue] = option({}, "Labels of the pod.")
+    node_selector: dict[Label, LabelValue] = option({}, "Labels of machines that may run it.")
+    tolerations: Listed[Toleration] = option((), "Taints of machines that may run it all the same.")
+    scratch: Amount | None = option(None, "Limit of the files in /tmp in gigabytes; null: none.")
 
 
 _Settings = TypeVar("_Settings", ResourcesConfig, PodConfig)
@@ -110,20 +91,14 @@ class KubeflowConfig(Section):
     )
     pipeline_root: Bucket | None = option(
         None,
-        "Where artifacts are stored: minio://, s3:// or gs://, a bucket and a path; null: the "
-        "cluster's default.",
+        "Where the locations of artifacts, reports and logs are stored: minio://, s3:// or gs://, "
+        "a bucket and a path; null: the cluster's default.",
         examples=["minio://mlpipeline/v2/artifacts"],
-    )
-    artifacts: Literal["volume", "store"] = option(
-        "volume",
-        "Where nodes write the content of artifacts: volume (<home>/artifacts; pipeline_root then "
-        "contains their locations and the report) or store (pipeline_root; every node downloads "
-        "all its inputs). Beam on a cluster and training.devices: workers require volume.",
     )
     home: Folder = option(
         "/regard",
         "The value of ${REGARD_HOME} in the containers: an absolute path on a volume, without . "
-        "and .., for data, registry and checkpoints.",
+        "and .., for data, artifacts, registry and checkpoints.",
     )
     registry: Folder | None = option(
         None,
@@ -160,11 +135,6 @@ class KubeflowConfig(Section):
     def image_of(self, node: str) -> str:
         """Return the image of a node: ``gpu_image`` for one that requests GPUs."""
         return (self.resources_of(node).gpu and self.gpu_image) or self.image
-
-    @property
-    def artifact_folder(self) -> str:
-        """Folder of the artifacts in the containers; empty if they are in the store."""
-        return str(PurePosixPath(self.home, "artifacts")) if self.artifacts == "volume" else ""
 
     @property
     def registry_folder(self) -> str:

@@ -19,7 +19,6 @@ _SYSTEM = (
 _STORES = ("/.cache", "/.config", "/.local", "/gcs", "/kfp-launcher", "/minio", "/s3")
 # Environment variables by which Kubeflow and Regard find things.
 _OWN_VARIABLES = ("KFP_", "NAMESPACE", "REGARD_STORAGE")
-_MAX_VOLUME = 63  # characters of a pod's volume, which has the name of its secret
 
 
 def validate_kubeflow(config: Config) -> Iterator[Problem]:
@@ -61,29 +60,22 @@ def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
 
 def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[Path, str]]:
     """Yield what Kubernetes would refuse, or what would break the launcher, with its key."""
-    variables: list[tuple[str, Path]]
-    variables = [(name, ("environment", name)) for name in pod.environment]
+    for key in ("environment", "secret_environment"):
+        for name in getattr(pod, key):
+            if name.startswith(_OWN_VARIABLES):
+                yield (key, name), "is set by Kubeflow; choose another name"
+    for name in pod.environment.keys() & pod.secret_environment:
+        yield ("secret_environment", name), "is also set by environment"
     mounts = [PurePosixPath(folder) for folder in kubeflow.volumes.values()]
-    for secret, target in pod.secrets.items():
-        if isinstance(target, dict):
-            variables += [(name, ("secrets", secret, name)) for name in target]
-            continue
-        if len(secret) > _MAX_VOLUME or "." in secret or secret in kubeflow.volumes:
-            message = "must have at most 63 characters, no dot, and no volume of the same name"
-            yield ("secrets", secret), message
-        if problem := _hides(PurePosixPath(target), mounts):
-            yield ("secrets", secret), problem
-        mounts.append(PurePosixPath(target))
-    for index, (name, key) in enumerate(variables):
-        if name.startswith(_OWN_VARIABLES):
-            yield key, f"{name} is set by the launcher; choose another name"
-        if name in dict(variables[:index]):
-            yield key, f"{name} is set twice"
+    for secret, folder in pod.secret_folders.items():
+        if secret in kubeflow.volumes:
+            yield ("secret_folders", secret), "is also the name of a volume"
+        if problem := _hides(PurePosixPath(folder), mounts):
+            yield ("secret_folders", secret), problem
+        mounts.append(PurePosixPath(folder))
     for index, taint in enumerate(pod.tolerations):
         if taint.value is not None and taint.key is None:
             yield ("tolerations", index, "value"), "needs a key"
-        if taint.seconds is not None and taint.effect != "NoExecute":
-            yield ("tolerations", index, "seconds"), "needs effect: NoExecute"
 
 
 def _check_folders(kubeflow: KubeflowConfig) -> Iterator[Problem]:

@@ -1,6 +1,5 @@
 """A compiled pipeline under the local runner of Kubeflow's SDK, every node in its own process."""
 
-import contextlib
 import copy
 import json
 import os
@@ -13,8 +12,7 @@ from regard.pipeline.config.config import NODES
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.settings import load_for_cluster
 from tests.e2e.conftest import CONFIG, ROOT, write_data
-from tests.e2e.test_portable import digests
-from tests.processes import free_port, service
+from tests.e2e.test_portable import beam_services, digests
 
 pytestmark = pytest.mark.slow
 
@@ -153,14 +151,7 @@ def test_workers_outside_of_the_nodes_read_and_write_the_volume(cluster, tmp_pat
     _, local = cluster
     outputs = [("CorpusGen", "examples"), ("TokenizerTrainer", "tokenizer")]
     before = [digests(local.folder(*output)) for output in outputs]
-    jobs, pool = free_port(), free_port()
-    runners, workers = "apache_beam.runners.portability", "apache_beam.runners.worker"
-    with contextlib.ExitStack() as stack:
-        options = [f"-p{jobs}", f"--staging_dir={tmp_path / 'staging'}"]
-        module = f"{runners}.local_job_service_main"
-        stack.enter_context(service(module, jobs, tmp_path / "jobs.log", *options))
-        module, options = f"{workers}.worker_pool_main", [f"--service_port={pool}"]
-        stack.enter_context(service(module, pool, tmp_path / "pool.log", *options))
+    with beam_services(tmp_path) as (jobs, pool):
         beam = ["--runner=PortableRunner", f"--job_endpoint=localhost:{jobs}"]
         beam += ["--environment_type=EXTERNAL", f"--environment_config=localhost:{pool}"]
         for node, _ in outputs:

@@ -4,7 +4,9 @@ The portable runner is Beam's job service. A worker pool in another process star
 on Kubernetes with Flink or Spark (``--environment_type=EXTERNAL``).
 """
 
+import contextlib
 import hashlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,19 +29,26 @@ BEAM_NODES = (
 _TIMEOUT_SECONDS = 1500
 
 
+@contextlib.contextmanager
+def beam_services(folder: Path) -> Iterator[tuple[int, int]]:
+    """Start a job service and a worker pool, whose log is ``pool.log``, and yield their ports."""
+    jobs, pool = free_port(), free_port()
+    python, beam = (sys.executable, "-m"), "apache_beam.runners"
+    runner = f"{beam}.portability.local_job_service_main"
+    staging = f"--staging_dir={folder / 'staging'}"
+    workers = f"{beam}.worker.worker_pool_main"
+    with (
+        service(jobs, folder / "jobs.log", *python, runner, f"-p{jobs}", staging),
+        service(pool, folder / "pool.log", *python, workers, f"--service_port={pool}"),
+    ):
+        yield jobs, pool
+
+
 @pytest.fixture(scope="module")
 def portable(tmp_path_factory) -> Iterator[str]:
     """The section that uses a job service and a worker pool."""
     folder = tmp_path_factory.mktemp("portable")
-    jobs, pool = free_port(), free_port()
-    runners, workers = "apache_beam.runners.portability", "apache_beam.runners.worker"
-    staging = f"--staging_dir={folder / 'staging'}"
-    with (
-        service(
-            f"{runners}.local_job_service_main", jobs, folder / "jobs.log", f"-p{jobs}", staging
-        ),
-        service(f"{workers}.worker_pool_main", pool, folder / "pool.log", f"--service_port={pool}"),
-    ):
+    with beam_services(folder) as (jobs, pool):
         yield f"""
 beam:
   runner: portable

@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     from kfp.pipeline_spec.pipeline_spec_pb2 import PipelineDeploymentConfig
 
     from regard.pipeline.config import Config
-    from regard.pipeline.config.kubeflow import (
-        KubeflowConfig,
-        PodConfig,
-        ResourcesConfig,
-        Toleration,
-    )
+    from regard.pipeline.config.kubeflow import KubeflowConfig, PodConfig, ResourcesConfig
     from regard.pipeline.context import PipelineContext
 
 _ACCELERATOR = "nvidia.com/gpu"
@@ -57,7 +52,7 @@ def compile_pipeline(config: Config) -> CompiledPipeline:
         pod, label = kubeflow.pod_of(node), f"{node}_executor"
         container = spec["deploymentSpec"]["executors"][label]["container"]
         container["image"] = kubeflow.image_of(node)
-        container["args"].insert(0, f"--artifact_folder={kubeflow.artifact_folder}")
+        container["args"].insert(0, f"--artifact_folder={kubeflow.home}/artifacts")
         if pod.environment:
             container["env"] = [{"name": n, "value": v} for n, v in pod.environment.items()]
         if pod.retries:
@@ -152,32 +147,26 @@ def _set_parameter_defaults(spec: dict[str, Any], config: Config) -> None:
 
 def _executor_config(pod: PodConfig, kubeflow: KubeflowConfig) -> dict[str, Any]:
     """Return a node's ``KubernetesExecutorConfig``, with only those keys that old servers know."""
+    secrets = [(name, *secret.split("/")) for name, secret in pod.secret_environment.items()]
     config: dict[str, Any] = {
         "pvcMount": [{"mountPath": f, "constant": claim} for claim, f in kubeflow.volumes.items()],
         "secretAsVolume": [
-            {"secretName": name, "mountPath": folder}
-            for name, folder in pod.secrets.items()
-            if isinstance(folder, str)
+            {"secretName": name, "mountPath": f} for name, f in pod.secret_folders.items()
         ],
         "secretAsEnv": [
-            {
-                "secretName": name,
-                "keyToEnv": [{"secretKey": key, "envVar": env} for env, key in keys.items()],
-            }
-            for name, keys in pod.secrets.items()
-            if isinstance(keys, dict)
+            {"secretName": secret, "keyToEnv": [{"secretKey": key, "envVar": name}]}
+            for name, secret, key in secrets
         ],
         "imagePullSecret": [{"secretName": name} for name in pod.image_pull_secrets],
         "podMetadata": pod.labels and {"labels": pod.labels},
         "nodeSelector": pod.node_selector and {"labels": pod.node_selector},
-        "tolerations": [_toleration(taint) for taint in pod.tolerations],
+        "tolerations": [
+            {
+                "operator": "Exists" if taint.value is None else "Equal",
+                **taint.model_dump(exclude_none=True),
+            }
+            for taint in pod.tolerations
+        ],
         "emptyDirMounts": pod.scratch and [{**_SCRATCH, "sizeLimit": f"{pod.scratch}G"}],
     }
     return {key: value for key, value in config.items() if value}
-
-
-def _toleration(taint: Toleration) -> dict[str, str]:
-    operator, seconds = "Exists" if taint.value is None else "Equal", taint.seconds
-    fields = {"key": taint.key, "operator": operator, "value": taint.value, "effect": taint.effect}
-    fields["tolerationSeconds"] = None if seconds is None else str(seconds)  # JSON of an int64
-    return {name: value for name, value in fields.items() if value is not None}

@@ -7,10 +7,10 @@ entry point does not know these folders, needs the type of every input artifact,
 leaves empty, and knows TFX's types only. This entry point calls TFX's with local paths and declared
 types, and puts the URIs back into the output metadata. So no node needs a client of a store.
 
-The launcher downloads every input, whatever the node reads of it. With ``--artifact_folder``, a
-folder on a volume that all nodes and the workers of Beam mount, the content of the artifacts is
-there, and the store has only a file with its location. Each attempt of a node writes to a folder of
-its own, so an attempt that was lost but still runs does not disturb the next one.
+The launcher would also download every input, whatever the node reads of it. So the content of an
+artifact is in ``--artifact_folder``, on a volume that all nodes and Beam's workers mount, and the
+store has only a file with its location. Each attempt of a node writes to a folder of its own, so an
+attempt that was lost but still runs does not disturb the next one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--executor_class_path", required=True)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", required=True)
-    parser.add_argument("--artifact_folder", default="")
+    parser.add_argument("--artifact_folder", required=True)
     options, beam_arguments = parser.parse_known_args(arguments)
     try:
         _run(options, beam_arguments)
@@ -113,17 +113,12 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
     _set_artifact_types(executor_input, inputs_spec)
     uris = _use_local_paths(executor_input, options.artifact_folder)
     options.json_serialized_invocation_args = json_format.MessageToJson(executor_input)
-    written = {path: local_path(uri) for path, uri in uris.items() if path != local_path(uri)}
-    try:
-        kubeflow_v2_run_executor.main((options, beam_arguments))
-    except BaseException:
-        for path in written:
-            shutil.rmtree(path, ignore_errors=True)
-        raise
-    for path, stored in written.items():
+    kubeflow_v2_run_executor.main((options, beam_arguments))
+    for path, uri in uris.items():
         os.makedirs(path, exist_ok=True)  # a node may have nothing to write
-        os.makedirs(stored, exist_ok=True)
-        write_json(Path(stored, _LOCATION), {"path": path})
+        os.makedirs(stored := local_path(uri), exist_ok=True)
+        if path != stored:
+            write_json(Path(stored, _LOCATION), {"path": path})
     output_file = Path(executor_input.outputs.output_file)
     atomic_write(output_file, restore_uris(output_file.read_text(encoding="utf-8"), uris))
 
@@ -157,9 +152,9 @@ def _use_local_paths(executor_input: ExecutorInput, artifact_folder: str) -> dic
     for artifact in _artifacts(executor_input.outputs):
         path = local_path(artifact.uri)
         # Users read the report, which no node does, in the store.
-        if artifact_folder and not artifact.type.schema_title.endswith(".Report"):
+        if not artifact.type.schema_title.endswith(".Report"):
             parent = Path(artifact_folder, artifact.uri.partition("://")[2] or path.lstrip("/"))
-            shutil.rmtree(parent, ignore_errors=True)  # of an attempt that was killed
+            shutil.rmtree(parent, ignore_errors=True)  # of an attempt that failed
             path = str(parent / uuid.uuid4().hex)
             os.makedirs(parent, exist_ok=True)
         uris[path] = artifact.uri
@@ -174,17 +169,12 @@ def _find_content(path: str) -> str:
         return path
     content = str(read_json_object(location)["path"])
     if not os.path.isdir(content):
-        raise UserError(
-            f"There is no folder {content}, to which an earlier node wrote its output.",
-            "kubeflow.volumes",
-            "Mount the same volumes into all nodes, and start another run.",
-        )
+        remedy = "Mount the same volumes into all nodes, and start another run."
+        raise UserError(f"There is no artifact in {content}.", "kubeflow.volumes", remedy)
     return content
 
 
-def _artifacts(
-    *parts: ExecutorInput.Inputs | ExecutorInput.Outputs,
-) -> Iterator[RuntimeArtifact]:
+def _artifacts(*parts: ExecutorInput.Inputs | ExecutorInput.Outputs) -> Iterator[RuntimeArtifact]:
     for part in parts:
         for listed in part.artifacts.values():
             yield from listed.artifacts

@@ -30,10 +30,6 @@ _UNSUPPORTED = {
         "Set kubeflow.pods.Trainer.environment.TF_CONFIG (docs/kubeflow.md), or training.devices "
         "to all, and kubeflow.resources.Trainer.gpu to the number of GPUs of one machine.",
     ),
-    "kubeflow.artifacts": (
-        "Workers outside the nodes cannot read the nodes' local folders.",
-        "Remove kubeflow.artifacts, so that they are on the volume.",
-    ),
     "beam.runner": (
         "Dataflow's workers mount no volume of the cluster.",
         "Set beam.runner to in_process or processes, which run inside each node, or to flink, "
@@ -70,11 +66,10 @@ def load_for_cluster(path: str | os.PathLike[str]) -> Config:
     if local.kubeflow is None:
         raise UserError("The configuration has no section kubeflow.", str(path), _REMEDY)
     config = load(path, home=local.kubeflow.home)
-    kubeflow, has_workers = kubeflow_section(config), config.training.devices == "workers"
-    is_inside = config.beam.local and not has_workers
+    trainer = kubeflow_section(config).pod_of(NODE)
     is_possible = {
-        "training.devices": not has_workers or "TF_CONFIG" in kubeflow.pod_of(NODE).environment,
-        "kubeflow.artifacts": is_inside or bool(kubeflow.artifact_folder),
+        "training.devices": config.training.devices != "workers"
+        or "TF_CONFIG" in trainer.environment,
         "beam.runner": config.beam.runner != "dataflow",
     }
     for key, ok in is_possible.items():

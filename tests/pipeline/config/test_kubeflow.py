@@ -58,10 +58,11 @@ def test_names_of_kubernetes_are_accepted(tmp_path):
     more = """  pods:
     default:
       environment: {_a1: "", PATH: "$(PATH):/x"}
-      secrets: {a.b-c.9: {A: .tls-key_1}, certificates: /etc/certificates}
+      secret_environment: {A: a.b-c.9/.tls-key_1}
+      secret_folders: {certificates: /etc/certificates}
       node_selector: {example.org/a_b.C: "", x: 1.2-b_C}
 """
-    assert load_section(tmp_path, WITH + more).pod_of("Pusher").secrets["a.b-c.9"]
+    assert load_section(tmp_path, WITH + more).pod_of("Pusher").secret_environment["A"]
 
 
 POD = WITH + "  pods: {default: {%s}}\n"
@@ -73,28 +74,34 @@ CASES = {
     POD % "retries: 101": f"{IN_POD}retries: must be less than or equal to 100",
     POD % "environment: {1A: x}": f"{IN_POD}environment.1A: ",
     POD % "environment: {A: 1}": f"{IN_POD}environment.A: ",
-    POD % "environment: {KFP_POD_NAME: x, NAMESPACE: y}": [
-        f"{IN_POD}environment.KFP_POD_NAME: KFP_POD_NAME is set by the launcher",
-        f"{IN_POD}environment.NAMESPACE: NAMESPACE is set by the launcher",
+    POD % "environment: {KFP_POD_NAME: x}, secret_environment: {NAMESPACE: s/y}": [
+        f"{IN_POD}environment.KFP_POD_NAME: is set by Kubeflow; choose another name",
+        f"{IN_POD}secret_environment.NAMESPACE: is set by Kubeflow; choose another name",
     ],
-    POD % "environment: {A: x}, secrets: {s: {A: key}}": f"{IN_POD}secrets.s.A: A is set twice",
-    POD % "secrets: {S_: {A: key}}": f"{IN_POD}secrets.S_: ",
-    POD % "secrets: {s: {A: a/b}}": f"{IN_POD}secrets.s",
-    POD % "secrets: {s: etc}": f"{IN_POD}secrets.s",
-    POD % "secrets: {s.t: /etc/s, v: /x, w: /regard, x: /tmp, y: /etc/s}": [
-        f"{IN_POD}secrets.s.t: must have at most 63 characters, no dot",
-        f"{IN_POD}secrets.v: must have at most 63 characters, no dot, and no volume of the same",
-        f"{IN_POD}secrets.w: '/regard' is already the folder of another volume",
-        f"{IN_POD}secrets.x: '/tmp' would hide files in /tmp",
-        f"{IN_POD}secrets.y: '/etc/s' is already the folder of another volume",
+    POD % "environment: {A: x}, secret_environment: {A: s/key}": (
+        f"{IN_POD}secret_environment.A: is also set by environment"
+    ),
+    POD % "secret_environment: {A: s, B: s/t/u, C: S/t}": [
+        f"{IN_POD}secret_environment.A: ",
+        f"{IN_POD}secret_environment.B: ",
+        f"{IN_POD}secret_environment.C: ",
+    ],
+    POD % "secret_folders: {s: etc, s.t: /etc/s}": [
+        f"{IN_POD}secret_folders.s: ",
+        f"{IN_POD}secret_folders.s.t: ",
+    ],
+    POD % "secret_folders: {v: /x, w: /regard, x: /tmp, y: /etc/s, z: /etc/s}": [
+        f"{IN_POD}secret_folders.v: is also the name of a volume",
+        f"{IN_POD}secret_folders.w: '/regard' is already the folder of another volume",
+        f"{IN_POD}secret_folders.x: '/tmp' would hide files in /tmp",
+        f"{IN_POD}secret_folders.z: '/etc/s' is already the folder of another volume",
     ],
     POD % "image_pull_secrets: [a_b]": f"{IN_POD}image_pull_secrets.0: ",
     POD % "node_selector: {a/b/c: d}": f"{IN_POD}node_selector.a/b/c: ",
     POD % "labels: {a: -b}": f"{IN_POD}labels.a: ",
-    POD % "tolerations: [{value: a}, {key: a, seconds: 1}]": [
-        f"{IN_POD}tolerations.0.value: needs a key",
-        f"{IN_POD}tolerations.1.seconds: needs effect: NoExecute",
-    ],
+    POD % "tolerations: [{key: a, value: b}, {value: a}]": (
+        f"{IN_POD}tolerations.1.value: needs a key"
+    ),
     POD % "scratch: 0": f"{IN_POD}scratch: must be greater than or equal to 0.001",
     HEAD + "  volumes: {v: /regard}\n": "3: kubeflow.image: is missing",
     HEAD + "  image: r/i:1\n": "3: kubeflow.home: no volume contains /regard",

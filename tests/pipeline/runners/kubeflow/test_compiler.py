@@ -22,19 +22,19 @@ kubeflow:
     default: {cpu: 2, memory: 4}
     Trainer: {memory: 16.5, gpu: 1}
     Predictor: {gpu: 2}
-  artifacts: store
   pods:
     default:
       retries: 2
       environment: {OMP_NUM_THREADS: "2"}
-      secrets: {proxy: {HTTPS_PROXY: url, NO_PROXY: none}}
+      secret_environment: {HTTPS_PROXY: proxy/url, NO_PROXY: proxy/none}
     Trainer:
       retries: 9
       image_pull_secrets: [registry]
       labels: {example.org/team: a}
       node_selector: {gpu: "yes"}
-      tolerations: [{key: gpu}, {key: a, value: b, effect: NoExecute, seconds: 0}, {}]
-      secrets: {certificates: /etc/certificates}
+      tolerations: [{key: gpu}, {key: a, value: b, effect: NoExecute}, {}]
+      secret_environment: {}
+      secret_folders: {certificates: /etc/certificates}
       environment: {}
       scratch: 20
 training: {max_epochs: null, max_steps: 5, seed: 4}
@@ -134,12 +134,10 @@ def test_pods_have_the_settings_of_their_node(rich, pipeline):
     assert "env" not in container(rich, "Trainer")
     executors = rich.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     volumes = executors["Pusher_executor"].pop("pvcMount")
-    proxy = [
-        {"envVar": "HTTPS_PROXY", "secretKey": "url"},
-        {"envVar": "NO_PROXY", "secretKey": "none"},
-    ]
+    proxy = [{"envVar": "HTTPS_PROXY", "secretKey": "url"}]
+    none = [{"envVar": "NO_PROXY", "secretKey": "none"}]
     assert executors["Pusher_executor"] == {
-        "secretAsEnv": [{"secretName": "proxy", "keyToEnv": proxy}]
+        "secretAsEnv": [{"secretName": "proxy", "keyToEnv": keys} for keys in (proxy, none)]
     }
     leaves = {"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute"}
     assert executors["Trainer_executor"] == {
@@ -150,7 +148,7 @@ def test_pods_have_the_settings_of_their_node(rich, pipeline):
         "nodeSelector": {"labels": {"gpu": "yes"}},
         "tolerations": [
             {"key": "gpu", "operator": "Exists"},
-            {**leaves, "tolerationSeconds": "0"},
+            leaves,
             {"operator": "Exists"},
         ],
         "emptyDirMounts": [{"volumeName": "regard-tmp", "mountPath": "/tmp", "sizeLimit": "20.0G"}],
@@ -160,10 +158,10 @@ def test_pods_have_the_settings_of_their_node(rich, pipeline):
     assert all("retryPolicy" not in task for task in pipeline.spec["root"]["dag"]["tasks"].values())
 
 
-def test_artifacts_are_on_the_volume_or_in_the_store(pipeline, rich):
+def test_artifacts_are_on_the_volume(pipeline, rich):
     for node in NODES:
         assert "--artifact_folder=/regard/artifacts" in container(pipeline, node)["args"]
-        assert "--artifact_folder=" in container(rich, node)["args"]
+        assert "--artifact_folder=/mnt/regard/artifacts" in container(rich, node)["args"]
 
 
 def test_the_trainer_finds_the_models_that_it_starts_from(tmp_path):
@@ -208,7 +206,6 @@ DATAFLOW = """beam:
   runner: dataflow
   options: {project: p, region: r, temp_location: "gs://b/t", sdk_container_image: regard}
 """
-STORE = KUBEFLOW + "  artifacts: store\n"
 WORKERS = "training: {devices: workers}\n"
 
 
@@ -217,13 +214,7 @@ WORKERS = "training: {devices: workers}\n"
     [
         ("", "tiny.yaml", "no section kubeflow"),
         (KUBEFLOW + DATAFLOW, "beam.runner", "mount no volume"),
-        (STORE + FLINK, "kubeflow.artifacts", "cannot read the nodes' local folders"),
         (KUBEFLOW + WORKERS, "training.devices", "the address of the Trainer"),
-        (
-            STORE + "  pods: {Trainer: {environment: {TF_CONFIG: x}}}\n" + WORKERS,
-            "kubeflow.artifacts",
-            "cannot read the nodes' local folders",
-        ),
     ],
 )
 def test_unsupported_configurations_are_refused(tmp_path, more, where, message):
@@ -233,7 +224,10 @@ def test_unsupported_configurations_are_refused(tmp_path, more, where, message):
     assert "kubeflow" in caught.value.remedy or where in caught.value.remedy
 
 
-def test_workers_of_beam_and_of_a_training_use_the_volume(tmp_path):
+def test_workers_of_beam_and_of_a_training_are_supported(tmp_path):
     pods = "  pods: {default: {environment: {TF_CONFIG: x}}}\n"
-    config = load_for_cluster(write_config(tmp_path, KUBEFLOW + pods + FLINK + WORKERS))
-    assert config.kubeflow.artifact_folder == "/regard/artifacts"
+    pipeline = compile_config(tmp_path, KUBEFLOW + pods + FLINK + WORKERS)
+    assert "--runner=FlinkRunner" in container(pipeline, "Preprocess")["args"]
+    assert json.loads(constant(pipeline, "Trainer", "custom_config"))["training"]["devices"] == (
+        "workers"
+    )

@@ -59,10 +59,10 @@ class KubernetesApi(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Return an object."""
-        found = self.objects.get(self.path.partition("?")[0])
+        content = self.objects.get(self.path.partition("?")[0])
         missing = {"kind": "Status", "apiVersion": "v1", "reason": "NotFound", "code": 404}
-        body = json.dumps(found or {**missing, "status": "Failure"}).encode()
-        self.send_response(200 if found else 404)
+        body = json.dumps(content or {**missing, "status": "Failure"}).encode()
+        self.send_response(200 if content else 404)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -240,16 +240,16 @@ class Backend:
 
     def _drive(self, kind: str, **values: object) -> dict[str, str]:
         """Run a driver, and return the content of the files that it writes."""
-        files = ["execution_id", "iteration_count", "cached_decision", "condition"]
+        names = ("execution_id", "iteration_count", "cached_decision", "condition")
         flags: dict[str, object] = {**self._flags, "type": kind, **values}
         pod = f"driver-{uuid.uuid4().hex}"
-        flags |= {f"{name}_path": f"/tmp/{name}" for name in (*files, "pod_spec_patch")}
+        flags |= {f"{name}_path": f"/tmp/{name}" for name in (*names, "pod_spec_patch")}
         texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in flags.items()}
         command = [str(self.binaries / "driver"), *(f"--{k}={v}" for k, v in texts.items())]
         result = self._in_pod(pod, command, {})
         assert result.returncode == 0, f"{kind} {values.get('task_name')}: {result.stdout[-6000:]}"
-        written = (self.folder / "pods" / pod / "tmp").iterdir()
-        return {path.name: path.read_text() for path in written if path.is_file()}
+        files = (self.folder / "pods" / pod / "tmp").iterdir()
+        return {path.name: path.read_text() for path in files if path.is_file()}
 
     def _in_pod(
         self, name: str, command: list[str], variables: dict[str, str]

@@ -113,7 +113,7 @@ CASES = {
         "6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?"
     ),
     WITH + "  pipeline_root: /data/root\n": (
-        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored"
+        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where the locations of"
     ),
     WITH + "  home: regard\n": (
         "6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the"

@@ -97,6 +97,7 @@ def test_content_is_on_the_volume_and_its_location_in_the_store(folder):
 
     (folder / "minio/b/in/note.txt").unlink()
     location.rename(folder / "minio/b/in" / location.name)  # the output is the next node's input
+    (folder / "minio/b/out").rmdir()
     result, _ = run(folder, "Executor")
     assert result.returncode == 0, result.stderr
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hellohello"

@@ -56,7 +56,7 @@ class Toleration(Section):
 class PodConfig(Section):
     """How Kubernetes runs a node. A key that is omitted has the value under ``default``."""
 
-    retries: Annotated[int, Field(ge=0, le=100)] = option(
+    retries: Annotated[int, Field(ge=0, le=10)] = option(
         0,
         "How often a failed node is started again: after one minute, then two, four and so on.",
     )

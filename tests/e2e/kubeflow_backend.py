@@ -202,14 +202,16 @@ class Backend:
         config = {"parameterValues": parameters, "gcsOutputDirectory": self.pipeline.pipeline_root}
         root = self._drive("ROOT_DAG", component=spec["root"], runtime_config=config)
         tasks = dict(spec["root"]["dag"]["tasks"])
-        done: set[str] = set()
         while tasks:
-            ready = [name for name in tasks if done >= set(tasks[name].get("dependentTasks", []))]
+            ready = [
+                name
+                for name, task in tasks.items()
+                if not tasks.keys() & set(task.get("dependentTasks", []))
+            ]
             for name in ready:
+                task = tasks.pop(name)
                 if nodes is None or name in nodes:
-                    self._run_task(name, tasks[name], root["execution_id"])
-                done.add(name)
-                del tasks[name]
+                    self._run_task(name, task, root["execution_id"])
 
     def _run_task(self, name: str, task: dict, dag: str) -> None:
         spec, platform = self.pipeline.spec, self.pipeline.platform["platforms"]["kubernetes"]

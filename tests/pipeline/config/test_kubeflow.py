@@ -71,7 +71,7 @@ CASES = {
     WITH + "  pods: {Trainr: {retries: 1}}\n": (
         "6: kubeflow.pods.Trainr: 'Trainr' is not a node. Did you mean Trainer?"
     ),
-    POD % "retries: 101": f"{IN_POD}retries: must be less than or equal to 100",
+    POD % "retries: 11": f"{IN_POD}retries: must be less than or equal to 10",
     POD % "environment: {1A: x}": f"{IN_POD}environment.1A: ",
     POD % "environment: {A: 1}": f"{IN_POD}environment.A: ",
     POD % "environment: {KFP_POD_NAME: x}, secret_environment: {NAMESPACE: s/y}": [

@@ -119,8 +119,8 @@ class KubeflowConfig(Section):
     )
     pods: dict[str, PodConfig] = Field(
         default_factory=dict,
-        description="Retries, environment, secrets and machines by node. A key that a node omits "
-        "has the value under `default`.",
+        description="Retries, environment, secrets and machines by node (docs/kubeflow.md). A key "
+        "that a node omits has the value under `default`.",
         examples=[{DEFAULT: {"retries": 2}}],
     )
 

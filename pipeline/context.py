@@ -19,12 +19,11 @@ from regard.components.common.files import sha256_file
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
-from regard.components.registry.records import PROFILE, read_record, read_record_or_empty
+from regard.components.registry.records import PROFILE
+from regard.components.registry.starting_models import find_ensemble, find_warm_start
 from regard.components.registry.store import LATEST, Registry
 from regard.components.settings.data import SPLITS
-from regard.models.settings.training import PRODUCTION
 from regard.pipeline import cache_keys, datasets
-from regard.serving.contract import TRAINING, read_contract
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
@@ -105,8 +104,8 @@ def local_context(
     splits = SPLITS if is_compared else ("train", "eval")
     trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=splits)
     training_key = cache_keys.training_key(config, trained, word_vectors)
-    start = find_warm_start(config, registry, training_key)
-    ensemble = find_ensemble(config, registry)
+    start = find_warm_start(config.training, registry, config.name, training_key)
+    ensemble = find_ensemble(config.training, registry, config.task)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
     members = [member["digest"] for member in ensemble]
     recipe = cache_keys.digest(with_start, config.section_json("search"), *members)
@@ -153,8 +152,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
     if newest and task != config.task:
         message = f"The name belongs to a model for {task} in the registry, not {config.task}."
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
-    find_warm_start(config, registry, training_key="")
-    find_ensemble(config, registry)
+    find_warm_start(config.training, registry, config.name)
+    find_ensemble(config.training, registry, config.task)
     cache_keys.vector_digests(config)
 
 
@@ -188,78 +187,6 @@ def resolve_data(
         remedy = f"Run `regard data {verb} {root.name}`."
         raise UserError(f"The folder {root} does not exist.", "data.root", remedy) from error
     return corpus
-
-
-def find_warm_start(config: Config, registry: Registry, training_key: str) -> dict[str, str]:
-    """Return the model of ``training.warm_start.model``; an empty mapping without one.
-
-    A version that this training itself has produced is not its own start: the start is then the
-    model that this version started from, so that a second run finds everything in the cache. The
-    same applies to a start that an earlier version of this training is recorded with: a withdrawn
-    model is recognized, and not trained a second time.
-
-    Args:
-        config: The configuration.
-        registry: The registry of its models.
-        training_key: The key of this training, see ``cache_keys.training_key``.
-
-    Returns:
-        The name of the ``model``, its ``path``, and the ``digest`` of its content.
-
-    Raises:
-        UserError: The model does not exist.
-    """
-    if config.training.warm_start is None:
-        return {}
-    source = config.training.warm_start.model
-    if source == PRODUCTION:
-        newest = registry.latest(config.name)
-        if newest is None:
-            return {}
-        source = f"{config.name}@{newest}"
-    path = _resolve(registry, source, "training.warm_start.model")
-    recorded = read_record(path).warm_start
-    if recorded.training == training_key:
-        return recorded.start
-    from regard.components.registry.publish import recorded_digest  # imports NumPy
-
-    digest = recorded_digest(path)
-    for version in reversed(registry.versions(config.name)):
-        # After a rollback, production is the same model with another number.
-        recorded = read_record_or_empty(registry.path(config.name, version)).warm_start
-        start = recorded.start
-        same = recorded.training == training_key and start.get("digest") == digest
-        if same and (folder := start.get("path")) and Path(folder).is_dir():
-            registry.complete(Path(folder))
-            return start
-    name = f"{path.parent.name}@{path.name}" if path.parent.parent == registry.root else str(path)
-    return {"model": name, "path": str(path), "digest": digest}
-
-
-def find_ensemble(config: Config, registry: Registry) -> list[dict[str, str]]:
-    """Return the models of ``training.ensemble``, each as ``find_warm_start`` does.
-
-    Raises:
-        UserError: A model does not exist, is for another task, or cannot be part of an ensemble.
-    """
-    members, key = [], "training.ensemble"
-    for model in config.training.ensemble:
-        from regard.components.registry.publish import recorded_digest  # imports NumPy
-
-        path = _resolve(registry, model, key)
-        if not (path / TRAINING).is_file():
-            raise UserError(f"{model} is an ensemble, or was exported without its settings.", key)
-        if (task := read_contract(path)["task"]) != config.task:
-            raise UserError(f"{model} is a model for {task}, not {config.task}.", key)
-        members.append({"model": model, "path": str(path), "digest": recorded_digest(path)})
-    return members
-
-
-def _resolve(registry: Registry, model: str, where: str) -> Path:
-    try:
-        return registry.resolve(model)
-    except UserError as error:
-        raise UserError(error.message, where, error.remedy) from None
 
 
 def _production_baseline(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:

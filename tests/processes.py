@@ -1,8 +1,15 @@
 """Ports and processes of tests."""
 
+import contextlib
+import os
 import socket
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
 
 
 def free_port() -> int:
@@ -26,3 +33,23 @@ def is_alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@contextlib.contextmanager
+def service(port: int, log: Path, *command: str) -> Iterator[None]:
+    """Run a command in a separate process, and wait until it listens."""
+    # Beam's pool starts workers with the first `python` on the path, which must import Regard.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+    try:
+        for _ in range(600):
+            assert process.poll() is None, log.read_text()
+            with contextlib.suppress(OSError), socket.create_connection(("localhost", port), 1):
+                break
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -20,6 +20,7 @@ from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.records import (
     PROFILE,
+    WARM_START,
     PushResult,
     RecordedMetric,
     VersionRecord,
@@ -122,6 +123,9 @@ def _record(input_dict: Artifacts, exec_properties: Properties) -> VersionRecord
     findings = json.loads(corpus.read_text(encoding="utf-8"))
     keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
     fields |= {name: findings[key] for key, name in keys.items() if key in findings}
+    model = artifact_utils.get_single_instance(input_dict["model"])
+    if start := model.get_string_custom_property(WARM_START):
+        fields[WARM_START] = json.loads(start)
     fields["code"] = exec_properties["code"]
     fields["regard"], fields["stack"] = provenance.code_version(), provenance.stack_versions()
     evaluation = Evaluation.read(Path(artifact_utils.get_single_uri(input_dict["evaluation"])))

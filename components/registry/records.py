@@ -74,6 +74,9 @@ class RecordedSpan(_Part):
     replayed: bool = False
 
 
+WARM_START = "warm_start"  # property of a model artifact whose Trainer looked up its start
+
+
 class WarmStartRecord(_Part):
     """The model that the training started from, and the key of that training."""
 

@@ -45,7 +45,9 @@ class TrainerConfig(BaseModel):
         checkpoints: the folder of this training's checkpoints. It outlives the run: a killed
             training resumes from it.
         checkpoints_by_content: whether the folder's name still lacks a digest of the examples,
-            which were unknown when the graph was compiled.
+            which were unknown when the graph was compiled, like the models below.
+        published: the folder in the registry that the models of this pipeline are pushed to, if
+            the Trainer looks up the models below.
         start: the model to start from; None for random weights.
         ensemble: the other models of the exported ensemble.
         split_sentences: the key of the section ``serving``.
@@ -59,6 +61,7 @@ class TrainerConfig(BaseModel):
     search: SerializeAsAny[Section] | None = None
     checkpoints: str = ""
     checkpoints_by_content: bool = False
+    published: str = ""
     start: StartingModel | None = None
     ensemble: tuple[StartingModel, ...] = ()
     split_sentences: bool = False

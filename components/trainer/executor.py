@@ -16,6 +16,9 @@ from regard.components.common import runtime_parameters
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
+from regard.components.registry.records import WARM_START, WarmStartRecord
+from regard.components.registry.starting_models import find_ensemble, find_warm_start
+from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.checkpoint import checkpoint_lock
 from regard.models.settings.training import TrainingConfig
@@ -44,7 +47,8 @@ class TrainerExecutor(GenericExecutor):
         """Return the arguments of ``run_fn``, with run-time parameters and checkpoint folder.
 
         Raises:
-            UserError: a parameter is invalid, or nothing ends the training.
+            UserError: a parameter is invalid, nothing ends the training, or a model to start from
+                does not exist.
         """
         fn_args = super()._GetFnArgs(input_dict, output_dict, exec_properties)
         settings = runtime_parameters.apply_parameters(fn_args.custom_config, exec_properties)
@@ -56,9 +60,18 @@ class TrainerExecutor(GenericExecutor):
                 Path(artifact_utils.get_single_uri(input_dict["transform_graph"]), "tokenizer"),
             ]
             folder = checkpoint_folder(config, folders)
-            config = config.model_copy(
-                update={"checkpoints": folder, "checkpoints_by_content": False}
-            )
+            registry, name = Registry(Path(config.published).parent), Path(config.published).name
+            key = os.path.basename(folder)
+            start = find_warm_start(config.training, registry, name, key)
+            if config.training.warm_start:
+                model = artifact_utils.get_single_instance(output_dict["model"])
+                record = WarmStartRecord(start=start, training=key)
+                model.set_string_custom_property(WARM_START, record.model_dump_json())
+                folder += f"-{start.get('digest', 'random')[:16]}"
+            ensemble = find_ensemble(config.training, registry, config.task)
+            settings |= {"checkpoints_by_content": False, "checkpoints": folder}
+            settings |= {"start": start, "ensemble": ensemble}
+            config = TrainerConfig.model_validate(settings)
         fn_args.custom_config = config.model_dump(mode="json")
         return fn_args
 

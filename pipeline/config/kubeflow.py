@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
-from regard.models.settings.base import Count, Section, option
+from regard.models.settings.base import Count, Listed, Section, option
 
 DEFAULT = "default"
 
@@ -17,6 +17,15 @@ Folder = Annotated[str, Field(pattern=r"^(/\.{0,2}[^\s/.][^\s/]*)+$")]
 Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Image = Annotated[str, Field(pattern=r"^[^\s]+$")]
 Bucket = Annotated[str, Field(pattern=r"^(minio|s3|gs)://[^/\s?]+(/[^\s?]*)?$")]
+# Names of Kubernetes: of a secret, of a label, of an environment variable, of a secret's key.
+_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_SECRET = rf"{_NAME}(\.{_NAME})*"
+Secret = Annotated[str, Field(pattern=rf"^{_SECRET}$", max_length=253)]
+Label = Annotated[str, Field(pattern=rf"^({_SECRET}/)?{_LABEL}$", max_length=317)]
+LabelValue = Annotated[str, Field(pattern=rf"^({_LABEL})?$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=253)]
+SecretKey = Annotated[str, Field(pattern=rf"^{_SECRET}/[-._A-Za-z0-9]+$", max_length=507)]
 # Kubeflow copies the number into a Kubernetes quantity, which does not allow 1e-05 or 1e+21.
 Amount = Annotated[float, Field(ge=0.001, le=1e6)]
 
@@ -32,6 +41,38 @@ class ResourcesConfig(Section):
         None, "Memory in gigabytes (10^9 bytes); null: no request or limit."
     )
     gpu: Count | None = option(None, "Number of NVIDIA GPUs; null: none.")
+
+
+class Toleration(Section):
+    """A taint of machines that a node tolerates."""
+
+    key: Label | None = option(None, "Key of the taint; null: every taint.")
+    value: LabelValue | None = option(None, "Value of the taint; null: any.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = option(
+        None, "Effect of the taint; null: all."
+    )
+
+
+class PodConfig(Section):
+    """How Kubernetes runs a node. A key that is omitted has the value under ``default``."""
+
+    retries: Annotated[int, Field(ge=0, le=10)] = option(
+        0,
+        "How often a failed node is started again: after one minute, then two, four and so on.",
+    )
+    environment: dict[Variable, str] = option({}, "Environment variables.")
+    secret_environment: dict[Variable, SecretKey] = option(
+        {}, "Environment variables whose values are secrets, each as SECRET/KEY."
+    )
+    secret_folders: dict[Claim, Folder] = option({}, "Secrets by name, and where to mount them.")
+    image_pull_secrets: Listed[Secret] = option((), "Secrets for pulling the image.")
+    labels: dict[Label, LabelValue] = option({}, "Labels of the pod.")
+    node_selector: dict[Label, LabelValue] = option({}, "Labels of machines that may run it.")
+    tolerations: Listed[Toleration] = option((), "Taints of machines that may run it all the same.")
+    scratch: Amount | None = option(None, "Limit of the files in /tmp in gigabytes; null: none.")
+
+
+_Settings = TypeVar("_Settings", ResourcesConfig, PodConfig)
 
 
 class KubeflowConfig(Section):
@@ -50,14 +91,14 @@ class KubeflowConfig(Section):
     )
     pipeline_root: Bucket | None = option(
         None,
-        "Where artifacts are stored: minio://, s3:// or gs://, a bucket and a path; null: the "
-        "cluster's default.",
+        "Where the locations of artifacts, reports and logs are stored: minio://, s3:// or gs://, "
+        "a bucket and a path; null: the cluster's default.",
         examples=["minio://mlpipeline/v2/artifacts"],
     )
     home: Folder = option(
         "/regard",
         "The value of ${REGARD_HOME} in the containers: an absolute path on a volume, without . "
-        "and .., for data, registry and checkpoints.",
+        "and .., for data, artifacts, registry and checkpoints.",
     )
     registry: Folder | None = option(
         None,
@@ -76,12 +117,20 @@ class KubeflowConfig(Section):
         "omits has the value under `default`; null removes it.",
         examples=[{DEFAULT: {"cpu": 1, "memory": 4}}],
     )
+    pods: dict[str, PodConfig] = Field(
+        default_factory=dict,
+        description="Retries, environment, secrets and machines by node (docs/kubeflow.md). A key "
+        "that a node omits has the value under `default`.",
+        examples=[{DEFAULT: {"retries": 2}}],
+    )
 
     def resources_of(self, node: str) -> ResourcesConfig:
         """Return the resources of a node, with the defaults filled in."""
-        default = self.resources.get(DEFAULT, ResourcesConfig())
-        own = self.resources.get(node, ResourcesConfig())
-        return default.model_copy(update=own.model_dump(exclude_unset=True))
+        return _with_defaults(self.resources, node, ResourcesConfig())
+
+    def pod_of(self, node: str) -> PodConfig:
+        """Return how Kubernetes runs a node, with the defaults filled in."""
+        return _with_defaults(self.pods, node, PodConfig())
 
     def image_of(self, node: str) -> str:
         """Return the image of a node: ``gpu_image`` for one that requests GPUs."""
@@ -96,3 +145,9 @@ class KubeflowConfig(Section):
         """Return whether a path lies on a mounted volume."""
         folders = map(PurePosixPath, self.volumes.values())
         return any(folder in (path, *path.parents) for folder in folders)
+
+
+def _with_defaults(sections: dict[str, _Settings], node: str, empty: _Settings) -> _Settings:
+    own = sections.get(node, empty)
+    changes = {name: getattr(own, name) for name in own.model_fields_set}
+    return sections.get(DEFAULT, empty).model_copy(update=changes)

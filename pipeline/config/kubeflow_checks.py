@@ -9,23 +9,29 @@ from regard.components.data.config_rules import path_locations
 from regard.models.settings.base import Path, Problem
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown
-from regard.pipeline.config.kubeflow import DEFAULT, KubeflowConfig
+from regard.pipeline.config.kubeflow import DEFAULT, KubeflowConfig, PodConfig
 
 # Folders that the image needs, and those to which the launcher copies artifacts.
 _SYSTEM = (
     *("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt/regard", "/proc", "/sbin", "/sys", "/tmp"),
     *("/usr", "/var/run/argo"),
 )
-_STORES = ("/.cache", "/.local", "/gcs", "/kfp-launcher", "/minio", "/s3")
+_STORES = ("/.cache", "/.config", "/.local", "/gcs", "/kfp-launcher", "/minio", "/s3")
+# Environment variables by which Kubeflow and Regard find things.
+_OWN_VARIABLES = ("KFP_", "NAMESPACE", "REGARD_STORAGE")
 
 
 def validate_kubeflow(config: Config) -> Iterator[Problem]:
     """Yield what cannot work on a cluster, if the configuration has one."""
     if (kubeflow := config.kubeflow) is None:
         return
-    for name in kubeflow.resources:
-        if name not in (names := (DEFAULT, *config.nodes)):
-            yield Problem(("kubeflow", "resources", name), unknown(name, names, "a node"))
+    for section in ("resources", "pods"):
+        for name in getattr(kubeflow, section):
+            if name not in (names := (DEFAULT, *config.nodes)):
+                yield Problem(("kubeflow", section, name), unknown(name, names, "a node"))
+    for name in kubeflow.pods:
+        for path, message in _pod_problems(kubeflow.pod_of(name), kubeflow):
+            yield Problem(("kubeflow", "pods", name, *path), message)
     yield from _check_folders(kubeflow)
     if config.serving.registry is not None and kubeflow.registry is None:
         yield Problem(("serving", "registry"), "has no effect on a cluster; use kubeflow.registry")
@@ -39,27 +45,52 @@ def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
         paths["tokenizer", "word_list"] = config.tokenizer.word_list
     if pretrained := getattr(config.model, "pretrained", None):
         paths |= {("model", "pretrained", name): path for name, path in pretrained.files().items()}
+    if config.training.warm_start is not None:  # or a name
+        paths["training", "warm_start", "model"] = config.training.warm_start.model
     yield from ((key, path) for key, path in paths.items() if path is not None)
     yield from ((location.path, location.pattern) for location in path_locations(data))
+
+
+def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[Path, str]]:
+    """Yield what Kubernetes would refuse, or what would break the launcher, with its key."""
+    for key in ("environment", "secret_environment"):
+        for name in getattr(pod, key):
+            if name.startswith(_OWN_VARIABLES):
+                yield (key, name), "is set by Kubeflow; choose another name"
+    for name in pod.environment.keys() & pod.secret_environment:
+        yield ("secret_environment", name), "is also set by environment"
+    mounts = [PurePosixPath(folder) for folder in kubeflow.volumes.values()]
+    for secret, folder in pod.secret_folders.items():
+        if secret in kubeflow.volumes:
+            yield ("secret_folders", secret), "is also the name of a volume"
+        if problem := _hides(PurePosixPath(folder), mounts):
+            yield ("secret_folders", secret), problem
+        mounts.append(PurePosixPath(folder))
+    for index, taint in enumerate(pod.tolerations):
+        if taint.value is not None and taint.key is None:
+            yield ("tolerations", index, "value"), "needs a key"
 
 
 def _check_folders(kubeflow: KubeflowConfig) -> Iterator[Problem]:
     """A volume must not hide folders that the nodes need; home and registry must be on one."""
     folders = list(kubeflow.volumes.values())
     for index, (claim, folder) in enumerate(kubeflow.volumes.items()):
-        path, mount = ("kubeflow", "volumes", claim), PurePosixPath(folder)
-        if folder in folders[:index]:
-            yield Problem(path, f"{show(folder)} is already the folder of another volume")
-        for reserved in (*_SYSTEM, *_STORES):
-            is_inside = reserved in _STORES and PurePosixPath(reserved) in mount.parents
-            if is_inside or mount in (PurePosixPath(reserved), *PurePosixPath(reserved).parents):
-                message = (
-                    f"{show(folder)} would hide files in {reserved}; use for example /mnt/{claim}"
-                )
-                yield Problem(path, message)
-                break
+        others = [PurePosixPath(other) for other in folders[:index]]
+        if problem := _hides(PurePosixPath(folder), others):
+            yield Problem(("kubeflow", "volumes", claim), problem)
     for name, folder in (("home", kubeflow.home), ("registry", kubeflow.registry_folder)):
         if not kubeflow.is_on_volume(PurePosixPath(folder)):
             message = f"no volume contains {folder}; mount one with kubeflow.volumes"
             yield Problem(("kubeflow", name), message)
             return
+
+
+def _hides(mount: PurePosixPath, others: list[PurePosixPath]) -> str | None:
+    """Return why nothing can be mounted in a folder; None if it is possible."""
+    if mount in others:
+        return f"{show(str(mount))} is already the folder of another volume"
+    for reserved in map(PurePosixPath, (*_SYSTEM, *_STORES)):
+        is_inside = str(reserved) in _STORES and reserved in mount.parents
+        if is_inside or mount in (reserved, *reserved.parents):
+            return f"{show(str(mount))} would hide files in {reserved}; use for example /mnt/NAME"
+    return None

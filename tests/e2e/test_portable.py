@@ -6,18 +6,14 @@ on Kubernetes with Flink or Spark (``--environment_type=EXTERNAL``).
 
 import contextlib
 import hashlib
-import os
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import CONFIG, ROOT, Shell, write_data
-from tests.processes import free_port
+from tests.e2e.conftest import CONFIG, Shell, write_data
+from tests.processes import free_port, service
 
 pytestmark = pytest.mark.slow
 
@@ -34,39 +30,25 @@ _TIMEOUT_SECONDS = 1500
 
 
 @contextlib.contextmanager
-def service(module: str, port: int, log: Path, *arguments: str) -> Iterator[None]:
-    """Run a Beam module in a separate process, and wait until it listens."""
-    # The pool starts its workers with the first `python` on the path, which must import Regard.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", module, *arguments]
-    with log.open("w") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-    try:
-        for _ in range(600):
-            assert process.poll() is None, log.read_text()
-            with contextlib.suppress(OSError), socket.create_connection(("localhost", port), 1):
-                break
-            time.sleep(0.1)
-        yield
-    finally:
-        process.terminate()
-        process.wait(30)
+def beam_services(folder: Path) -> Iterator[tuple[int, int]]:
+    """Start a job service and a worker pool, whose log is ``pool.log``, and yield their ports."""
+    jobs, pool = free_port(), free_port()
+    python, beam = (sys.executable, "-m"), "apache_beam.runners"
+    runner = f"{beam}.portability.local_job_service_main"
+    staging = f"--staging_dir={folder / 'staging'}"
+    workers = f"{beam}.worker.worker_pool_main"
+    with (
+        service(jobs, folder / "jobs.log", *python, runner, f"-p{jobs}", staging),
+        service(pool, folder / "pool.log", *python, workers, f"--service_port={pool}"),
+    ):
+        yield jobs, pool
 
 
 @pytest.fixture(scope="module")
 def portable(tmp_path_factory) -> Iterator[str]:
     """The section that uses a job service and a worker pool."""
     folder = tmp_path_factory.mktemp("portable")
-    jobs, pool = free_port(), free_port()
-    runners, workers = "apache_beam.runners.portability", "apache_beam.runners.worker"
-    staging = f"--staging_dir={folder / 'staging'}"
-    with (
-        service(
-            f"{runners}.local_job_service_main", jobs, folder / "jobs.log", f"-p{jobs}", staging
-        ),
-        service(f"{workers}.worker_pool_main", pool, folder / "pool.log", f"--service_port={pool}"),
-    ):
+    with beam_services(folder) as (jobs, pool):
         yield f"""
 beam:
   runner: portable

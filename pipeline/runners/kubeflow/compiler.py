@@ -5,8 +5,8 @@ Neither the data nor the registry is read while compiling. What is resolved when
 - compiling: the configuration, the digests of Regard's code, and the paths of the data, with
   ``${REGARD_HOME}`` as ``kubeflow.home``. A pattern such as ``train-*.tsv`` stays a pattern.
 - CorpusGen: spans, files, and the fingerprint of their content.
-- Trainer: the checkpoint folder, from the content of the examples and of the word vectors, so that
-  a killed training resumes.
+- Trainer: the models of a warm start and of an ensemble; and the checkpoint folder, from their
+  content and that of the examples and word vectors, so that a killed training resumes.
 - ExampleValidator, Predictor: the version in production, which is the newest in the registry.
 - start of a run: the run parameters (``regard.components.common.runtime_parameters``).
 
@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     from kfp.pipeline_spec.pipeline_spec_pb2 import PipelineDeploymentConfig
 
     from regard.pipeline.config import Config
-    from regard.pipeline.config.kubeflow import KubeflowConfig, ResourcesConfig
+    from regard.pipeline.config.kubeflow import KubeflowConfig, PodConfig, ResourcesConfig
     from regard.pipeline.context import PipelineContext
 
 _ACCELERATOR = "nvidia.com/gpu"
+_SCRATCH = {"volumeName": "regard-tmp", "mountPath": "/tmp"}
+# Kubeflow's default is no retry at all after the maximum, which counts from the node's first start.
+_BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2.0, "backoffMaxDuration": "31536000s"}
 
 
 def compile_pipeline(config: Config) -> CompiledPipeline:
@@ -44,12 +47,21 @@ def compile_pipeline(config: Config) -> CompiledPipeline:
     with silence_output():
         spec = _run_tfx_compiler(config, kubeflow)
     _set_parameter_defaults(spec, config)
-    executors = spec["deploymentSpec"]["executors"]
-    for label, executor in executors.items():
-        executor["container"]["image"] = kubeflow.image_of(label.removesuffix("_executor"))
+    platform = {}
+    for node, task in spec["root"]["dag"]["tasks"].items():
+        pod, label = kubeflow.pod_of(node), f"{node}_executor"
+        container = spec["deploymentSpec"]["executors"][label]["container"]
+        container["image"] = kubeflow.image_of(node)
+        container["args"].insert(0, f"--artifact_folder={kubeflow.home}/artifacts")
+        if pod.environment:
+            container["env"] = [{"name": n, "value": v} for n, v in pod.environment.items()]
+        if pod.retries:
+            task["retryPolicy"] = {"maxRetryCount": pod.retries, **_BACKOFF}
+        platform[label] = _executor_config(pod, kubeflow)
     if kubeflow.pipeline_root:
         spec["defaultPipelineRoot"] = kubeflow.pipeline_root
-    return CompiledPipeline(spec, _platform_spec(list(executors), kubeflow))
+    executors = {"deploymentSpec": {"executors": platform}}
+    return CompiledPipeline(spec, {"platforms": {"kubernetes": executors}})
 
 
 def cluster_context(config: Config) -> PipelineContext:
@@ -71,6 +83,7 @@ def cluster_context(config: Config) -> PipelineContext:
         checkpoints={
             "checkpoints": str(checkpoints / cache_keys.training_key(config, "", {})),
             "checkpoints_by_content": True,
+            "published": versions,
         },
         beam_args=config.beam.arguments(),
         enable_cache=False,
@@ -132,14 +145,28 @@ def _set_parameter_defaults(spec: dict[str, Any], config: Config) -> None:
         parameter["description"] = PARAMETERS[name].description
 
 
-def _platform_spec(labels: list[str], kubeflow: KubeflowConfig) -> dict[str, Any]:
-    """Return the PlatformSpec, which mounts the volumes into every node."""
-    if not kubeflow.volumes:
-        return {}
-    # Newer servers also accept another key than `constant`, which older ones refuse.
-    volumes = kubeflow.volumes.items()
-    executors = {
-        label: {"pvcMount": [{"mountPath": path, "constant": claim} for claim, path in volumes]}
-        for label in labels
+def _executor_config(pod: PodConfig, kubeflow: KubeflowConfig) -> dict[str, Any]:
+    """Return a node's ``KubernetesExecutorConfig``, with only those keys that old servers know."""
+    secrets = [(name, *secret.split("/")) for name, secret in pod.secret_environment.items()]
+    config: dict[str, Any] = {
+        "pvcMount": [{"mountPath": f, "constant": claim} for claim, f in kubeflow.volumes.items()],
+        "secretAsVolume": [
+            {"secretName": name, "mountPath": f} for name, f in pod.secret_folders.items()
+        ],
+        "secretAsEnv": [
+            {"secretName": secret, "keyToEnv": [{"secretKey": key, "envVar": name}]}
+            for name, secret, key in secrets
+        ],
+        "imagePullSecret": [{"secretName": name} for name in pod.image_pull_secrets],
+        "podMetadata": pod.labels and {"labels": pod.labels},
+        "nodeSelector": pod.node_selector and {"labels": pod.node_selector},
+        "tolerations": [
+            {
+                "operator": "Exists" if taint.value is None else "Equal",
+                **taint.model_dump(exclude_none=True),
+            }
+            for taint in pod.tolerations
+        ],
+        "emptyDirMounts": pod.scratch and [{**_SCRATCH, "sizeLimit": f"{pod.scratch}G"}],
     }
-    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}
+    return {key: value for key, value in config.items() if value}

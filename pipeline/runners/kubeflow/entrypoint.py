@@ -6,21 +6,29 @@ and likewise for ``s3://`` (``/s3``) and ``gs://`` (``/gcs``), by its ``LocalPat
 entry point does not know these folders, needs the type of every input artifact, which the launcher
 leaves empty, and knows TFX's types only. This entry point calls TFX's with local paths and declared
 types, and puts the URIs back into the output metadata. So no node needs a client of a store.
+
+The launcher would also download every input, whatever the node reads of it. So the content of an
+artifact is in ``--artifact_folder``, on a volume that all nodes and Beam's workers mount, and the
+store has only a file with its location. Each attempt of a node writes to a folder of its own, so an
+attempt that was lost but still runs does not disturb the next one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import traceback
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
-from regard.components.common.files import atomic_write
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_write, read_json_object, write_json
 
 if TYPE_CHECKING:
     from kfp.pipeline_spec.pipeline_spec_pb2 import (
@@ -33,6 +41,7 @@ COMMAND = ("python", "-m", "regard.pipeline.runners.kubeflow.entrypoint")
 # A folder that holds those of the stores; tests set it, a container has them at the root.
 STORAGE_VARIABLE = "REGARD_STORAGE"
 _STORE_FOLDERS = {"gs": "gcs", "minio": "minio", "s3": "s3"}
+_LOCATION = "regard_location.json"  # what the store has of an artifact on a volume
 _SUCCESS, _BUG, _USER_ERROR = 0, 1, 2
 
 
@@ -42,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--executor_class_path", required=True)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", required=True)
+    parser.add_argument("--artifact_folder", required=True)
     options, beam_arguments = parser.parse_known_args(arguments)
     try:
         _run(options, beam_arguments)
@@ -101,15 +111,20 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
         ignore_unknown_fields=True,
     )
     _set_artifact_types(executor_input, inputs_spec)
-    uris = _use_local_paths(executor_input)
+    uris = _use_local_paths(executor_input, options.artifact_folder)
     options.json_serialized_invocation_args = json_format.MessageToJson(executor_input)
     kubeflow_v2_run_executor.main((options, beam_arguments))
+    for path, uri in uris.items():
+        os.makedirs(path, exist_ok=True)  # a node may have nothing to write
+        os.makedirs(stored := local_path(uri), exist_ok=True)
+        if path != stored:
+            write_json(Path(stored, _LOCATION), {"path": path})
     output_file = Path(executor_input.outputs.output_file)
     atomic_write(output_file, restore_uris(output_file.read_text(encoding="utf-8"), uris))
 
 
 def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInputsSpec) -> None:
-    """Give every artifact a type by which TFX finds its class."""
+    """Give every artifact a type by which TFX finds its class, and drop those of the launcher."""
     from regard.components.common import component
 
     kinds = component.Tokenizer, component.Findings, component.Predictions, component.Report
@@ -117,24 +132,50 @@ def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInp
     for key, listed in executor_input.inputs.artifacts.items():
         for artifact in listed.artifacts:
             artifact.type.CopyFrom(inputs_spec.artifacts[key].artifact_type)
-    for artifact in _artifacts(executor_input):
+    # With published logs, there is an output for the launcher's own log.
+    executor_input.outputs.artifacts.pop("executor-logs", None)
+    for artifact in _artifacts(executor_input.inputs, executor_input.outputs):
         title = yaml.safe_load(artifact.type.instance_schema)["title"]
         if title in class_paths:
             artifact.type.schema_title = class_paths[title]
 
 
-def _use_local_paths(executor_input: ExecutorInput) -> dict[str, str]:
-    """Replace the URIs by local paths, and return the URI of each path."""
+def _use_local_paths(executor_input: ExecutorInput, artifact_folder: str) -> dict[str, str]:
+    """Replace the URIs by local paths, and return the URI of each path of an output.
+
+    Raises:
+        UserError: an input is no longer on its volume.
+    """
+    for artifact in _artifacts(executor_input.inputs):
+        artifact.uri = _find_content(local_path(artifact.uri))
     uris = {}
-    for artifact in _artifacts(executor_input):
+    for artifact in _artifacts(executor_input.outputs):
         path = local_path(artifact.uri)
+        # Users read the report, which no node does, in the store.
+        if not artifact.type.schema_title.endswith(".Report"):
+            parent = Path(artifact_folder, artifact.uri.partition("://")[2] or path.lstrip("/"))
+            shutil.rmtree(parent, ignore_errors=True)  # of an attempt that failed
+            path = str(parent / uuid.uuid4().hex)
+            os.makedirs(parent, exist_ok=True)
         uris[path] = artifact.uri
         artifact.uri = path
     return uris
 
 
-def _artifacts(executor_input: ExecutorInput) -> Iterator[RuntimeArtifact]:
-    for part in (executor_input.inputs, executor_input.outputs):
+def _find_content(path: str) -> str:
+    """Return the folder of an input's content, which may be on a volume."""
+    location = Path(path, _LOCATION)
+    if not location.is_file():
+        return path
+    content = str(read_json_object(location)["path"])
+    if not os.path.isdir(content):
+        remedy = "Mount the same volumes into all nodes, and start another run."
+        raise UserError(f"There is no artifact in {content}.", "kubeflow.volumes", remedy)
+    return content
+
+
+def _artifacts(*parts: ExecutorInput.Inputs | ExecutorInput.Outputs) -> Iterator[RuntimeArtifact]:
+    for part in parts:
         for listed in part.artifacts.values():
             yield from listed.artifacts
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import Value, parameters_of
+from regard.components.settings.trainer import NODE
 from regard.pipeline.config import load
 from regard.pipeline.config.kubeflow_checks import input_paths
 
@@ -25,21 +26,14 @@ _REMEDY = (
 # Why a key cannot have its value on a cluster, and what to do instead.
 _UNSUPPORTED = {
     "training.devices": (
-        "A node of Kubeflow Pipelines is one container and cannot train on several machines.",
-        "Set training.devices to all, and kubeflow.resources.Trainer.gpu to the number of GPUs of "
-        "one machine.",
-    ),
-    "training.warm_start": (  # the model would be fixed when compiling
-        "Warm starts are not supported on Kubeflow Pipelines.",
-        "Remove training.warm_start, or run the pipeline on one machine.",
-    ),
-    "training.ensemble": (  # as above
-        "Ensembles are not supported on Kubeflow Pipelines.",
-        "Remove training.ensemble, and run `regard export --ensemble` on published models.",
+        "The other workers of the training need the address of the Trainer.",
+        "Set kubeflow.pods.Trainer.environment.TF_CONFIG (docs/kubeflow.md), or training.devices "
+        "to all, and kubeflow.resources.Trainer.gpu to the number of GPUs of one machine.",
     ),
     "beam.runner": (
-        "Beam's workers outside the nodes cannot read the nodes' local folders.",
-        "Set beam.runner to in_process or processes, which run inside each node.",
+        "Dataflow's workers mount no volume of the cluster.",
+        "Set beam.runner to in_process or processes, which run inside each node, or to flink, "
+        "spark or portable, whose workers mount the volume.",
     ),
 }
 
@@ -72,11 +66,11 @@ def load_for_cluster(path: str | os.PathLike[str]) -> Config:
     if local.kubeflow is None:
         raise UserError("The configuration has no section kubeflow.", str(path), _REMEDY)
     config = load(path, home=local.kubeflow.home)
+    trainer = kubeflow_section(config).pod_of(NODE)
     is_possible = {
-        "training.devices": config.training.devices != "workers",
-        "training.warm_start": config.training.warm_start is None,
-        "training.ensemble": not config.training.ensemble,
-        "beam.runner": config.beam.local,
+        "training.devices": config.training.devices != "workers"
+        or "TF_CONFIG" in trainer.environment,
+        "beam.runner": config.beam.runner != "dataflow",
     }
     for key, ok in is_possible.items():
         if not ok:

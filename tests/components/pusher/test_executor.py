@@ -128,6 +128,13 @@ def test_the_record_contains_run_time_values(case):
     assert record.config["training"] == {"max_epochs": 3, "seed": 17}
 
 
+def test_the_record_has_the_start_that_the_trainer_found(case):
+    start = {"start": {"model": "m@7"}, "training": "k3y"}
+    case.model.set_string_custom_property("warm_start", json.dumps(start))
+    case.push()
+    assert Registry(case.registry).record("m", 1).to_dict()["warm_start"] == start
+
+
 def test_the_record_names_the_run(case):
     case.push(PusherExecutor.Context(pipeline_run_id="20261120-101643"))
     assert Registry(case.registry).record("m", 1).run == "20261120-101643"

@@ -72,17 +72,18 @@ def resolve_config(tmp_path, folders):
         for name, split in (("train", "train"), ("eval", "eval"))
     }
 
-    def resolve(training, by_content=False, **parameters):
+    def resolve(training, by_content=False, published="", model=None, **parameters):
         config = {
             "task": "translation",
             "model": {},
             "training": {"early_stopping": None, **training},
             "checkpoints": "/c/k3y",
             "checkpoints_by_content": by_content,
+            "published": str(published),
         }
         fn_args = TrainerExecutor().resolve_fn_args(
             {"examples": [examples], "transform_graph": [graph]},
-            {"model": [artifact(Model)], "model_run": [artifact(ModelRun)]},
+            {"model": [model or artifact(Model)], "model_run": [artifact(ModelRun)]},
             {**splits, "custom_config": json.dumps(config), **parameters},
         )
         return TrainerConfig.model_validate(fn_args.custom_config)
@@ -108,6 +109,44 @@ def test_a_training_without_a_limit_is_refused(resolve_config):
         resolve_config({}, max_epochs=0)
     for limit in ({"max_steps": 9}, {"early_stopping": {"patience": 3}}):
         assert resolve_config(limit, max_epochs=0).training.max_epochs is None
+
+
+def publish(folder, version, **record):
+    (folder / str(version)).mkdir(parents=True)
+    (folder / str(version) / "saved_model.pb").write_bytes(b"graph %d" % version)
+    (folder / str(version) / "regard.json").write_text(json.dumps(record))
+
+
+def test_the_start_is_the_version_in_production_at_run_time(resolve_config, tmp_path):
+    published, training = tmp_path / "registry" / "tiny", {"warm_start": {"model": "production"}}
+    first = resolve_config(training, True, published)
+    assert first.start is None
+    assert first.checkpoints.endswith("-random")
+
+    publish(published, 1)
+    model = Model()
+    model.uri = str(tmp_path / "model")
+    config = resolve_config(training, True, published, model)
+    assert config.start.model == "tiny@1"
+    assert config.checkpoints != first.checkpoints
+    record = json.loads(model.get_string_custom_property("warm_start"))
+    assert record["start"] == config.start.model_dump()
+    assert config.checkpoints == f"/c/{record['training']}-{config.start.digest[:16]}"
+
+    # The version that this training produces is not its own start, so a second run resumes.
+    publish(published, 2, warm_start=record)
+    assert resolve_config(training, True, published) == config
+    other = resolve_config({**training, "seed": 2}, True, published)
+    assert other.start.model == "tiny@2"
+
+
+def test_a_model_that_does_not_exist_is_refused(resolve_config, tmp_path):
+    with pytest.raises(UserError) as caught:
+        resolve_config({"warm_start": {"model": "old@3"}}, True, tmp_path / "registry" / "tiny")
+    assert caught.value.where == "training.warm_start.model"
+    with pytest.raises(UserError) as caught:
+        resolve_config({"ensemble": ["old@3"]}, True, tmp_path / "registry" / "tiny")
+    assert caught.value.where == "training.ensemble"
 
 
 def test_the_checkpoint_lock_is_held_while_training(tmp_path, monkeypatch):

@@ -45,7 +45,64 @@ def test_registry_folder(tmp_path):
     )
 
 
+def test_pods_fall_back_to_the_default(tmp_path):
+    default = "retries: 2, environment: {A: b}, tolerations: [{key: gpu}]"
+    more = f"  pods: {{default: {{{default}}}, Trainer: {{retries: 0, tolerations: []}}}}\n"
+    kubeflow = load_section(tmp_path, WITH + more)
+    trainer, other = kubeflow.pod_of("Trainer"), kubeflow.pod_of("Pusher")
+    assert (trainer.retries, trainer.environment, trainer.tolerations) == (0, {"A": "b"}, ())
+    assert (other.retries, other.tolerations[0].key) == (2, "gpu")
+
+
+def test_names_of_kubernetes_are_accepted(tmp_path):
+    more = """  pods:
+    default:
+      environment: {_a1: "", PATH: "$(PATH):/x"}
+      secret_environment: {A: a.b-c.9/.tls-key_1}
+      secret_folders: {certificates: /etc/certificates}
+      node_selector: {example.org/a_b.C: "", x: 1.2-b_C}
+"""
+    assert load_section(tmp_path, WITH + more).pod_of("Pusher").secret_environment["A"]
+
+
+POD = WITH + "  pods: {default: {%s}}\n"
+IN_POD = "6: kubeflow.pods.default."
 CASES = {
+    WITH + "  pods: {Trainr: {retries: 1}}\n": (
+        "6: kubeflow.pods.Trainr: 'Trainr' is not a node. Did you mean Trainer?"
+    ),
+    POD % "retries: 11": f"{IN_POD}retries: must be less than or equal to 10",
+    POD % "environment: {1A: x}": f"{IN_POD}environment.1A: ",
+    POD % "environment: {A: 1}": f"{IN_POD}environment.A: ",
+    POD % "environment: {KFP_POD_NAME: x}, secret_environment: {NAMESPACE: s/y}": [
+        f"{IN_POD}environment.KFP_POD_NAME: is set by Kubeflow; choose another name",
+        f"{IN_POD}secret_environment.NAMESPACE: is set by Kubeflow; choose another name",
+    ],
+    POD % "environment: {A: x}, secret_environment: {A: s/key}": (
+        f"{IN_POD}secret_environment.A: is also set by environment"
+    ),
+    POD % "secret_environment: {A: s, B: s/t/u, C: S/t}": [
+        f"{IN_POD}secret_environment.A: ",
+        f"{IN_POD}secret_environment.B: ",
+        f"{IN_POD}secret_environment.C: ",
+    ],
+    POD % "secret_folders: {s: etc, s.t: /etc/s}": [
+        f"{IN_POD}secret_folders.s: ",
+        f"{IN_POD}secret_folders.s.t: ",
+    ],
+    POD % "secret_folders: {v: /x, w: /regard, x: /tmp, y: /etc/s, z: /etc/s}": [
+        f"{IN_POD}secret_folders.v: is also the name of a volume",
+        f"{IN_POD}secret_folders.w: '/regard' is already the folder of another volume",
+        f"{IN_POD}secret_folders.x: '/tmp' would hide files in /tmp",
+        f"{IN_POD}secret_folders.z: '/etc/s' is already the folder of another volume",
+    ],
+    POD % "image_pull_secrets: [a_b]": f"{IN_POD}image_pull_secrets.0: ",
+    POD % "node_selector: {a/b/c: d}": f"{IN_POD}node_selector.a/b/c: ",
+    POD % "labels: {a: -b}": f"{IN_POD}labels.a: ",
+    POD % "tolerations: [{key: a, value: b}, {value: a}]": (
+        f"{IN_POD}tolerations.1.value: needs a key"
+    ),
+    POD % "scratch: 0": f"{IN_POD}scratch: must be greater than or equal to 0.001",
     HEAD + "  volumes: {v: /regard}\n": "3: kubeflow.image: is missing",
     HEAD + "  image: r/i:1\n": "3: kubeflow.home: no volume contains /regard",
     WITH + "  registry: /models\n": "6: kubeflow.registry: no volume contains /models",
@@ -56,7 +113,7 @@ CASES = {
         "6: kubeflow.resources.Trainr: 'Trainr' is not a node. Did you mean Trainer?"
     ),
     WITH + "  pipeline_root: /data/root\n": (
-        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where artifacts are stored"
+        "6: kubeflow.pipeline_root: '/data/root' is not possible: Where the locations of"
     ),
     WITH + "  home: regard\n": (
         "6: kubeflow.home: 'regard' is not possible: The value of ${REGARD_HOME} in the"

@@ -22,6 +22,21 @@ kubeflow:
     default: {cpu: 2, memory: 4}
     Trainer: {memory: 16.5, gpu: 1}
     Predictor: {gpu: 2}
+  pods:
+    default:
+      retries: 2
+      environment: {OMP_NUM_THREADS: "2"}
+      secret_environment: {HTTPS_PROXY: proxy/url, NO_PROXY: proxy/none}
+    Trainer:
+      retries: 9
+      image_pull_secrets: [registry]
+      labels: {example.org/team: a}
+      node_selector: {gpu: "yes"}
+      tolerations: [{key: gpu}, {key: a, value: b, effect: NoExecute}, {}]
+      secret_environment: {}
+      secret_folders: {certificates: /etc/certificates}
+      environment: {}
+      scratch: 20
 training: {max_epochs: null, max_steps: 5, seed: 4}
 beam: {runner: processes, workers: 3}
 """
@@ -109,6 +124,53 @@ def test_home_registry_and_volumes(rich):
         ]
 
 
+def test_pods_have_the_settings_of_their_node(rich, pipeline):
+    task = rich.spec["root"]["dag"]["tasks"]
+    # Argo gives up after the maximum, and without one at once; it counts from the first attempt.
+    policy = {"backoffDuration": "60s", "backoffFactor": 2.0, "backoffMaxDuration": "31536000s"}
+    assert task["Pusher"]["retryPolicy"] == {"maxRetryCount": 2, **policy}
+    assert task["Trainer"]["retryPolicy"] == {"maxRetryCount": 9, **policy}
+    assert container(rich, "Pusher")["env"] == [{"name": "OMP_NUM_THREADS", "value": "2"}]
+    assert "env" not in container(rich, "Trainer")
+    executors = rich.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    volumes = executors["Pusher_executor"].pop("pvcMount")
+    proxy = [{"envVar": "HTTPS_PROXY", "secretKey": "url"}]
+    none = [{"envVar": "NO_PROXY", "secretKey": "none"}]
+    assert executors["Pusher_executor"] == {
+        "secretAsEnv": [{"secretName": "proxy", "keyToEnv": keys} for keys in (proxy, none)]
+    }
+    leaves = {"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute"}
+    assert executors["Trainer_executor"] == {
+        "pvcMount": volumes,
+        "secretAsVolume": [{"secretName": "certificates", "mountPath": "/etc/certificates"}],
+        "imagePullSecret": [{"secretName": "registry"}],
+        "podMetadata": {"labels": {"example.org/team": "a"}},
+        "nodeSelector": {"labels": {"gpu": "yes"}},
+        "tolerations": [
+            {"key": "gpu", "operator": "Exists"},
+            leaves,
+            {"operator": "Exists"},
+        ],
+        "emptyDirMounts": [{"volumeName": "regard-tmp", "mountPath": "/tmp", "sizeLimit": "20.0G"}],
+    }
+    executors = pipeline.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert all(set(executor) == {"pvcMount"} for executor in executors.values())
+    assert all("retryPolicy" not in task for task in pipeline.spec["root"]["dag"]["tasks"].values())
+
+
+def test_artifacts_are_on_the_volume(pipeline, rich):
+    for node in NODES:
+        assert "--artifact_folder=/regard/artifacts" in container(pipeline, node)["args"]
+        assert "--artifact_folder=/mnt/regard/artifacts" in container(rich, node)["args"]
+
+
+def test_the_trainer_finds_the_models_that_it_starts_from(tmp_path):
+    pipeline = compile_config(tmp_path, KUBEFLOW + "training: {warm_start: {}}\n")
+    training = json.loads(constant(pipeline, "Trainer", "custom_config"))
+    assert training["published"] == "/regard/registry/tiny"
+    assert (training["start"], training["ensemble"]) == ({}, [])
+
+
 def test_beam_options_are_arguments_of_the_nodes(rich):
     args = container(rich, "StatisticsGen")["args"]
     assert args[-2:] == ["--direct_running_mode=multi_processing", "--direct_num_workers=3"]
@@ -140,16 +202,19 @@ def test_spans_are_resolved_at_run_time(tmp_path):
 
 
 FLINK = "beam: {runner: flink, options: {environment_type: DOCKER, environment_config: regard}}\n"
+DATAFLOW = """beam:
+  runner: dataflow
+  options: {project: p, region: r, temp_location: "gs://b/t", sdk_container_image: regard}
+"""
+WORKERS = "training: {devices: workers}\n"
 
 
 @pytest.mark.parametrize(
     ("more", "where", "message"),
     [
         ("", "tiny.yaml", "no section kubeflow"),
-        (KUBEFLOW + FLINK, "beam.runner", "cannot read the nodes' local folders"),
-        (KUBEFLOW + "training: {warm_start: {}}\n", "training.warm_start", "Warm starts"),
-        (KUBEFLOW + "training: {ensemble: [a@1]}\n", "training.ensemble", "Ensembles"),
-        (KUBEFLOW + "training: {devices: workers}\n", "training.devices", "one container"),
+        (KUBEFLOW + DATAFLOW, "beam.runner", "mount no volume"),
+        (KUBEFLOW + WORKERS, "training.devices", "the address of the Trainer"),
     ],
 )
 def test_unsupported_configurations_are_refused(tmp_path, more, where, message):
@@ -157,3 +222,12 @@ def test_unsupported_configurations_are_refused(tmp_path, more, where, message):
         load_for_cluster(write_config(tmp_path, more))
     assert caught.value.where.endswith(where)
     assert "kubeflow" in caught.value.remedy or where in caught.value.remedy
+
+
+def test_workers_of_beam_and_of_a_training_are_supported(tmp_path):
+    pods = "  pods: {default: {environment: {TF_CONFIG: x}}}\n"
+    pipeline = compile_config(tmp_path, KUBEFLOW + pods + FLINK + WORKERS)
+    assert "--runner=FlinkRunner" in container(pipeline, "Preprocess")["args"]
+    assert json.loads(constant(pipeline, "Trainer", "custom_config"))["training"]["devices"] == (
+        "workers"
+    )

@@ -16,11 +16,14 @@ def artifact(uri, title=None):
     return {"artifacts": [{"name": "7", "uri": uri, "type": schema}]}
 
 
-def run(folder, executor):
-    """Runs an executor as the launcher does, with one artifact in and one out."""
+def run(folder, executor, output="regard.Report"):
+    """Runs an executor as the launcher does, with one artifact in and one out, and its log."""
     output_file = folder / "kfp_outputs" / "output_metadata.json"
     inputs = {"findings": artifact("minio://b/in")}
-    outputs = {"report": artifact("minio://b/out", "regard.Report")}
+    outputs = {"report": artifact("minio://b/out", output)}
+    outputs["executor-logs"] = {
+        "artifacts": [{"uri": "minio://b/logs", "type": {"schemaTitle": "system.Artifact"}}]
+    }
     executor_input = {
         "inputs": {"artifacts": inputs, "parameterValues": {"note": "hello"}},
         "outputs": {"artifacts": outputs, "outputFile": str(output_file)},
@@ -31,6 +34,7 @@ def run(folder, executor):
     call += ["--executor_class_path", f"own_executor.{executor}"]
     call += ["--json_serialized_invocation_args", json.dumps(executor_input)]
     call += ["--json_serialized_inputs_spec_args", json.dumps(spec)]
+    call += ["--artifact_folder", str(folder / "volume")]
     environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
     result = subprocess.run(
         [sys.executable, *call], env=environment, capture_output=True, text=True, timeout=300
@@ -47,7 +51,7 @@ from regard.components.common.errors import UserError
 class Executor(BaseExecutor):
     def Do(self, input_dict, output_dict, exec_properties):
         (findings,), (report,) = input_dict["findings"], output_dict["report"]
-        assert isinstance(findings, Findings) and isinstance(report, Report)
+        assert isinstance(findings, Findings) and isinstance(report, Report | Findings)
         note = Path(findings.uri, "note.txt").read_text() + exec_properties["note"]
         Path(report.uri).mkdir(parents=True)
         Path(report.uri, "note.txt").write_text(note)
@@ -76,6 +80,35 @@ def test_a_node_uses_local_folders_and_reports_uris(folder):
     (report,) = message.artifacts["report"].artifacts
     assert report.uri == "minio://b/out"
     assert report.metadata["pages"] == 1
+    assert set(message.artifacts) == {"report"}  # without the log, which is the launcher's own
+
+
+def test_content_is_on_the_volume_and_its_location_in_the_store(folder):
+    left = folder / "volume" / "b" / "out" / "of-a-killed-attempt"
+    left.mkdir(parents=True)
+    result, output_file = run(folder, "Executor", "regard.Findings")
+    assert result.returncode == 0, result.stderr
+    (content,) = left.parent.iterdir()
+    assert content != left
+    assert (content / "note.txt").read_text() == "well, hello"
+    (location,) = (folder / "minio/b/out").iterdir()
+    assert json.loads(location.read_text()) == {"path": str(content)}
+    assert '"minio://b/out"' in output_file.read_text()
+
+    (folder / "minio/b/in/note.txt").unlink()
+    location.rename(folder / "minio/b/in" / location.name)  # the output is the next node's input
+    (folder / "minio/b/out").rmdir()
+    result, _ = run(folder, "Executor")
+    assert result.returncode == 0, result.stderr
+    assert (folder / "minio/b/out/note.txt").read_text() == "well, hellohello"
+
+
+def test_a_lost_input_is_a_user_error(folder):
+    location = folder / "minio/b/in/regard_location.json"
+    location.write_text('{"path": "/regard/artifacts/gone"}')
+    result, _ = run(folder, "Executor")
+    assert result.returncode == 2
+    assert "kubeflow.volumes: There is no artifact in /regard/artifacts/gone" in result.stderr
 
 
 def test_a_user_error_is_printed_last(folder):

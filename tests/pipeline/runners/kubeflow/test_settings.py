@@ -45,3 +45,13 @@ def test_vectors_outside_the_volumes_are_reported(tmp_path):
     config = CONFIG.replace("{type: char, ", "{type: word, word_list: /regard/words.txt, ") + more
     (warning,) = cluster_warnings(load_for_cluster(write_config(tmp_path, KUBEFLOW, config)))
     assert f"model.pretrained.source: {tmp_path}/vectors.txt is on no volume" in warning
+
+
+@pytest.mark.parametrize(("model", "is_reported"), [("/m/a", True), ("tiny@1", False)])
+def test_a_start_outside_the_volumes_is_reported(tmp_path, model, is_reported):
+    more = f"{KUBEFLOW}training: {{warm_start: {{model: {model}}}}}\n"
+    warnings = list(cluster_warnings(load_for_cluster(write_config(tmp_path, more))))
+    assert warnings == is_reported * [
+        "training.warm_start.model: /m/a is on no volume of kubeflow.volumes. The image must "
+        "contain it."
+    ]

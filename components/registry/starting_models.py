@@ -1,0 +1,90 @@
+"""Find the models that a training starts from, or exports together with its own.
+
+On one machine they are found when the graph is built; on Kubeflow Pipelines by the Trainer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regard.components.common.errors import UserError
+from regard.components.registry.records import read_record, read_record_or_empty
+from regard.components.registry.store import Registry
+from regard.models.settings.training import PRODUCTION, TrainingConfig
+from regard.serving.contract import TRAINING, read_contract
+
+
+def find_warm_start(
+    training: TrainingConfig, registry: Registry, name: str, training_key: str = ""
+) -> dict[str, str]:
+    """Return the model of ``training.warm_start.model``; an empty mapping without one.
+
+    A version that this training itself has produced is not its own start: the start is then the
+    model that this version started from, so that a second run finds everything in the cache. The
+    same applies to a start that an earlier version of this training is recorded with: a withdrawn
+    model is recognized, and not trained a second time.
+
+    Args:
+        training: The section ``training``.
+        registry: The registry of its models.
+        name: The name of the pipeline's models.
+        training_key: The key of this training, see ``cache_keys.training_key``.
+
+    Returns:
+        The name of the ``model``, its ``path``, and the ``digest`` of its content.
+
+    Raises:
+        UserError: The model does not exist.
+    """
+    if training.warm_start is None:
+        return {}
+    source = training.warm_start.model
+    if source == PRODUCTION:
+        newest = registry.latest(name)
+        if newest is None:
+            return {}
+        source = f"{name}@{newest}"
+    path = _resolve(registry, source, "training.warm_start.model")
+    recorded = read_record(path).warm_start
+    if recorded.training == training_key:
+        return recorded.start
+    from regard.components.registry.publish import recorded_digest  # imports NumPy
+
+    digest = recorded_digest(path)
+    for version in reversed(registry.versions(name)):
+        # After a rollback, production is the same model with another number.
+        recorded = read_record_or_empty(registry.path(name, version)).warm_start
+        start = recorded.start
+        same = recorded.training == training_key and start.get("digest") == digest
+        if same and (folder := start.get("path")) and Path(folder).is_dir():
+            registry.complete(Path(folder))
+            return start
+    is_published = path.parent.parent == registry.root
+    model = f"{path.parent.name}@{path.name}" if is_published else str(path)
+    return {"model": model, "path": str(path), "digest": digest}
+
+
+def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> list[dict[str, str]]:
+    """Return the models of ``training.ensemble``, each as ``find_warm_start`` does.
+
+    Raises:
+        UserError: A model does not exist, is for another task, or cannot be part of an ensemble.
+    """
+    members, key = [], "training.ensemble"
+    for model in training.ensemble:
+        from regard.components.registry.publish import recorded_digest  # imports NumPy
+
+        path = _resolve(registry, model, key)
+        if not (path / TRAINING).is_file():
+            raise UserError(f"{model} is an ensemble, or was exported without its settings.", key)
+        if (other := read_contract(path)["task"]) != task:
+            raise UserError(f"{model} is a model for {other}, not {task}.", key)
+        members.append({"model": model, "path": str(path), "digest": recorded_digest(path)})
+    return members
+
+
+def _resolve(registry: Registry, model: str, where: str) -> Path:
+    try:
+        return registry.resolve(model)
+    except UserError as error:
+        raise UserError(error.message, where, error.remedy) from None

@@ -100,3 +100,12 @@ def test_entry_point_runs_commands_and_beam_workers(arguments, command):
     entry[-1] = entry[-1].replace("exec ", "printf '%s\\n' ")
     result = subprocess.run([*entry, *arguments], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines() == command
+
+
+def test_beam_workers_start_in_a_writable_folder():
+    """`boot` writes pipeline_options.json to its working folder."""
+    (entry,) = instruction_arguments("ENTRYPOINT")
+    entry = json.loads(entry)
+    entry[-1] = entry[-1].replace("exec /opt/apache/beam/boot", "pwd; true")
+    result = subprocess.run([*entry, "--worker_pool"], capture_output=True, text=True, check=True)
+    assert result.stdout == "/tmp\n"

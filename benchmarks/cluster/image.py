@@ -160,15 +160,7 @@ class Image:
             mount --bind {shlex.quote(str(self.volume))} {root}/regard
             exec setpriv --no-new-privs unshare --root={root} --wd={self.config["WorkingDir"]} \
               --setgid={self.group} --setuid={self.user} {arguments}"""
-        # Without the parent, the container is killed.
-        namespaces = [
-            *("setpriv", "--pdeathsig=KILL", "unshare"),
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--propagation=private",
-        ]
+        namespaces = ["unshare", "--mount", "--pid", "--fork", "--propagation=private"]
         return subprocess.Popen([*namespaces, "sh", "-c", script], text=True, **options)
 
     def run(self, *command: str) -> str:
@@ -182,9 +174,14 @@ class Image:
 
 def stop(process: subprocess.Popen[str], seconds: float) -> int:
     """Send SIGTERM to process 1 of a container, and return the exit status."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[0]), signal.SIGTERM)
+    send_signal(process, signal.SIGTERM)
     return process.wait(seconds)
+
+
+def send_signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send a signal to process 1 of a container, or to a process that is not a container."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int([*children, process.pid][0]), number)
 
 
 def check_user(image: Image) -> str:
@@ -322,8 +319,10 @@ def _running(process: subprocess.Popen[str], port: int) -> Iterator[None]:
             time.sleep(0.1)
         yield
     finally:
-        process.kill()  # unshare ends all processes of its container
-        process.wait()
+        if process.poll() is None:
+            send_signal(process, signal.SIGKILL)  # ends all processes of a container
+            process.kill()
+            process.wait()
 
 
 CHECKS = (check_user, check_commands, check_run, check_pool, check_server, check_signals)
@@ -358,6 +357,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="for the image and the volume")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="or names of checks")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     store = Store(options.folder.absolute())
     if options.action == "build":
         build(store)

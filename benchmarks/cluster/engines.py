@@ -110,7 +110,7 @@ class Flink:
             "taskmanager.host": host.address,
             "taskmanager.bind-host": "0.0.0.0",
             "taskmanager.memory.process.size": "2g",
-            # StatisticsGen's job has so many shuffles that Flink's defaults do not suffice.
+            # The shuffles of StatisticsGen's job need more buffers than Flink's defaults provide.
             "taskmanager.memory.network.min": "512m",
             "taskmanager.memory.network.max": "512m",
             "taskmanager.network.sort-shuffle.min-buffers": 64,

@@ -39,6 +39,8 @@ _SYSTEM_REMEDIES = {
 _CLUSTER_REMEDIES = {
     "minimum required resources|NoResourceAvailable": "The cluster has too few free slots: lower "
     "beam.workers, or add TaskManagers.",
+    "Insufficient number of network buffers": "Set Flink's options taskmanager.memory.network and "
+    "taskmanager.network.sort-shuffle.min-buffers as in docs/flink.yaml.",
     "task manager was lost|eartbeat of TaskManager|no longer reachable|NoRestartBackoff"
     "|ExecutorLostFailure": "The cluster lost a host and did not restart the job: configure "
     "restarts and spare slots for Flink (docs/flink.yaml), or spark.task.maxFailures for Spark.",

@@ -100,6 +100,9 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
     from kfp.pipeline_spec import pipeline_spec_pb2
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
+    from regard.pipeline.runners.job_service import check_job_service
+
+    check_job_service(beam_arguments)
     executor_input = json_format.Parse(
         options.json_serialized_invocation_args,
         pipeline_spec_pb2.ExecutorInput(),

@@ -111,6 +111,11 @@ def test_long_message_is_cut():
             "too few free slots: lower beam.workers",
         ),
         (
+            "Pipeline job_1 failed in state FAILED: java.io.IOException: Insufficient number of "
+            "network buffers: required 512, but only 389 available.",
+            "sort-shuffle.min-buffers as in docs/flink.yaml",
+        ),
+        (
             "java.util.concurrent.TimeoutException: The heartbeat of TaskManager with id t timed "
             "out.",
             "spare slots for Flink (docs/flink.yaml)",

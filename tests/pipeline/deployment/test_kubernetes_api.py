@@ -15,7 +15,7 @@ from benchmarks.cluster import kubernetes_api
 from regard.pipeline.deployment.manifests import Deployment, render
 from regard.pipeline.deployment.render import write
 
-FOLDER = Path(os.environ.get("REGARD_KUBERNETES", "/tmp/k8s"))
+FOLDER = Path(os.environ.get("REGARD_KUBERNETES", "no-such-folder"))
 FLINK = Path(__file__).resolve().parents[3] / "docs" / "flink.yaml"
 
 pytestmark = [
@@ -67,7 +67,7 @@ KUBERNETES = {
     "default": {},
     "version": {"version": 3, "storage": "pvc://models/registry/de", "cpu": "500m"},
     "null": {"name": "no", "storage": "pvc://123/{a: b}", "memory": "512Mi"},
-    "x" * 63: {"name": "x" * 58, "storage": "pvc://c/ü 'q\" # z", "replicas": 6, "cpu": ".5"},
+    "x" * 63: {"name": "x" * 58, "storage": "pvc://c/ü 'q\" # z", "replicas": 6, "cpu": "1500m"},
 }
 
 

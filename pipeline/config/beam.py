@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import logging
 from collections.abc import Iterator
 from typing import Literal
 
@@ -232,6 +233,8 @@ def _problem(beam: BeamConfig, name: str, value: JsonValue) -> str | None:
 @functools.cache
 def _beam_parser(runner: str) -> argparse.ArgumentParser:
     """Return a parser of all options of a runner. Imports Beam, which takes seconds."""
+    # Beam warns at its import that a library for MongoDB is missing.
+    logging.getLogger("apache_beam.io.mongodbio").disabled = True
     from apache_beam.options.pipeline_options import PipelineOptions
 
     parser = argparse.ArgumentParser(

@@ -154,7 +154,10 @@ def split_shards(folder: str) -> list[str]:
     """
     from tfx.dsl.io import fileio
 
-    names = {name for name in fileio.listdir(folder) if not name.startswith((".", "_"))}
+    try:
+        names = {name for name in fileio.listdir(folder) if not name.startswith((".", "_"))}
+    except fileio.NotFoundError:
+        names = set()
     match = _SHARD.fullmatch(min(names, default=""))
     if match is None:
         raise UserError("There are no shards of examples.", folder, SHARD_REMEDY)

@@ -97,8 +97,8 @@ class TrainingData:
     """The files of a training.
 
     Attributes:
-        train_files: patterns of the transformed rows to train on.
-        eval_files: patterns of the transformed rows to evaluate on.
+        train_files: the paths of the transformed rows to train on.
+        eval_files: the paths of the transformed rows to evaluate on.
         transform_graph: the folder of the Transform graph, with the tokenizers.
     """
 

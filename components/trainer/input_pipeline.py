@@ -25,7 +25,7 @@ class Batches:
     fit into ``batch_tokens`` padded tokens, source and target together.
 
     Args:
-        files: patterns of gzipped TFRecord files.
+        files: the paths of gzipped TFRecord files.
         feature_spec: their features, from the Transform graph.
         task: defines a row's length and the model's inputs.
         batch_tokens: the token budget of a batch.
@@ -53,13 +53,10 @@ class Batches:
         """Single training rows, in file order or, for an epoch, shuffled.
 
         Raises:
-            FileNotFoundError: no file matches.
+            tf.errors.NotFoundError: while the rows are read, a file is missing.
         """
-        paths = sorted(path for pattern in self.files for path in tf.io.gfile.glob(pattern))
-        if not paths:
-            raise FileNotFoundError(f"No transformed examples match {list(self.files)}.")
         seed = None if epoch is None else self.seed + epoch
-        records = _read_records(paths, seed if self.max_rows is None else 0)
+        records = _read_records(self.files, seed if self.max_rows is None else 0)
         if self.max_rows is not None:  # from the whole split: corpora are sorted by length, source
             records = records.take(self.max_rows)
         parsed = records.batch(_PARSE_BATCH).map(

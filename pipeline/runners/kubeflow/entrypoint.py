@@ -42,6 +42,7 @@ COMMAND = ("python", "-m", "regard.pipeline.runners.kubeflow.entrypoint")
 STORAGE_VARIABLE = "REGARD_STORAGE"
 _STORE_FOLDERS = {"gs": "gcs", "minio": "minio", "s3": "s3"}
 _LOCATION = "regard_location.json"  # what the store has of an artifact on a volume
+_ATTEMPT = ".attempt"  # a file next to an output until it is complete
 _SUCCESS, _BUG, _USER_ERROR = 0, 1, 2
 
 
@@ -98,11 +99,15 @@ def restore_uris(output: str, uris: Mapping[str, str]) -> str:
 def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
     from google.protobuf import json_format
     from kfp.pipeline_spec import pipeline_spec_pb2
+    from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+    from tfx.utils import import_utils
 
     from regard.pipeline.runners.job_service import check_job_service
 
-    check_job_service(beam_arguments)
+    # TFX gives Beam's arguments to all nodes.
+    if issubclass(import_utils.import_class_by_path(options.executor_class_path), BaseBeamExecutor):
+        check_job_service(beam_arguments)
     executor_input = json_format.Parse(
         options.json_serialized_invocation_args,
         pipeline_spec_pb2.ExecutorInput(),
@@ -117,11 +122,7 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
     uris = _use_local_paths(executor_input, options.artifact_folder)
     options.json_serialized_invocation_args = json_format.MessageToJson(executor_input)
     kubeflow_v2_run_executor.main((options, beam_arguments))
-    for path, uri in uris.items():
-        os.makedirs(path, exist_ok=True)  # a node may have nothing to write
-        os.makedirs(stored := local_path(uri), exist_ok=True)
-        if path != stored:
-            write_json(Path(stored, _LOCATION), {"path": path})
+    _store_locations(uris)
     output_file = Path(executor_input.outputs.output_file)
     atomic_write(output_file, restore_uris(output_file.read_text(encoding="utf-8"), uris))
 
@@ -160,9 +161,27 @@ def _use_local_paths(executor_input: ExecutorInput, artifact_folder: str) -> dic
             shutil.rmtree(parent, ignore_errors=True)  # of an attempt that failed
             path = str(parent / uuid.uuid4().hex)
             os.makedirs(parent, exist_ok=True)
+            Path(path + _ATTEMPT).touch()
         uris[path] = artifact.uri
         artifact.uri = path
     return uris
+
+
+def _store_locations(uris: Mapping[str, str]) -> None:
+    """Write to the store where each output is.
+
+    Raises:
+        RuntimeError: a later attempt has removed the outputs of this one.
+    """
+    for path, uri in uris.items():
+        os.makedirs(stored := local_path(uri), exist_ok=True)
+        if path != stored:
+            try:
+                os.unlink(path + _ATTEMPT)
+            except FileNotFoundError:
+                raise RuntimeError("A later attempt has replaced this one.") from None
+            write_json(Path(stored, _LOCATION), {"path": path})
+        os.makedirs(path, exist_ok=True)  # a node may have nothing to write
 
 
 def _find_content(path: str) -> str:

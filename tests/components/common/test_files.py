@@ -108,6 +108,11 @@ def test_incomplete_split(names, error, tmp_path):
     assert "--from CorpusGen" in caught.value.remedy
 
 
+def test_a_lost_folder_of_shards(tmp_path):
+    with pytest.raises(UserError, match="There are no shards of examples"):
+        files.split_shards(str(tmp_path / "Split-train"))
+
+
 def test_shards_that_a_stale_listing_lacks(tmp_path, monkeypatch):
     from tfx.dsl.io import fileio
 

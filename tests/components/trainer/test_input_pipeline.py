@@ -1,10 +1,12 @@
 """Batches of one split, and their division among devices and workers."""
 
 import dataclasses
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from regard.components.trainer import input_pipeline
 from regard.components.trainer.input_pipeline import Batches
@@ -23,8 +25,8 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def batches(pairs, tmp_path_factory):
-    pattern = write_tfrecords(tmp_path_factory.mktemp("data") / "train.gz", pairs)
-    return Batches([pattern], SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
+    path = write_tfrecords(tmp_path_factory.mktemp("data") / "train.gz", pairs)
+    return Batches([path], SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
 
 
 def batch_rows(batch):
@@ -65,10 +67,11 @@ FILES, FILE_ROWS = 20, 300
 def sorted_corpus(tmp_path_factory):
     """A corpus sorted by source: the token of each file, and as target the number of the row."""
     folder = tmp_path_factory.mktemp("sorted")
+    files = []
     for i in range(FILES):
         pairs = [([4 + i] * 3, [4 + FILE_ROWS * i + j]) for j in range(FILE_ROWS)]
-        write_tfrecords(folder / f"train-{i:02d}.gz", pairs)
-    return Batches([f"{folder}/*"], SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
+        files.append(write_tfrecords(folder / f"train-{i:02d}.gz", pairs))
+    return Batches(files, SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
 
 
 @pytest.mark.parametrize(("open_files", "min_files"), [(64, 12), (4, 3.5)])
@@ -130,10 +133,18 @@ def test_max_rows_samples_the_whole_split(batches, pairs, count):
     assert sample.size() == sum(1 for _ in sample.epoch())
 
 
-def test_missing_files_are_an_error(tmp_path):
-    missing = Batches([str(tmp_path / "no*")], SPEC, tasks.get("translation"), 400, 32)
-    with pytest.raises(FileNotFoundError, match=r"no\*"):
+def test_a_missing_file_is_an_error(batches, tmp_path):
+    missing = dataclasses.replace(batches, files=[*batches.files, str(tmp_path / "no.gz")])
+    with pytest.raises(tf.errors.NotFoundError, match=r"no\.gz"):
         missing.count()
+
+
+def test_a_path_is_not_a_pattern(batches, tmp_path):
+    path = tmp_path / "run[1]" / "train.gz"
+    path.parent.mkdir()
+    path.write_bytes(Path(batches.files[0]).read_bytes())
+    copy = dataclasses.replace(batches, files=[str(path)])
+    assert copy.count() == batches.count()
 
 
 @pytest.mark.parametrize(("workers", "local_devices"), [(1, 3), (2, 1), (2, 2)])

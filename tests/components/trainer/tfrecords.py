@@ -9,7 +9,7 @@ SPEC = {name: tf.io.RaggedFeature(tf.int64) for name in FEATURES}
 
 
 def write_tfrecords(path: Path, pairs: list[tuple[list[int], list[int]]]) -> str:
-    """Write pairs of token ids to a file, and return a pattern that matches it."""
+    """Write pairs of token ids to a file, and return its path."""
     with tf.io.TFRecordWriter(str(path), options="GZIP") as writer:
         for pair in pairs:
             columns = zip(SPEC, (*pair, [len(pair[1])]), strict=True)
@@ -19,4 +19,4 @@ def write_tfrecords(path: Path, pairs: list[tuple[list[int], list[int]]]) -> str
             }
             example = tf.train.Example(features=tf.train.Features(feature=feature))
             writer.write(example.SerializeToString())
-    return f"{path}*"
+    return str(path)

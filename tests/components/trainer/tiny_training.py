@@ -114,11 +114,11 @@ def batches() -> tuple[Batches, Batches]:
     folder = Path(_FOLDER.name)
     random = np.random.default_rng(0)
     pairs = [(list(i), list(i)) for n in range(160) for i in [random.integers(4, 12, 2 + n % 9)]]
-    patterns = (
+    paths = (
         write_tfrecords(folder / "train.gz", pairs[:120]),
         write_tfrecords(folder / "eval.gz", pairs[120:]),
     )
-    train, evaluation = (Batches([p], SPEC, TinyTask(), 160, 20, seed=5) for p in patterns)
+    train, evaluation = (Batches([p], SPEC, TinyTask(), 160, 20, seed=5) for p in paths)
     return train, evaluation
 
 

@@ -3,12 +3,18 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from regard.pipeline.runners.kubeflow.entrypoint import local_path, restore_uris
+from regard.pipeline.runners.kubeflow.entrypoint import (
+    _store_locations,
+    _use_local_paths,
+    local_path,
+    restore_uris,
+)
 
 
 def artifact(uri, title=None):
@@ -35,6 +41,7 @@ def run(folder, executor, output="regard.Report"):
     call += ["--json_serialized_invocation_args", json.dumps(executor_input)]
     call += ["--json_serialized_inputs_spec_args", json.dumps(spec)]
     call += ["--artifact_folder", str(folder / "volume")]
+    call += ["--job_endpoint=localhost:1", "--job_server_timeout=1"]  # all nodes get Beam's options
     environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
     result = subprocess.run(
         [sys.executable, *call], env=environment, capture_output=True, text=True, timeout=300
@@ -101,6 +108,28 @@ def test_content_is_on_the_volume_and_its_location_in_the_store(folder):
     result, _ = run(folder, "Executor")
     assert result.returncode == 0, result.stderr
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hellohello"
+
+
+def test_an_attempt_that_was_lost_but_still_runs_does_not_replace_the_next_one(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REGARD_STORAGE", str(tmp_path))
+    attempts = []
+    for number in (1, 2):
+        message = {"outputs": {"artifacts": {"findings": artifact("minio://b/out")}}}
+        executor_input = json_format.ParseDict(message, pipeline_spec_pb2.ExecutorInput())
+        attempts.append(_use_local_paths(executor_input, str(tmp_path / "volume")))
+        (path,) = attempts[-1]
+        Path(path).mkdir()
+        Path(path, "note.txt").write_text(str(number))
+    (lost,), (path,) = attempts
+    _store_locations(attempts[1])
+    Path(lost).mkdir()  # it writes more of its files
+    with pytest.raises(RuntimeError, match="later attempt"):
+        _store_locations(attempts[0])
+    location = json.loads((tmp_path / "minio/b/out/regard_location.json").read_text())
+    assert location == {"path": path}
+    assert Path(path, "note.txt").read_text() == "2"
 
 
 def test_a_lost_input_is_a_user_error(folder):

@@ -104,22 +104,22 @@ class ObjectStore:
         """Return the objects below a folder, or the object itself, by their relative names."""
         base = self._path(folder)
         listing = self._call(lambda path: self._fs.find(path, detail=True), folder)
-        objects = {
+        return {
             name.removeprefix(base).lstrip("/"): _state(info)
             for name, info in listing.items()
             if info["type"] == "file" and not name.endswith("/")
         }
-        for name in filter(None, objects):
-            _check_name(name, f"{self.uri}/{folder}")
-        return objects
 
     def download(self, objects: Mapping[str, ObjectState], folder: Path, below: str = "") -> None:
         """Copy objects of ``find(below)`` into a folder; current copies stay.
 
         Raises:
-            UserError: an object changes again and again while it is read.
+            UserError: an object changes again and again while it is read, or its name cannot be
+                that of a file.
             OSError: the folder cannot be written.
         """
+        for name in filter(None, objects):
+            _check_name(name, f"{self.uri}/{below}")
         self._in_threads(
             lambda name: self._download(f"{below}/{name}".strip("/"), folder / name, objects[name]),
             (name for name, state in objects.items() if local_state(folder / name) != state),

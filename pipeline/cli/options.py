@@ -8,8 +8,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regard.components.common.storage import refuse_uri, registry_folder
-
 
 class _PlainFlags:
     """Shows no type for flags in the help."""
@@ -28,6 +26,8 @@ class Command(_PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        from regard.components.common.storage import refuse_uri  # imports pydantic
+
         for name, value in ctx.params.items():
             for path in value if isinstance(value, list) else [value]:
                 if isinstance(path, Path):
@@ -109,6 +109,14 @@ ServerOption = Annotated[
         "none",
     ),
 ]
+
+
+def _registry_folder(path: str) -> Path:
+    from regard.components.common.storage import registry_folder
+
+    return registry_folder(path)
+
+
 RegistryOption = Annotated[
     Path | None,
     option(
@@ -116,7 +124,7 @@ RegistryOption = Annotated[
         "DIR",
         "Model registry: a folder, or a URI such as s3://bucket/registry.",
         "$REGARD_HOME/registry",
-        parser=registry_folder,
+        parser=_registry_folder,
     ),
 ]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]

@@ -90,14 +90,16 @@ def test_an_incomplete_download_leaves_nothing(bucket, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["../outside", "a//b", "./a", "x" * 300])
-def test_a_name_that_is_no_file_name(bucket, name, monkeypatch):
+def test_a_name_that_is_no_file_name(bucket, name, monkeypatch, tmp_path):
     bucket("ok")
     store = ObjectStore(bucket.uri, "key")
     path = f"{store._root}/{name}"
     info = {"type": "file", "size": 1, "name": path, "created": 1.0}
     monkeypatch.setattr(store._fs, "find", lambda *args, **kwargs: {path: info})
+    objects = store.find()
     with pytest.raises(UserError, match="cannot be that of a file"):
-        store.find()
+        store.download(objects, tmp_path / "copies")
+    assert not (tmp_path / "copies").exists()
 
 
 def test_a_uri_with_dots_stays_in_the_cache(bucket):

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from regard.components.common.storage import refuse_uri, registry_folder
+
 
 class _PlainFlags:
     """Shows no type for flags in the help."""
@@ -26,8 +28,6 @@ class Command(_PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from regard.components.common.storage import refuse_uri  # imports pydantic
-
         for name, value in ctx.params.items():
             for path in value if isinstance(value, list) else [value]:
                 if isinstance(path, Path):
@@ -109,14 +109,6 @@ ServerOption = Annotated[
         "none",
     ),
 ]
-
-
-def _registry_folder(path: str) -> Path:
-    from regard.components.common.storage import registry_folder
-
-    return registry_folder(path)
-
-
 RegistryOption = Annotated[
     Path | None,
     option(
@@ -124,7 +116,7 @@ RegistryOption = Annotated[
         "DIR",
         "Model registry: a folder, or a URI such as s3://bucket/registry.",
         "$REGARD_HOME/registry",
-        parser=_registry_folder,
+        parser=registry_folder,
     ),
 ]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]

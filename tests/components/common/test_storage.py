@@ -1,6 +1,7 @@
 """Local copies of objects: checked, current, and errors that name the URI."""
 
 import os
+import sys
 import uuid
 
 import pytest
@@ -126,6 +127,15 @@ def test_errors_of_the_store_name_uri_and_key(bucket, monkeypatch, error, messag
         store.find()
     assert caught.value.where == f"data.train: {bucket.uri}"
     assert "AWS_PROFILE" in caught.value.remedy
+
+
+@pytest.mark.parametrize("package", ["fsspec", "s3fs"])
+def test_a_missing_package(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
+    with pytest.raises(UserError, match=package) as caught:
+        ObjectStore("s3://bucket/x", "data.train")
+    assert 'pip install "regard[s3]"' in caught.value.remedy
 
 
 def test_unknown_scheme():

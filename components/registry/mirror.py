@@ -3,7 +3,7 @@
 The layout in the store is that of a local registry, so TensorFlow Serving can read it as well. A
 store has no rename. A push therefore uploads the model under a hidden name, claims a number by
 creating its record on condition that there is none, copies the files within the store, and writes
-``saved_model.pb`` last: without it, a version does not exist for any reader.
+``saved_model.pb`` last: Regard ignores a version without it, and TensorFlow Serving cannot load it.
 
 The local copy holds the small files of every version. The others are copied when they are needed.
 """

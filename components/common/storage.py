@@ -13,13 +13,11 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, atomic_write
 
 HOME_VARIABLE, DEFAULT_HOME = "REGARD_HOME", "workspace"
 SOURCE = ".source"  # the file in a local copy of a folder that holds its URI
@@ -75,6 +73,8 @@ def registry_folder(path: str | os.PathLike[str]) -> Path:
         return Path(uri)
     folder = local_copy(uri := uri.rstrip("/"))
     if not (folder / SOURCE).is_file():
+        from regard.components.common.files import atomic_write  # imports pydantic
+
         atomic_write(folder / SOURCE, uri)
     return folder
 
@@ -92,34 +92,29 @@ class ObjectStore:
     """
 
     def __init__(self, uri: str, key: str):
-        import fsspec
-
         self.uri, self._key, self._root = uri.rstrip("/"), key, uri.rstrip("/")
-        # A later listing must show what other processes have written.
-        self._fs, self._root = self._call(
-            lambda path: fsspec.url_to_fs(path, use_listings_cache=False), ""
-        )
+        self._fs, self._root = self._call(_file_system, "")
 
     def find(self, folder: str = "") -> dict[str, ObjectState]:
         """Return the objects below a folder, or the object itself, by their relative names."""
         base = self._path(folder)
         listing = self._call(lambda path: self._fs.find(path, detail=True), folder)
-        objects = {
+        return {
             name.removeprefix(base).lstrip("/"): _state(info)
             for name, info in listing.items()
             if info["type"] == "file" and not name.endswith("/")
         }
-        for name in filter(None, objects):
-            _check_name(name, f"{self.uri}/{folder}")
-        return objects
 
     def download(self, objects: Mapping[str, ObjectState], folder: Path, below: str = "") -> None:
         """Copy objects of ``find(below)`` into a folder; current copies stay.
 
         Raises:
-            UserError: an object changes again and again while it is read.
+            UserError: an object changes again and again while it is read, or its name cannot be
+                that of a file.
             OSError: the folder cannot be written.
         """
+        for name in filter(None, objects):
+            _check_name(name, f"{self.uri}/{below}")
         self._in_threads(
             lambda name: self._download(f"{below}/{name}".strip("/"), folder / name, objects[name]),
             (name for name, state in objects.items() if local_state(folder / name) != state),
@@ -159,6 +154,8 @@ class ObjectStore:
             self._call(lambda path: self._fs.rm(path, recursive=True), name)
 
     def _download(self, name: str, path: Path, state: ObjectState) -> None:
+        from regard.components.common.files import atomic_path
+
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(_ChangedError), atomic_path(path) as temporary:
                 self._call(lambda path: self._fs.get_file(path, str(temporary)), name)
@@ -171,6 +168,8 @@ class ObjectStore:
         raise UserError("The object changes while it is read.", f"{self.uri}/{name}")
 
     def _in_threads(self, function: Callable[[str], None], names: Iterable[str]) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(function, names))  # raises the first error
 
@@ -192,6 +191,13 @@ class ObjectStore:
                 remedy = 'Install the package of the store: pip install "regard[s3]" or [gcs].'
             where = f"{self._key}: {self.uri}/{name}".rstrip("/")
             raise UserError(f"The object store reports: {reason}", where, remedy) from error
+
+
+def _file_system(uri: str) -> tuple[Any, str]:
+    import fsspec
+
+    # A later listing must show what other processes have written.
+    return fsspec.url_to_fs(uri, use_listings_cache=False)
 
 
 def _state(info: Mapping[str, Any]) -> ObjectState:

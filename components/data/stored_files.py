@@ -68,6 +68,7 @@ def _copy(uri: str, key: str) -> None:
     store.download(objects, folder)
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
-        is_temporary = path.name.startswith(".") and path.name.endswith(".tmp")
-        if matching.fullmatch(name) and name not in objects and path.is_file() and not is_temporary:
+        # Hidden files are temporary, or the lock and the source of a registry in the folder.
+        is_hidden = "/." in f"/{name}"
+        if matching.fullmatch(name) and name not in objects and path.is_file() and not is_hidden:
             path.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 The layout in the store is that of a local registry, so TensorFlow Serving can read it as well. A
 store has no rename. A push therefore uploads the model under a hidden name, claims a number by
 creating its record on condition that there is none, copies the files within the store, and writes
-``saved_model.pb`` last: without it, a version does not exist for any reader.
+``saved_model.pb`` last: Regard ignores a version without it, and TensorFlow Serving cannot load it.
 
 The local copy holds the small files of every version. The others are copied when they are needed.
 """
@@ -21,7 +21,14 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.common.storage import SOURCE, ObjectState, ObjectStore, local_state
-from regard.components.registry.records import PIN, PROFILE, RECORD, VersionRecord
+from regard.components.registry.records import (
+    PIN,
+    PROFILE,
+    RECORD,
+    VersionRecord,
+    next_version,
+    parse_number,
+)
 from regard.serving.contract import IDENTIFIER, MODEL_FILE
 from regard.serving.locks import acquire
 
@@ -77,7 +84,7 @@ class RegistryMirror:
                 if match := _VERSION.fullmatch(name):
                     self._objects.setdefault(match["version"], {})[match["file"]] = state
             whole = {name: files for name, files in self._objects.items() if MODEL_FILE in files}
-            for path in self.folder.glob(f"[!.]*/*/{MODEL_FILE}"):
+            for path in self.folder.glob(f"[!.]*/[!.]*/{MODEL_FILE}"):
                 files = whole.get(path.parent.relative_to(self.folder).as_posix(), {})
                 if files.get(MODEL_FILE) != local_state(path):
                     path.unlink()  # first, so that nobody sees the version in part
@@ -131,38 +138,43 @@ class RegistryMirror:
             make_record: returns the record, given the newest version and the new number; its
                 errors pass.
         """
-        (staging / RECORD).unlink(missing_ok=True)
         source = f"{name}/{STAGING}{uuid.uuid4().hex}"
         try:
             files = self._store.upload(staging, source)
+            # The record in the staging folder is only its lock.
+            parts = [file for file in files if file not in (RECORD, MODEL_FILE)], [MODEL_FILE]
             for _ in range(_MAX_ATTEMPTS):
                 self.pull()
-                newest, used = max(self._numbers(name), default=None), self._numbers(name, False)
-                record = make_record(newest, max(used, default=0) + 1)
+                newest = max(self._numbers(name), default=None)
+                record = make_record(newest, next_version(self._names(name), self.uri))
                 target = f"{name}/{record.version}"
                 if not self._store.create(f"{target}/{RECORD}", record.to_json().encode()):
                     continue
                 try:
-                    for file in files:
-                        if file != MODEL_FILE:
+                    for part in parts:
+                        for file in part:
                             self._store.copy(f"{source}/{file}", f"{target}/{file}")
-                    self.pull()
-                    # Otherwise another push was faster, and the record is out of date.
-                    if max(self._numbers(name), default=None) == newest:
-                        self._store.copy(f"{source}/{MODEL_FILE}", f"{target}/{MODEL_FILE}")
+                        self.pull()
+                        others = {*self._numbers(name)} - {record.version}
+                        if max(others, default=None) != newest:
+                            break
+                    else:
                         break
                 except BaseException:
                     with contextlib.suppress(UserError):
                         self.remove(self.folder / target)
                     raise
-                self.remove(self.folder / target)
+                # Another push was faster, and the record is out of date.
+                if part == [MODEL_FILE]:  # servers may have seen the number: do not free it
+                    self._store.remove(f"{target}/{MODEL_FILE}")
+                else:
+                    self.remove(self.folder / target)
             else:
                 message = f"{name} cannot be pushed, because other processes push it all the time."
                 raise UserError(message, self.uri, "Push it again later.")
         finally:
             with contextlib.suppress(UserError):  # the next push or prune removes it after a day
                 self._store.remove(source)
-        self.pull()
         self.complete(self.folder / target)
         return record
 
@@ -176,7 +188,9 @@ class RegistryMirror:
         """Remove what killed pushes of a model have left, after a day."""
         objects = self._store.find(name)
         for folder, file in {one.partition("/")[0]: one for one in objects}.items():
-            is_part = folder.isdecimal() and f"{folder}/{MODEL_FILE}" not in objects
+            # Without a record, the files are not those of a push.
+            is_claim = folder.isdecimal() and f"{folder}/{RECORD}" in objects
+            is_part = is_claim and f"{folder}/{MODEL_FILE}" not in objects
             if is_part or folder.startswith(STAGING):
                 # A push that still runs may have removed the object meanwhile.
                 with contextlib.suppress(UserError):
@@ -200,12 +214,18 @@ class RegistryMirror:
     def _name(self, version: Path) -> str:
         return version.relative_to(self.folder).as_posix()
 
-    def _numbers(self, name: str, whole: bool = True) -> list[int]:
-        """Return the numbers of the versions of a model, also those that are not whole."""
-        numbers = []
-        for version, files in self._objects.items():
-            parent, _, number = version.rpartition("/")
-            is_version = MODEL_FILE in files and number == str(int(number))
-            if parent == name and (is_version or not whole):
-                numbers.append(int(number))
-        return numbers
+    def _names(self, name: str) -> list[str]:
+        """Return the numbered folders of a model, also those that are not whole."""
+        versions = (version.rpartition("/") for version in self._objects)
+        return [number for parent, _, number in versions if parent == name]
+
+    def _numbers(self, name: str) -> list[int]:
+        """Return the versions of a model."""
+        numbers = {number: parse_number(number) for number in self._names(name)}
+        return [
+            version
+            for number, version in numbers.items()
+            if version is not None
+            and number == str(version)
+            and MODEL_FILE in self._objects[f"{name}/{number}"]
+        ]

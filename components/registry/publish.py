@@ -26,10 +26,11 @@ from regard.components.registry.records import (
     PROFILE,
     RECORD,
     VersionRecord,
+    next_version,
     read_record,
     read_record_or_empty,
 )
-from regard.components.registry.store import Registry, parse_number
+from regard.components.registry.store import Registry
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER, IN_MEMORY, MODEL_FILE, TRAINING
 from regard.serving.locks import Lock, acquire, acquire_existing, host_id
@@ -162,7 +163,7 @@ def _rename(
     # new one has its number, which would then be used twice.
     with number_lock(folder):
         os.utime(folder)  # an NFS client then lists it again, with the versions of other hosts
-        version = _next_version(folder)
+        version = next_version((entry.name for entry in folder.iterdir()), str(folder))
         newest = Registry(folder.parent).latest(folder.name)
         record = make_record(newest, version)
         (staging / RECORD).write_text(record.to_json(), encoding="utf-8")
@@ -188,19 +189,6 @@ def change_lock(folder: Path) -> Lock:
 def number_lock(folder: Path) -> Lock:
     """Wait for the lock under which a version of a model gets its number, or loses it."""
     return acquire(folder.parent / f".{folder.name}.number-lock", timeout=None)
-
-
-def _next_version(folder: Path) -> int:
-    """Return a number above every numbered entry, also those without a model or with zeros."""
-    numbers = (parse_number(entry.name) for entry in folder.iterdir())
-    version = max((number for number in numbers if number is not None), default=0) + 1
-    if parse_number(str(version)) is None:
-        raise UserError(
-            f"Version {version - 1} exists, and model servers do not support higher versions",
-            where=str(folder),
-            remedy="Push under another name.",
-        )
-    return version
 
 
 def content_digest(model: Path) -> str:
@@ -270,11 +258,12 @@ def hide(path: Path) -> Path:
 
     A push that still writes to the folder cannot publish it any more.
     """
-    if mirror := open_mirror(path.parent.parent):
-        mirror.remove(path)
     hidden = path.with_name(f"{REMOVED}{path.name.strip('.')}-{uuid.uuid4().hex[:8]}")
     os.rename(path, hidden)
     sync(path.parent)  # otherwise a power failure could restore a part of it under the old name
+    # Last, because others remove the local copy as soon as the store does not have the version.
+    if mirror := open_mirror(path.parent.parent):
+        mirror.remove(path)
     return hidden
 
 

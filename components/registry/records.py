@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import JsonFile
 
 RECORD = "regard.json"
+_MAX_VERSION = 2**63 - 1  # the highest version of a model server
 PROFILE = "assets.extra/profile.json"  # of the training data
 # An empty file in a pinned version: it is created atomically and removed with the version.
 PIN = "regard.pinned"
@@ -168,3 +170,25 @@ def read_record_or_empty(version: Path) -> VersionRecord:
         return read_record(version)
     except UserError:
         return VersionRecord()
+
+
+def parse_number(name: str) -> int | None:
+    """Return the version that a model server reads from a folder's name; ``0012`` is 12."""
+    digits = name.lstrip("0") or name[-1:]
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(_MAX_VERSION)):
+        return None
+    number = int(digits)
+    return number if number <= _MAX_VERSION else None
+
+
+def next_version(names: Iterable[str], where: str) -> int:
+    """Return a number above every numbered entry, also those without a model or with zeros."""
+    numbers = (parse_number(name) for name in names)
+    version = max((number for number in numbers if number is not None), default=0) + 1
+    if parse_number(str(version)) is None:
+        raise UserError(
+            f"Version {version - 1} exists, and model servers do not support higher versions",
+            where=where,
+            remedy="Push under another name.",
+        )
+    return version

@@ -5,6 +5,7 @@ On one machine they are found when the graph is built; on Kubeflow Pipelines by 
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from regard.components.common.errors import UserError
@@ -47,7 +48,7 @@ def find_warm_start(
     path = _resolve(registry, source, "training.warm_start.model")
     recorded = read_record(path).warm_start
     if recorded.training == training_key:
-        return recorded.start
+        return _on_this_host(registry, recorded.start)
     from regard.components.registry.publish import recorded_digest  # imports NumPy
 
     digest = recorded_digest(path)
@@ -55,13 +56,22 @@ def find_warm_start(
         # After a rollback, production is the same model with another number.
         recorded = read_record_or_empty(registry.path(name, version)).warm_start
         start = recorded.start
-        same = recorded.training == training_key and start.get("digest") == digest
-        if same and (folder := start.get("path")) and Path(folder).is_dir():
-            registry.complete(Path(folder))
-            return start
+        if recorded.training == training_key and start.get("digest") == digest:
+            start = _on_this_host(registry, start)
+            if (folder := start.get("path")) and Path(folder).is_dir():
+                return start
     is_published = path.parent.parent == registry.root
     model = f"{path.parent.name}@{path.name}" if is_published else str(path)
     return {"model": model, "path": str(path), "digest": digest}
+
+
+def _on_this_host(registry: Registry, start: dict[str, str]) -> dict[str, str]:
+    """Return a start with the complete local copy of a version in object storage, if it exists."""
+    if registry.mirror is None or not start:
+        return start
+    with contextlib.suppress(UserError):  # it was pruned, and is needed only to train again
+        return {**start, "path": str(registry.resolve(start["model"]))}
+    return start
 
 
 def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> list[dict[str, str]]:

@@ -17,13 +17,12 @@ from pathlib import Path
 from regard.components.common.errors import UserError
 from regard.components.common.storage import registry_folder
 from regard.components.registry.mirror import open_mirror
-from regard.components.registry.records import PIN, VersionRecord, read_record
+from regard.components.registry.records import PIN, VersionRecord, parse_number, read_record
 from regard.models.suggestions import suggest
 from regard.serving.contract import MODEL_FILE
 
 LATEST = "latest"
 _SERVING_FOLDER = "Format-Serving"  # in the model artifact of the Trainer
-_MAX_VERSION = 2**63 - 1  # the highest version of a model server
 
 
 class Registry:
@@ -185,15 +184,6 @@ def numbered(folder: Path) -> list[int]:
     """Return the entries of ``folder`` named by integers without leading zeros, sorted."""
     names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
     return sorted(n for name in names if (n := parse_number(name)) is not None and name == str(n))
-
-
-def parse_number(name: str) -> int | None:
-    """Return the version that a model server reads from a folder's name; ``0012`` is 12."""
-    digits = name.lstrip("0") or name[-1:]
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(_MAX_VERSION)):
-        return None
-    number = int(digits)
-    return number if number <= _MAX_VERSION else None
 
 
 def _saved_model(path: Path) -> Path:

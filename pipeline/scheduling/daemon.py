@@ -278,8 +278,8 @@ class ScheduleDaemon:
     def _clean(self) -> None:
         """Remove old versions and runs as the schedule requests; an error stops nothing."""
         schedule, config = self._settings.schedule, self._settings.config
-        registry = Registry(config.serving.registry or self._workspace.registry)
         try:
+            registry = Registry(config.serving.registry or self._workspace.registry)
             if schedule.keep_versions and registry.versions(self.name):
                 needed = run_store.needed_versions(self._workspace, registry.root / self.name)
                 prune(registry, self.name, schedule.keep_versions, needed)

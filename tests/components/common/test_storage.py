@@ -1,6 +1,7 @@
 """Local copies of objects: checked, current, and errors that name the URI."""
 
 import os
+import sys
 import uuid
 
 import pytest
@@ -90,14 +91,16 @@ def test_an_incomplete_download_leaves_nothing(bucket, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["../outside", "a//b", "./a", "x" * 300])
-def test_a_name_that_is_no_file_name(bucket, name, monkeypatch):
+def test_a_name_that_is_no_file_name(bucket, name, monkeypatch, tmp_path):
     bucket("ok")
     store = ObjectStore(bucket.uri, "key")
     path = f"{store._root}/{name}"
     info = {"type": "file", "size": 1, "name": path, "created": 1.0}
     monkeypatch.setattr(store._fs, "find", lambda *args, **kwargs: {path: info})
+    objects = store.find()
     with pytest.raises(UserError, match="cannot be that of a file"):
-        store.find()
+        store.download(objects, tmp_path / "copies")
+    assert not (tmp_path / "copies").exists()
 
 
 def test_a_uri_with_dots_stays_in_the_cache(bucket):
@@ -124,6 +127,15 @@ def test_errors_of_the_store_name_uri_and_key(bucket, monkeypatch, error, messag
         store.find()
     assert caught.value.where == f"data.train: {bucket.uri}"
     assert "AWS_PROFILE" in caught.value.remedy
+
+
+@pytest.mark.parametrize("package", ["fsspec", "s3fs"])
+def test_a_missing_package(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
+    with pytest.raises(UserError, match=package) as caught:
+        ObjectStore("s3://bucket/x", "data.train")
+    assert 'pip install "regard[s3]"' in caught.value.remedy
 
 
 def test_unknown_scheme():

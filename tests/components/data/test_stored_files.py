@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from regard.components.common.errors import UserError
+from regard.components.common.storage import SOURCE, registry_folder
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from tests.components.corpora import CAPTIONED, corpus_of, resolved, write_files
@@ -77,6 +78,17 @@ def test_images_are_copied(bucket):
     corpus = resolved(bucket.uri, CAPTIONED, train="c.tsv", images="images")
     assert (corpus.config.root, corpus.config.images) != (bucket.uri, None)
     find_files(corpus)
+
+
+def test_a_registry_below_the_data_keeps_its_hidden_files(bucket):
+    folder = registry_folder(f"{bucket.uri}/registry")
+    (folder / ".pushing-1").mkdir()
+    (folder / ".pushing-1" / "saved_model.pb").write_bytes(b"x")
+    bucket("c.tsv", content="1.png\ta b\n")
+    bucket("1.png", content="png")
+    resolved(bucket.uri, CAPTIONED, train="c.tsv")
+    assert (folder / SOURCE).is_file()
+    assert (folder / ".pushing-1" / "saved_model.pb").is_file()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from regard.components.registry.prune import pin, prune, unpin
 from regard.components.registry.publish import WithdrawnModelError, check_content, push
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.rollback import rollback
+from regard.components.registry.starting_models import find_warm_start
 from regard.components.registry.store import LATEST, Registry, production_baseline
+from regard.models.settings.training import TrainingConfig
 from regard.pipeline.deployment.serve import list_models
 from regard.serving.server.versions import list_versions as served_versions
 from tests.components.registry.models import make_model, weights_of
@@ -265,3 +267,80 @@ def test_leftovers_of_a_push_that_ends_meanwhile(uri, push_to, monkeypatch):
 
     monkeypatch.setattr(ObjectStore, "age", age)
     assert push_to(2) == (2, True)
+
+
+def test_a_push_on_the_same_host_keeps_a_staging_folder_in_use(uri, push_to, monkeypatch):
+    push_to(1)
+    upload, state = ObjectStore.upload, {"done": False}
+
+    def upload_and_interfere(self, folder, target):
+        if not state["done"]:
+            state["done"] = True
+            assert push_to(5) == (2, True)
+            assert (folder / "saved_model.pb").is_file()
+        return upload(self, folder, target)
+
+    monkeypatch.setattr(ObjectStore, "upload", upload_and_interfere)
+    assert push_to(3) == (3, True)
+
+
+def test_a_rollback_within_the_last_write_of_a_push(uri, push_to, other_host, monkeypatch):
+    """The push has not seen the rollback: its version is withdrawn, and its number not reused."""
+    push_to(1), push_to(2)
+    copy, state = ObjectStore.copy, {"done": False}
+
+    def copy_and_interfere(self, source, target):
+        if target.endswith("saved_model.pb") and not state["done"]:
+            state["done"] = True
+            other_host()
+            assert rollback(Registry(uri), "m").version == 4
+            other_host("host")
+        copy(self, source, target)
+
+    monkeypatch.setattr(ObjectStore, "copy", copy_and_interfere)
+    assert push_to(3) == (5, True)
+    registry = Registry(uri)
+    assert registry.versions("m") == [1, 2, 4, 5]
+    assert registry.record("m", 5).withdrawn
+    assert "m/3/regard.json" in objects(uri)
+
+
+def test_objects_of_others_in_the_folder(uri, push_to, monkeypatch):
+    push_to(1)
+    files, root = fsspec.filesystem("memory"), "/" + uri.removeprefix("memory://")
+    for name in ("m/20260101/a.tsv", f"m/{2**70}/x", "m/1//x", "x" * 300):
+        files.store[f"{root}/{name}"] = files.store[f"{root}/m/1/saved_model.pb"]
+    monkeypatch.setattr(mirrors, "MAX_AGE_SECONDS", -1.0)
+    assert push_to(2) == (20260102, True)
+    assert files.exists(f"{root}/m/20260101/a.tsv")
+    files.pipe_file(f"{root}/m/{2**63 - 1}/x", b"")
+    with pytest.raises(UserError, match="do not support higher versions"):
+        push_to(3)
+
+
+def test_another_process_removes_the_copy_while_a_version_is_pruned(uri, push_to, monkeypatch):
+    push_to(1), push_to(2)
+    remove = mirrors.RegistryMirror.remove
+
+    def remove_and_pull(self, version):
+        remove(self, version)
+        Registry(uri)
+
+    monkeypatch.setattr(mirrors.RegistryMirror, "remove", remove_and_pull)
+    assert [one.kept_because for one in prune(Registry(uri), "m", 1)] == ["live", None]
+    assert Registry(uri).versions("m") == [2]
+
+
+def test_the_start_of_a_recorded_training_is_complete_on_another_host(uri, push_to, other_host):
+    push_to(1)
+    first = registry_folder(uri) / "m" / "1"
+    start = {"model": "m@1", "path": str(first), "digest": "d"}
+    push_to(2, warm_start={"training": "key", "start": start})
+    training = TrainingConfig.model_validate({"warm_start": {}})
+    other_host()
+    registry = Registry(uri)
+    recorded = find_warm_start(training, registry, "m", "key")
+    assert recorded == {**start, "path": str(registry.path("m", 1))}
+    assert (registry.path("m", 1) / "variables").is_dir()
+    registry.mirror.remove(registry.path("m", 1))
+    assert find_warm_start(training, Registry(uri), "m", "key") == start

@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.components.common.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.workspace import lock_pipeline
 from tests.components.registry.models import push_model
@@ -57,3 +58,15 @@ def test_an_error_of_the_cleaning_does_not_stop_the_schedule(simulation, nights,
     assert simulation.statuses == ["pushed", "pushed"]
     (first, _) = daemon.starting_with("old runs cannot be removed: ")
     assert "The pipeline tiny is in use" in first
+
+
+def test_a_registry_that_cannot_be_read_does_not_stop_the_schedule(simulation, nights, monkeypatch):
+    simulation.configure(NIGHTLY + "  keep_versions: 1\n")
+
+    def open_registry(root):
+        raise UserError("The object store reports: timeout")
+
+    monkeypatch.setattr("regard.pipeline.scheduling.daemon.Registry", open_registry)
+    daemon = nights(1)
+    assert simulation.statuses == ["pushed", "pushed"]
+    assert "timeout" in daemon.starting_with("old runs cannot be removed: ")[0]

@@ -144,7 +144,7 @@ def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]
 
 
 def split_shards(folder: str) -> list[str]:
-    """Return the files of a split of examples in their order; hidden files are none of them.
+    """Return the files of a split of examples in their order, without hidden files.
 
     The names say how many there are. One that the folder does not list, which may be a stale cache
     of NFS, is looked up by its name.

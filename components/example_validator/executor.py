@@ -198,7 +198,7 @@ class _Stored(NamedTuple):
 
 
 class _ScanDoFn(beam.DoFn):
-    """Scans shards, whose outputs but counts are files; a process builds the index once."""
+    """Scans shards. All outputs but the counts go to files; a process builds the index once."""
 
     def __init__(self, features: Sequence[Feature], checks: DataChecksConfig, folder: str):
         self._features, self._checks, self._folder = features, checks, folder

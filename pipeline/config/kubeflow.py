@@ -68,7 +68,9 @@ class PodConfig(Section):
     image_pull_secrets: Listed[Secret] = option((), "Secrets for pulling the image.")
     labels: dict[Label, LabelValue] = option({}, "Labels of the pod.")
     node_selector: dict[Label, LabelValue] = option({}, "Labels of machines that may run it.")
-    tolerations: Listed[Toleration] = option((), "Taints of machines that may run it all the same.")
+    tolerations: Listed[Toleration] = option(
+        (), "Tolerations: taints of machines on which the node may run."
+    )
     scratch: Amount | None = option(None, "Limit of the files in /tmp in gigabytes; null: none.")
 
 

@@ -43,8 +43,8 @@ def check_job_service(arguments: Sequence[str]) -> None:
     names = {option.name for option in response.options}
     if not names:  # Beam's job service in Python lists none
         return
-    added = job_server_options(*JOB_SERVER_SECTIONS["portable"]).keys() & options.keys() - names
-    for name in added - {"execution_mode_for_batch"}:
+    of_servers = job_server_options(*JOB_SERVER_SECTIONS["portable"]).keys() & options.keys()
+    for name in sorted(of_servers - names - {"execution_mode_for_batch"}):
         raise UserError(
             f"The job service at {endpoint} does not know this option.",
             f"beam.options.{name}",

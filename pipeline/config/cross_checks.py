@@ -63,10 +63,7 @@ def _validate(config: Config) -> Iterator[Problem]:
 
 def _uris(config: Config) -> Iterator[Problem]:
     """Yield the URIs of keys that need local paths."""
-    start = config.training.warm_start
-    paths = [*input_paths(config), (("data", "schema"), config.data.schema or "")]
-    paths += [(("training", "warm_start", "model"), start.model)] if start else []
-    for key, value in paths:
+    for key, value in (*input_paths(config), (("data", "schema"), config.data.schema or "")):
         if not is_uri(value) or (key[0] == "data" and key[1] != "schema" and not config.kubeflow):
             continue
         place = "volume of kubeflow.volumes" if config.kubeflow else "local folder"

@@ -122,9 +122,9 @@ def test_an_attempt_that_was_lost_but_still_runs_does_not_replace_the_next_one(
         (path,) = attempts[-1]
         Path(path).mkdir()
         Path(path, "note.txt").write_text(str(number))
-    (lost,), (path,) = attempts
+    (earlier,), (path,) = attempts
     _store_locations(attempts[1])
-    Path(lost).mkdir()  # it writes more of its files
+    Path(earlier).mkdir()  # it writes more of its files
     with pytest.raises(RuntimeError, match="later attempt"):
         _store_locations(attempts[0])
     location = json.loads((tmp_path / "minio/b/out/regard_location.json").read_text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from regard.components.data.config_rules import path_locations
@@ -63,7 +63,8 @@ def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[Pa
     for secret, folder in pod.secret_folders.items():
         if secret in kubeflow.volumes:
             yield ("secret_folders", secret), "is also the name of a volume"
-        if problem := _hides(PurePosixPath(folder), mounts):
+        needed = kubeflow.home, kubeflow.registry_folder, *kubeflow.volumes.values()
+        if problem := _hides(PurePosixPath(folder), mounts, needed):
             yield ("secret_folders", secret), problem
         mounts.append(PurePosixPath(folder))
     for index, taint in enumerate(pod.tolerations):
@@ -85,11 +86,13 @@ def _check_folders(kubeflow: KubeflowConfig) -> Iterator[Problem]:
             return
 
 
-def _hides(mount: PurePosixPath, others: list[PurePosixPath]) -> str | None:
+def _hides(
+    mount: PurePosixPath, others: list[PurePosixPath], needed: Sequence[str] = ()
+) -> str | None:
     """Return why nothing can be mounted in a folder; None if it is possible."""
     if mount in others:
         return f"{show(str(mount))} is already the folder of another volume"
-    for reserved in map(PurePosixPath, (*_SYSTEM, *_STORES)):
+    for reserved in map(PurePosixPath, (*_SYSTEM, *_STORES, *needed)):
         is_inside = str(reserved) in _STORES and reserved in mount.parents
         if is_inside or mount in (reserved, *reserved.parents):
             return f"{show(str(mount))} would hide files in {reserved}; use for example /mnt/NAME"

@@ -96,6 +96,10 @@ CASES = {
         f"{IN_POD}secret_folders.x: '/tmp' would hide files in /tmp",
         f"{IN_POD}secret_folders.z: '/etc/s' is already the folder of another volume",
     ],
+    WITH + "  home: /regard/deep/home\n  pods: {default: {secret_folders: {s: /regard/deep}}}\n": (
+        "7: kubeflow.pods.default.secret_folders.s: "
+        "'/regard/deep' would hide files in /regard/deep/home"
+    ),
     POD % "image_pull_secrets: [a_b]": f"{IN_POD}image_pull_secrets.0: ",
     POD % "node_selector: {a/b/c: d}": f"{IN_POD}node_selector.a/b/c: ",
     POD % "labels: {a: -b}": f"{IN_POD}labels.a: ",

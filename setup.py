@@ -1,20 +1,23 @@
 """The distribution `regard`: the package `regard` and the command `regard`.
 
-On glibc >= 2.39 `pip install .` resolves everything from the index. On an older one no release
-of TFX resolves by itself: there `make install` takes requirements/lock.txt (see CONTRIBUTING.md).
+On glibc >= 2.39 `pip install ".[pipeline]"` resolves everything from the index. On an older one no
+release of TFX resolves by itself: there `make install` takes requirements/lock.txt (see
+CONTRIBUTING.md).
 """
 
 from pathlib import Path
 
 from setuptools import find_namespace_packages, setup
 
-REQUIRES = [
+# The layers on their own: `from regard.models.attention import Attention`
+REQUIRES = ["keras>=3.12,<4", "numpy>=1.26,<3"]
+
+PIPELINE = [
     # The pipeline and the model
     "tfx>=1.21,<1.22",
     "apache-beam>=2.70,<3",
     "tensorflow>=2.21,<2.22",
     "tensorflow-text>=2.21,<2.22",
-    "keras>=3.12,<4",
     "tensorboard>=2.19,<3",
     "sentencepiece>=0.2,<0.3",
     "sacrebleu>=2.5,<3",
@@ -24,7 +27,6 @@ REQUIRES = [
     "ftfy>=6.3,<7",
     "charset-normalizer>=3.3,<4",
     "rensa>=0.5,<0.6",  # before 1.0: each minor release may change what it hashes
-    "numpy>=1.26,<3",
     "pyarrow>=15,<19",
     "psutil>=5.9,<8",
     "packaging>=24",  # the doctor compares versions
@@ -55,6 +57,7 @@ REQUIRES = [
 ]
 
 EXTRAS = {
+    "pipeline": PIPELINE,
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # Data and registries in object storage
@@ -106,7 +109,7 @@ if __name__ == "__main__":
         python_requires=">=3.10,<3.14",
         install_requires=REQUIRES,
         extras_require=EXTRAS,
-        entry_points={"console_scripts": ["regard = regard.pipeline.cli.app:main"]},
+        entry_points={"console_scripts": ["regard = regard.pipeline.cli.__main__:main"]},
         classifiers=[
             "Development Status :: 4 - Beta",
             "Environment :: Console",

@@ -178,7 +178,7 @@ class Installation:
     def install_all(self, way: str) -> None:
         """Install all packages and Regard."""
         if way == "index":
-            self.pip("install", "--editable", ".[dev]")
+            self.pip("install", "--editable", ".[pipeline,dev]")
             return
         lock = HERE / "lock.txt"
         total = len(re.findall(r"^[\w.-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))

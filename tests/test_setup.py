@@ -70,7 +70,7 @@ def test_gpu_packages_are_those_of_tensorflow_and_have_hashes():
 
 
 def test_setup_and_lock_have_the_same_packages(setup_py, pins):
-    required = names(setup_py.REQUIRES)
+    required = names(setup_py.REQUIRES + setup_py.PIPELINE)
     assert required - pins.keys() == set()
     assert names(setup_py.EXTRAS["dev"]) - pins.keys() == set()
     required_lines = (REQUIREMENTS / "requirements.in").read_text(encoding="utf-8").splitlines()
@@ -79,7 +79,7 @@ def test_setup_and_lock_have_the_same_packages(setup_py, pins):
 
 def test_locked_versions_satisfy_setup(setup_py, pins):
     requirements = pytest.importorskip("packaging.requirements")
-    for line in setup_py.REQUIRES + setup_py.EXTRAS["dev"]:
+    for line in setup_py.REQUIRES + setup_py.PIPELINE + setup_py.EXTRAS["dev"]:
         requirement = requirements.Requirement(line)
         assert requirement.specifier.contains(pins[normalize(requirement.name)]), line
 

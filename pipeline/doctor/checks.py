@@ -65,7 +65,7 @@ def check_packages(lines: Iterable[str]) -> list[Check]:
     requirements = [
         requirement
         for requirement in map(Requirement, lines)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if requirement.marker is None or requirement.marker.evaluate({"extra": "pipeline"})
     ]
     problems = []
     for requirement in requirements:

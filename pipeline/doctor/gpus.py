@@ -21,7 +21,7 @@ LIBRARY = "libcuda.so.1"
 # The only one of CUDA's packages that nothing but TensorFlow's extra installs.
 CUDNN = "nvidia-cudnn-cu12"
 _INSTALL = {
-    "index": 'pip install "regard[gpu]", or in a checkout pip install ".[gpu]"',
+    "index": 'pip install "regard[pipeline,gpu]", or in a checkout pip install ".[pipeline,gpu]"',
     "lock": "pip install --no-deps --require-hashes -r requirements/cuda.txt",
 }
 _TIMEOUT_SECONDS = 180

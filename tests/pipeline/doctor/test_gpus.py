@@ -35,7 +35,7 @@ def test_complete_setup_passes():
         ({"gpus": (), "driver_error": "NVIDIA-SMI has failed"}, "SMI has failed", "kernel module"),
         ({"gpus": ("Tesla V100, 16384 MiB, 470.57.02",)}, "too old for CUDA 12", "525.60.13"),
         ({"has_library": False}, "libcuda.so.1", "NVIDIA_DRIVER_CAPABILITIES"),
-        ({"cudnn": None}, "no CUDA libraries", "regard[gpu]"),
+        ({"cudnn": None}, "no CUDA libraries", "regard[pipeline,gpu]"),
         ({"visible": 0}, "finds no GPU", "CUDA_VISIBLE_DEVICES"),
     ],
 )

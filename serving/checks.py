@@ -33,11 +33,10 @@ from regard.serving.check_inputs import (
     parse_row,
     rows_for_signature,
 )
-from regard.serving.contract import Contract, SavedModelError
+from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError
 from regard.serving.output_comparison import OutputComparison, Tolerances
 from regard.serving.streaming import STEP
 
-DEFAULT_SIGNATURE = "serving_default"
 MAX_FAILURES = 10
 _STREAM_ROWS = 4  # the last ones, which include the extreme rows
 Outputs = Mapping[str, Any]

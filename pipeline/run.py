@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 from regard.components.common import events
 from regard.components.common.child_process import describe_exit
 from regard.components.common.errors import UserError
+from regard.components.common.events import Failure
 from regard.pipeline import run_store, supervisor
-from regard.pipeline.progress import STOPPED, Failure, Progress
+from regard.pipeline.progress import STOPPED, Progress
 from regard.pipeline.run_store import Run
 from regard.pipeline.run_summary import RunSummary, summarize
 from regard.pipeline.runners.local import check_node

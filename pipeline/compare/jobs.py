@@ -57,6 +57,7 @@ class _Job:
 
     member: Member
     process: ChildProcess
+    log: Path
     started: float
 
 
@@ -108,7 +109,9 @@ def train_models(
                     status = job.process.poll()
                     if status is not None:
                         running.remove(job)
-                        _report(job, status, folder, workspace, console, outcome)
+                        result = model_result(job.member, workspace)
+                        text = _describe_end(job, status, result, outcome.failures)
+                        _print(console, job.member.label, text)
                         on_end()
                 time.sleep(_POLL_SECONDS)
         finally:
@@ -135,27 +138,18 @@ def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]
         folder=log.parent,  # without Python files that could shadow ours
         environment=environment,
     )
-    return _Job(member, process, time.monotonic())
+    return _Job(member, process, log, time.monotonic())
 
 
-def _report(
-    job: _Job,
-    status: int,
-    folder: ComparisonFolder,
-    workspace: Workspace,
-    console: Console,
-    outcome: Outcome,
-) -> None:
-    label, result = job.member.label, model_result(job.member, workspace)
+def _describe_end(job: _Job, status: int, result: ModelResult, failures: dict[str, str]) -> str:
+    """Return how a job ended, and add the reason to ``failures`` if it failed."""
     if status == 0 and result.state == FINISHED:
         duration = format_duration(time.monotonic() - job.started)
-        text = f"finished in {duration} · {summary_line(result)}"
-    elif status == INTERRUPTED:
-        text = run_store.INTERRUPTED
-    else:
-        outcome.failures[label] = _failure(result, folder.log(label), status)
-        text = f"failed: {outcome.failures[label]}"
-    _print(console, label, text)
+        return f"finished in {duration} · {summary_line(result)}"
+    if status == INTERRUPTED:
+        return run_store.INTERRUPTED
+    reason = failures[result.label] = _failure(result, job.log, status)
+    return f"failed: {reason}"
 
 
 def _print(console: Console, label: str, text: str) -> None:

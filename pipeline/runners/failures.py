@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import cast
 
 from regard.components.common.errors import UserError
+from regard.components.common.events import Failure
 from regard.components.common.formatting import truncate
-from regard.pipeline.progress import Failure
 from regard.pipeline.workspace import Workspace
 
 UNREACHABLE_REMEDY = "Check beam.options.job_endpoint, and that the job service runs."

@@ -24,8 +24,8 @@ from tfx.orchestration.portable import cache_utils, launcher
 from tfx.proto.orchestration import executable_spec_pb2
 
 from regard.components.common import events
+from regard.components.common.events import Failure
 from regard.components.common.files import folder_digest
-from regard.pipeline.progress import Failure
 from regard.pipeline.runners.failures import explain
 from regard.pipeline.runners.job_service import check_job_service
 

@@ -13,13 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common.child_process import (
-    ChildProcess,
-    child_environment,
-    collect_stop_signals,
-    describe_exit,
-    end_with_parent,
-)
+from regard.components.common import child_process
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_duration
 from regard.pipeline import run_store
@@ -56,7 +50,7 @@ class _Job:
     """A model that is being trained."""
 
     member: Member
-    process: ChildProcess
+    process: child_process.ChildProcess
     log: Path
     started: float
 
@@ -93,7 +87,7 @@ def train_models(
     environment = _environment(workspace, jobs)
     running: list[_Job] = []
     outcome = Outcome()
-    with collect_stop_signals() as signals:
+    with child_process.collect_stop_signals() as signals:
         try:
             while running or (waiting and not outcome.interrupted):
                 while waiting and len(running) < jobs and not outcome.interrupted:
@@ -122,7 +116,7 @@ def train_models(
 
 def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     """Return the environment of the jobs, which share the cores unless the user has set threads."""
-    environment = child_environment(REGARD_HOME=str(workspace.home))
+    environment = child_process.child_environment(REGARD_HOME=str(workspace.home))
     if jobs > 1:
         for name in _THREAD_VARIABLES:
             environment.setdefault(name, str(max(1, machine.cores() // jobs)))
@@ -132,7 +126,7 @@ def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
 def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]) -> _Job:
     log = folder.log(member.label)
     log.parent.mkdir(parents=True, exist_ok=True)
-    process = ChildProcess(
+    process = child_process.ChildProcess(
         job_command(folder.write_config(member)),
         log=log,
         folder=log.parent,  # without Python files that could shadow ours
@@ -162,7 +156,7 @@ def _failure(result: ModelResult, log: Path, status: int) -> str:
         return result.error
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else f"its process {describe_exit(status)}"
+    return lines[-1] if lines else f"its process {child_process.describe_exit(status)}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -171,7 +165,7 @@ def main(arguments: Sequence[str]) -> int:
     from regard.pipeline.cli.rendering.live import TerminalDisplay
     from regard.pipeline.run import RunRequest, run_pipeline
 
-    end_with_parent()
+    child_process.end_with_parent()
     try:
         request = RunRequest(Path(arguments[0]), last=LAST_NODE, wait=True)
         return run_pipeline(request, TerminalDisplay(terminal.out())).outcome.exit_status

@@ -13,6 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
+from regard.components.registry.store import LATEST
 from regard.pipeline import cache_keys
 from regard.pipeline.context import PipelineContext
 
@@ -131,6 +132,7 @@ def build_pipeline(
         tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
         rows=config.serving.check_rows,
     )
+    version = context.production_version  # on a cluster, only the node knows its number
     warm_start = {"start": dict(context.start), "training": context.training_key}
     pusher = nodes.Pusher(
         model=model,
@@ -146,7 +148,7 @@ def build_pipeline(
                 "config": recorded,
                 "data_fingerprint": context.fingerprint,
                 "recipe": context.recipe,
-                "compared_with": context.baseline_version,
+                "compared_with": "" if version == LATEST else version,
                 **({"warm_start": warm_start} if config.training.warm_start else {}),
             },
             sort_keys=True,

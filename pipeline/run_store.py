@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -149,19 +150,19 @@ class Run:
             return {}
         return content if isinstance(content, dict) else {}
 
-    def load_config(self) -> Config:
+    def load_config(self) -> Config | None:
         """The configuration of the run.
 
-        Raises:
-            ValueError, LookupError: Another version of Regard wrote it, or the environment
-                variables that it refers to have changed.
+        None if another version of Regard wrote it, or if the environment variables that it refers
+        to have changed.
         """
         from regard.pipeline.config import config_from_values
 
-        config = config_from_values(self.settings())
-        if config.has_references and config.digest() != self.record().get("digest"):
-            raise LookupError("The environment variables have changed.")
-        return config
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            config = config_from_values(self.settings())
+            if not config.has_references or config.digest() == self.record().get("digest"):
+                return config
+        return None
 
     def record(self) -> RunRecord:
         """The record; empty if it cannot be read."""

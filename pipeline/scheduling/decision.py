@@ -147,7 +147,8 @@ def _find_decided_run(
             and not (record.get("first") or record.get("last"))  # it covered all nodes
             and record.get("data_fingerprint") == snapshot.fingerprint
             and (record.get("word_vectors") or {}) == snapshot.word_files
-            and _run_settings_digest(run) == digest
+            and (settings := run.load_config())
+            and settings_digest(settings) == digest
         ):
             return run
     return None
@@ -158,14 +159,6 @@ def _is_newer(run: run_store.Run, state: ScheduleState) -> bool:
     if run.id in {attempt.run for attempt in state.history}:
         return False
     return run.id > ((state.trained and state.trained.run) or "")
-
-
-def _run_settings_digest(run: run_store.Run) -> str | None:
-    """Return the digest of a run's settings; None if another version of Regard wrote them."""
-    try:
-        return settings_digest(run.load_config())
-    except (ValueError, LookupError):
-        return None
 
 
 def _evaluate_conditions(

@@ -8,11 +8,12 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Positive, Problem, Section, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Positive, Problem
 from regard.models.suggestions import closest_matches
 from regard.pipeline.config.errors import show, suggest, unknown
 
@@ -61,30 +62,30 @@ JOB_SERVER_SECTIONS = {
 }
 
 
-class BeamConfig(Section):
+class BeamConfig(DocumentedSection):
     """Where the Beam jobs run: ingestion, statistics, checks, preprocessing and decoding.
 
     The runner does not affect the results.
+
+    Attributes:
+        runner: in_process: in the process of the node, fastest up to about 100,000 rows; processes:
+            in several processes on this machine; portable, flink, spark, dataflow: on a cluster
+            whose workers share the files (docs/scale.md).
+        workers: Number of Python processes: of processes (null: one per core), of flink (a multiple
+            of options.sdk_worker_parallelism), or the maximum of dataflow. Not supported by other
+            runners.
+        options: Beam's pipeline options by name, without dashes: a string, a number, true, a list
+            for repeated options, or a mapping for JSON.
     """
 
-    runner: Literal["in_process", "processes", "portable", "flink", "spark", "dataflow"] = option(
-        "in_process",
-        "in_process: in the process of the node, fastest up to about 100,000 rows; processes: in "
-        "several processes on this machine; portable, flink, spark, dataflow: on a cluster whose "
-        "workers share the files (docs/scale.md).",
+    runner: Literal["in_process", "processes", "portable", "flink", "spark", "dataflow"] = (
+        "in_process"
     )
-    workers: Positive | None = option(
-        None,
-        "Number of Python processes: of processes (null: one per core), of flink (a multiple of "
-        "options.sdk_worker_parallelism), or the maximum of dataflow. Not supported by other "
-        "runners.",
-    )
-    options: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Beam's pipeline options by name, without dashes: a string, a number, true, a "
-        "list for repeated options, or a mapping for JSON.",
-        examples=[{"job_endpoint": "flink-job-server:8099", "environment_type": "EXTERNAL"}],
-    )
+    workers: Positive | None = None
+    options: Annotated[
+        dict[str, JsonValue],
+        Field(examples=[{"job_endpoint": "flink-job-server:8099", "environment_type": "EXTERNAL"}]),
+    ] = {}
 
     @property
     def local(self) -> bool:

@@ -17,14 +17,8 @@ from regard.components.common import child_process
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_duration
 from regard.pipeline import run_store
+from regard.pipeline.compare import results
 from regard.pipeline.compare.matrix import Comparison, Member
-from regard.pipeline.compare.results import (
-    FINISHED,
-    LAST_NODE,
-    ComparisonFolder,
-    ModelResult,
-    model_result,
-)
 from regard.pipeline.compare.table import summary_line
 from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
@@ -81,7 +75,7 @@ def train_models(
         console: where to report starts and ends.
         on_end: called after each model.
     """
-    folder = ComparisonFolder.of(workspace, comparison.name)
+    folder = results.ComparisonFolder.of(workspace, comparison.name)
     waiting = [member for member in comparison.members if member.label in labels]
     jobs = min(jobs, len(waiting))
     environment = _environment(workspace, jobs)
@@ -103,7 +97,7 @@ def train_models(
                     status = job.process.poll()
                     if status is not None:
                         running.remove(job)
-                        result = model_result(job.member, workspace)
+                        result = results.model_result(job.member, workspace)
                         text = _describe_end(job, status, result, outcome.failures)
                         _print(console, job.member.label, text)
                         on_end()
@@ -123,7 +117,7 @@ def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     return environment
 
 
-def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]) -> _Job:
+def _start(member: Member, folder: results.ComparisonFolder, environment: dict[str, str]) -> _Job:
     log = folder.log(member.label)
     log.parent.mkdir(parents=True, exist_ok=True)
     process = child_process.ChildProcess(
@@ -135,9 +129,11 @@ def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]
     return _Job(member, process, log, time.monotonic())
 
 
-def _describe_end(job: _Job, status: int, result: ModelResult, failures: dict[str, str]) -> str:
+def _describe_end(
+    job: _Job, status: int, result: results.ModelResult, failures: dict[str, str]
+) -> str:
     """Return how a job ended, and add the reason to ``failures`` if it failed."""
-    if status == 0 and result.state == FINISHED:
+    if status == 0 and result.state == results.FINISHED:
         duration = format_duration(time.monotonic() - job.started)
         return f"finished in {duration} · {summary_line(result)}"
     if status == INTERRUPTED:
@@ -150,7 +146,7 @@ def _print(console: Console, label: str, text: str) -> None:
     console.print(f"{label}: {text}", soft_wrap=True, markup=False)
 
 
-def _failure(result: ModelResult, log: Path, status: int) -> str:
+def _failure(result: results.ModelResult, log: Path, status: int) -> str:
     """Return why a model failed: the error of its run, or the last line of its log."""
     if result.state == run_store.FAILED and result.error:
         return result.error
@@ -167,7 +163,7 @@ def main(arguments: Sequence[str]) -> int:
 
     child_process.end_with_parent()
     try:
-        request = RunRequest(Path(arguments[0]), last=LAST_NODE, wait=True)
+        request = RunRequest(Path(arguments[0]), last=results.LAST_NODE, wait=True)
         return run_pipeline(request, TerminalDisplay(terminal.out())).outcome.exit_status
     except UserError as error:
         terminal.print_error(error)

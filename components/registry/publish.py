@@ -147,11 +147,9 @@ def publish(
         with number_lock(folder):
             hidden = hide(version)
     remove_tree(hidden)
-    raise UserError(
-        f"The files of {folder.name}@{record.version} were damaged while it was published",
-        where=str(folder),
-        remedy="It is not in the registry any more. Check the disk, and push the model again.",
-    )
+    message = f"The files of {folder.name}@{record.version} were damaged while it was published"
+    remedy = "It is not in the registry any more. Check the disk, and push the model again."
+    raise UserError(message, str(folder), remedy)
 
 
 def _rename(

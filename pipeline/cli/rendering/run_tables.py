@@ -47,11 +47,7 @@ def print_listing(records: Sequence[RunRecord], console: Console) -> None:
 
 
 def _cells(record: RunRecord) -> tuple[str, ...]:
-    scores = ", ".join(
-        f"{score.get('label', score['name'])} "
-        f"{formatting.format_metric(score['value'], score.get('scale', 100.0))}"
-        for score in record.get("scores") or []
-    )
+    scores = ", ".join(map(formatting.format_score, record.get("scores") or []))
     return (
         record["name"],
         record["id"],

@@ -18,6 +18,13 @@ from regard.pipeline.compare.merge import LocatedMapping, located, merge
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document
 from regard.pipeline.config.errors import problems
+from regard.pipeline.config.load import (
+    absolute_paths,
+    is_comparison,
+    problem_lines,
+    read_document,
+    validate_values,
+)
 from regard.pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
@@ -88,7 +95,7 @@ def read_comparison(
 
 def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
     document = _read_mapping(path, workspace)
-    if not load.is_comparison(document):
+    if not is_comparison(document):
         remedy = "Pass another one, or a file with name, base and models."
         raise UserError("A comparison needs at least two configurations.", str(path), remedy)
     value = document.value if name is None else {**document.value, "name": name}
@@ -96,9 +103,9 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparis
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
         invalid = problems(error, MatrixConfig)
-        raise _error(load.problem_lines(invalid, document, path)) from None
+        raise _error(problem_lines(invalid, document, path)) from None
     if invalid := list(_matrix_problems(matrix, path.parent)):
-        raise _error(load.problem_lines(invalid, document, path))
+        raise _error(problem_lines(invalid, document, path))
     if isinstance(matrix.base, str):
         other = path.parent / os.path.expanduser(matrix.base)
         base, duplicates = located(_read_mapping(other, workspace), str(other))
@@ -132,7 +139,7 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> Comparison:
     lines: dict[str, None] = {}  # a problem of the base concerns all models, but is listed once
     members = []
     for label, source in sources.items():
-        config, invalid = load.validate_values({**source.value, "name": f"{name}-{label}"})
+        config, invalid = validate_values({**source.value, "name": f"{name}-{label}"})
         for problem in invalid:
             location = source.location(problem.path)
             if problem.path == ("name",):  # consists of the comparison's and the label
@@ -176,19 +183,19 @@ def _resolve(config: Config, source: LocatedMapping) -> Config:
     """Return the configuration to run: with absolute paths, and without the gate of a push."""
     variables = [one for part in source.sources for one in part.document.references.values()]
     config = config.with_references({(): dict(collections.ChainMap(*variables))})
-    config = load.absolute_paths(config, source.folder)
+    config = absolute_paths(config, source.folder)
     gate: dict[str, object] = {"thresholds": {}, "production": None}
     return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=gate)})
 
 
 def _read_mapping(path: Path, workspace: Workspace) -> Document:
     """Read a YAML file that must contain a mapping."""
-    document = load.read_document(path, workspace)
+    document = read_document(path, workspace)
     if not document.problems and not isinstance(document.value, dict):
         message = "must be a mapping (name: ..., base: ..., models: ...)"
         document.problems.append(Problem((), message))
     if document.problems:
-        raise _error(load.problem_lines(document.problems, document, path))
+        raise _error(problem_lines(document.problems, document, path))
     return document
 
 

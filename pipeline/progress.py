@@ -87,6 +87,11 @@ class Progress:
         """The folder of an output; it has no files if the node has no such output."""
         return Path(self.outputs(node).get(key, os.devnull))
 
+    def pushed_model(self) -> dict[str, int | float | str]:
+        """The properties of the Pusher's output; empty if the node has not ended."""
+        pusher = self.nodes.get("Pusher")
+        return pusher.properties.get("pushed_model", {}) if pusher else {}
+
     def _node(self, event: Event) -> NodeProgress:
         name = str(event["node"])
         return self.nodes.setdefault(name, NodeProgress(name))

@@ -153,8 +153,7 @@ def judge(ending: Ending, state: Progress) -> Outcome:
         return Outcome(run_store.INTERRUPTED)
     if ending.status != 0:
         return Outcome(run_store.FAILED, state.failure or _unreported_failure(ending.status, state))
-    pusher = state.nodes.get("Pusher")
-    pushed = pusher is None or pusher.properties.get("pushed_model", {}).get("pushed")
+    pushed = "Pusher" not in state.nodes or state.pushed_model().get("pushed")
     return Outcome(run_store.SUCCEEDED if pushed else run_store.NOT_BLESSED)
 
 

@@ -137,8 +137,7 @@ class Run:
         """The folder of the model's versions to which the run published one."""
         if not self.record().get("pushed_version"):
             return None
-        pusher = progress.read(self.events).nodes.get("Pusher")
-        pushed = pusher.properties.get("pushed_model", {}) if pusher else {}
+        pushed = progress.read(self.events).pushed_model()
         destination = str(pushed.get("pushed_destination", ""))
         return Path(destination).parent if destination else None
 

@@ -150,8 +150,7 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def _pushed_version(state: Progress) -> PushedVersion:
-    node = state.nodes.get("Pusher")
-    facts = node.properties.get("pushed_model", {}) if node else {}
+    facts = state.pushed_model()
     if not facts.get("pushed"):
         return {}
     path = str(facts.get("pushed_destination", ""))

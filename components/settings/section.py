@@ -17,7 +17,9 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 def _leave_out_attributes(schema: dict[str, Any]) -> None:
     """Describe a section without its keys, which have descriptions of their own."""
-    schema["description"] = schema["description"].partition(_HEADING)[0].strip()
+    text, heading, _ = schema.get("description", "").partition(_HEADING)
+    if heading:
+        schema["description"] = text.strip()
 
 
 class DocumentedSection(Section):

@@ -179,9 +179,7 @@ class ExternalMetricConfig(DocumentedSection):
         timeout: Maximum time in seconds.
     """
 
-    command: Annotated[
-        Listed[str], _split, Field(min_length=1), Field(examples=["comet-rows --gpus 0"])
-    ]
+    command: Annotated[Listed[str], _split, Field(min_length=1, examples=["comet-rows --gpus 0"])]
     label: str | None = None
     higher_is_better: bool = True
     scale: Literal[1, 100] = 1

@@ -49,8 +49,7 @@ class TuneConfig(DocumentedSection):
 
     search_space: Annotated[
         dict[str, Range],
-        Field(min_length=1),
-        Field(examples=[{"training.learning_rate": {"log": [0.0001, 0.01]}}]),
+        Field(min_length=1, examples=[{"training.learning_rate": {"log": [0.0001, 0.01]}}]),
     ]
     algorithm: Literal["hyperband", "bayesian", "random"] = "hyperband"
     objective: str | None = None

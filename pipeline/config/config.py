@@ -61,7 +61,7 @@ class Config(DocumentedSection):
         tune: Which keys `regard tune` searches, and how; null: none.
     """
 
-    name: Annotated[str, Field(pattern=NAME_PATTERN), Field(examples=["quickstart"])]
+    name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["quickstart"])]
     task: str = option(DEFAULT_TASK, f"Task of the model: {', '.join(sorted(tasks.TASKS.own))}.")
     data: DataConfig
     # The task defines tokenizer, model and search; see ``config_class``.

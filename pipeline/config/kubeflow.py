@@ -117,9 +117,10 @@ class KubeflowConfig(DocumentedSection):
     gpu_image: Annotated[
         Image | None, Field(examples=["registry.example.org/regard:0.1.0-cuda"])
     ] = None
-    pipeline_root: Annotated[Bucket | None, Field(examples=["minio://mlpipeline/v2/artifacts"])] = (
-        None
-    )
+    pipeline_root: Annotated[
+        Bucket | None,
+        Field(examples=["minio://mlpipeline/v2/artifacts"]),
+    ] = None
     home: Folder = "/regard"
     registry: Folder | None = None
     volumes: Annotated[dict[Claim, Folder], Field(examples=[{"regard": "/regard"}])] = {}

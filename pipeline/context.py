@@ -21,7 +21,7 @@ from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
 from regard.components.registry.records import PROFILE
 from regard.components.registry.starting_models import find_ensemble, find_warm_start
-from regard.components.registry.store import LATEST, Registry
+from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.pipeline import cache_keys, datasets
 
@@ -73,11 +73,6 @@ class PipelineContext:
     recipe: str = ""
     run_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     publish_anyway: bool = False
-
-    @property
-    def baseline_version(self) -> str:
-        """The version to compare with; empty if there is none, or only the node knows it."""
-        return "" if self.production_version == LATEST else self.production_version
 
 
 def local_context(

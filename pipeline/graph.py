@@ -11,19 +11,9 @@ from tfx.components import SchemaGen, StatisticsGen
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 
+from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
-from regard.components.nodes import (
-    CorpusGen,
-    Evaluator,
-    ExampleValidator,
-    Predictor,
-    Preprocess,
-    Pusher,
-    Reporter,
-    ServingCheck,
-    TokenizerTrainer,
-    Trainer,
-)
+from regard.components.registry.store import LATEST
 from regard.pipeline import cache_keys
 from regard.pipeline.context import PipelineContext
 
@@ -44,7 +34,7 @@ def trainer_sections(config: Config) -> dict[str, JsonValue]:
 def build_pipeline(
     context: PipelineContext,
     config: Config,
-    extra_node: Callable[[Preprocess], BaseComponent] | None = None,
+    extra_node: Callable[[nodes.Preprocess], BaseComponent] | None = None,
 ) -> Pipeline:
     """Return the TFX pipeline of a configuration in a context.
 
@@ -61,7 +51,7 @@ def build_pipeline(
     recorded = config.recorded(exclude={"schedule", "beam", "tune"})
     stored = json.dumps([vars(feature) for feature in config.stored_features])
 
-    corpus = CorpusGen(
+    corpus = nodes.CorpusGen(
         corpus=context.corpus,
         fingerprint=context.fingerprint,
         run_parameters=context.run_parameters,
@@ -73,7 +63,7 @@ def build_pipeline(
     options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
     statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
-    validator = ExampleValidator(
+    validator = nodes.ExampleValidator(
         statistics=statistics.outputs["statistics"],
         schema=schema.outputs["schema"],
         examples=examples,
@@ -84,14 +74,14 @@ def build_pipeline(
     )
     tokenizer = None
     if task.text_features:
-        tokenizer = TokenizerTrainer(
+        tokenizer = nodes.TokenizerTrainer(
             examples=examples,
             config=config.section_json("tokenizer"),
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
             features=json.dumps(task.text_features),
             seed=0,  # trainings with different seeds share a tokenizer
         )
-    preprocess = Preprocess(
+    preprocess = nodes.Preprocess(
         examples=examples,
         schema=schema.outputs["schema"],
         tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
@@ -103,7 +93,7 @@ def build_pipeline(
     )
     # It reads no output of the validator, but must not start with rejected data.
     (tokenizer or preprocess).add_upstream_node(validator)
-    trainer = Trainer(
+    trainer = nodes.Trainer(
         examples=preprocess.outputs["transformed_examples"],
         transform_graph=preprocess.outputs["transform_graph"],
         custom_config={
@@ -118,7 +108,7 @@ def build_pipeline(
     )
     model = trainer.outputs["model"]
     alignment = config.evaluation.alignment
-    predictor = Predictor(
+    predictor = nodes.Predictor(
         examples=examples,
         model=model,
         features=stored,
@@ -129,21 +119,22 @@ def build_pipeline(
         reference_scores=int("perplexity" in required_metrics(config.evaluation)),
     )
     predictions = predictor.outputs["predictions"]
-    evaluator = Evaluator(
+    evaluator = nodes.Evaluator(
         predictions=predictions,
         findings=validator.outputs["findings"],
         config=config.section_json("evaluation"),
         code=cache_keys.evaluator_code(config),
     )
-    check = ServingCheck(
+    check = nodes.ServingCheck(
         model=model,
         predictions=predictions,
         examples=examples,
         tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
         rows=config.serving.check_rows,
     )
+    version = context.production_version  # on a cluster, only the node knows its number
     warm_start = {"start": dict(context.start), "training": context.training_key}
-    pusher = Pusher(
+    pusher = nodes.Pusher(
         model=model,
         model_blessing=evaluator.outputs["blessing"],
         infra_blessing=check.outputs["blessing"],
@@ -157,7 +148,7 @@ def build_pipeline(
                 "config": recorded,
                 "data_fingerprint": context.fingerprint,
                 "recipe": context.recipe,
-                "compared_with": context.baseline_version,
+                "compared_with": "" if version == LATEST else version,
                 **({"warm_start": warm_start} if config.training.warm_start else {}),
             },
             sort_keys=True,
@@ -165,7 +156,7 @@ def build_pipeline(
         publish_anyway=int(context.publish_anyway),
         run_parameters=context.run_parameters,
     )
-    reporter = Reporter(
+    reporter = nodes.Reporter(
         about=json.dumps(
             {
                 "name": config.name,

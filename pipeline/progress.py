@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from regard.components.common import events
-from regard.components.common.events import Event, WarmStartModel
+from regard.components.common.events import Event, Failure, Origin
 
 WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached", "failed"
 STOPPED = "stopped"
@@ -22,27 +22,6 @@ class NodeFacts(TypedDict, total=False):
     state: str
     seconds: float
     peak_bytes: int
-
-
-class Failure(TypedDict, total=False):
-    """Why a run failed; ``user`` says whether the user can fix it."""
-
-    node: str
-    error: str
-    where: str
-    remedy: str
-    user: bool
-
-
-class Origin(TypedDict, total=False):
-    """What a run starts from: its data, the version in production, and a model."""
-
-    data_fingerprint: str | None
-    word_vectors: dict[str, str]
-    parent: str | None
-    start: WarmStartModel | None
-    ensemble: list[WarmStartModel]
-    plan: str  # a digest of everything that the run depends on
 
 
 @dataclasses.dataclass
@@ -107,6 +86,11 @@ class Progress:
     def output_folder(self, node: str, key: str) -> Path:
         """The folder of an output; it has no files if the node has no such output."""
         return Path(self.outputs(node).get(key, os.devnull))
+
+    def pushed_model(self) -> dict[str, int | float | str]:
+        """The properties of the Pusher's output; empty if the node has not ended."""
+        pusher = self.nodes.get("Pusher")
+        return pusher.properties.get("pushed_model", {}) if pusher else {}
 
     def _node(self, event: Event) -> NodeProgress:
         name = str(event["node"])

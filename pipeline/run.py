@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 from regard.components.common import events
 from regard.components.common.child_process import describe_exit
 from regard.components.common.errors import UserError
+from regard.components.common.events import Failure
 from regard.pipeline import run_store, supervisor
-from regard.pipeline.progress import STOPPED, Failure, Progress
+from regard.pipeline.progress import STOPPED, Progress
 from regard.pipeline.run_store import Run
 from regard.pipeline.run_summary import RunSummary, summarize
 from regard.pipeline.runners.local import check_node
@@ -152,8 +153,7 @@ def judge(ending: Ending, state: Progress) -> Outcome:
         return Outcome(run_store.INTERRUPTED)
     if ending.status != 0:
         return Outcome(run_store.FAILED, state.failure or _unreported_failure(ending.status, state))
-    pusher = state.nodes.get("Pusher")
-    pushed = pusher is None or pusher.properties.get("pushed_model", {}).get("pushed")
+    pushed = "Pusher" not in state.nodes or state.pushed_model().get("pushed")
     return Outcome(run_store.SUCCEEDED if pushed else run_store.NOT_BLESSED)
 
 

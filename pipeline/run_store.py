@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from pydantic import JsonValue
 
 from regard.components.common.errors import UserError
+from regard.components.common.events import Failure, Origin
 from regard.components.common.files import read_json_object, write_json
 from regard.components.common.yaml_text import YAMLError, from_yaml
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.models.suggestions import did_you_mean
 from regard.pipeline import progress
-from regard.pipeline.progress import Failure, NodeFacts, Origin
+from regard.pipeline.progress import NodeFacts
 from regard.pipeline.workspace import PipelinePaths, Workspace
 from regard.serving import locks
 
@@ -111,54 +113,31 @@ class RunRecord(Origin, total=False):
     executions_of: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Run:
-    """The folder of one run."""
+    """The folder of one run, ``<workspace>/pipelines/<name>/runs/<id>``."""
 
     directory: Path
 
-    @property
-    def id(self) -> str:
-        """The UTC start time, such as ``20261120-101643``."""
-        return self.directory.name
-
-    @property
-    def name(self) -> str:
-        """The name of the pipeline."""
-        return self.directory.parents[1].name
+    def __post_init__(self) -> None:
+        self.id = self.directory.name  # the UTC start time, such as 20261120-101643
+        self.name = self.directory.parents[1].name  # of the pipeline
+        self.full_id = f"{self.name}/{self.id}"  # unique in a workspace
+        self.events = self.directory / "events.jsonl"  # of the nodes, one JSON object per line
+        self.log = self.directory / "log.txt"  # the output of the libraries
+        self.config = self.directory / "config.yaml"  # with all defaults and absolute paths
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace, which contains ``pipelines/<name>/runs/<id>``."""
+        """The workspace that contains the run."""
         return Workspace(self.directory.parents[3])
-
-    @property
-    def full_id(self) -> str:
-        """Name and id, ``quickstart/20261120-101643``, unique in a workspace."""
-        return f"{self.name}/{self.id}"
-
-    @property
-    def events(self) -> Path:
-        """The events of the nodes, one JSON object per line."""
-        return self.directory / "events.jsonl"
-
-    @property
-    def log(self) -> Path:
-        """The output of the libraries."""
-        return self.directory / "log.txt"
-
-    @property
-    def config(self) -> Path:
-        """The resolved configuration of the run."""
-        return self.directory / "config.yaml"
 
     @property
     def pushed_model(self) -> Path | None:
         """The folder of the model's versions to which the run published one."""
         if not self.record().get("pushed_version"):
             return None
-        pusher = progress.read(self.events).nodes.get("Pusher")
-        pushed = pusher.properties.get("pushed_model", {}) if pusher else {}
+        pushed = progress.read(self.events).pushed_model()
         destination = str(pushed.get("pushed_destination", ""))
         return Path(destination).parent if destination else None
 
@@ -170,19 +149,19 @@ class Run:
             return {}
         return content if isinstance(content, dict) else {}
 
-    def load_config(self) -> Config:
+    def load_config(self) -> Config | None:
         """The configuration of the run.
 
-        Raises:
-            ValueError, LookupError: Another version of Regard wrote it, or the environment
-                variables that it refers to have changed.
+        None if another version of Regard wrote it, or if the environment variables that it refers
+        to have changed.
         """
         from regard.pipeline.config import config_from_values
 
-        config = config_from_values(self.settings())
-        if config.has_references and config.digest() != self.record().get("digest"):
-            raise LookupError("The environment variables have changed.")
-        return config
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            config = config_from_values(self.settings())
+            if not config.has_references or config.digest() == self.record().get("digest"):
+                return config
+        return None
 
     def record(self) -> RunRecord:
         """The record; empty if it cannot be read."""

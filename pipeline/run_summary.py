@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from regard.components.common import prediction_table
+from regard.components.common.events import Failure
 from regard.components.common.files import read_json_object
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
 from regard.pipeline import progress, run_store
 from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
-from regard.pipeline.progress import CACHED, DONE, Failure, NodeFacts, NodeProgress, Progress
+from regard.pipeline.progress import CACHED, DONE, NodeFacts, NodeProgress, Progress
 from regard.pipeline.run_store import DataSummary, Run, Score, SpanSummary
 
 
@@ -149,8 +150,7 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def _pushed_version(state: Progress) -> PushedVersion:
-    node = state.nodes.get("Pusher")
-    facts = node.properties.get("pushed_model", {}) if node else {}
+    facts = state.pushed_model()
     if not facts.get("pushed"):
         return {}
     path = str(facts.get("pushed_destination", ""))

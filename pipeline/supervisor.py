@@ -13,12 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from regard.components.common import events
-from regard.components.common.child_process import (
-    ChildProcess,
-    child_environment,
-    collect_stop_signals,
-)
+from regard.components.common import child_process, events
 from regard.components.common.events import Event
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
@@ -71,8 +66,8 @@ def supervise(
         lock_descriptor: The open lock file, inherited by the worker.
         grace_seconds: Time for the worker to stop.
     """
-    with _scratch_folder(run) as folder, collect_stop_signals() as signals:
-        worker = ChildProcess(
+    with _scratch_folder(run) as folder, child_process.collect_stop_signals() as signals:
+        worker = child_process.ChildProcess(
             command,
             log=run.log,
             folder=run.directory,  # holds no Python files that could hide our packages
@@ -117,7 +112,7 @@ def worker_command(run: Run) -> list[str]:
 
 def worker_environment(run: Run) -> dict[str, str]:
     """The environment variables of the worker."""
-    environment = child_environment(REGARD_HOME=str(run.workspace.home))
+    environment = child_process.child_environment(REGARD_HOME=str(run.workspace.home))
     environment[events.VARIABLE] = str(run.events)
     environment["PYTHONUNBUFFERED"] = "1"  # keep the last lines of a killed worker
     environment["PYTHONFAULTHANDLER"] = "1"

@@ -19,46 +19,21 @@ DATA_VARIABLE = "REGARD_DATA"
 _GRACE_SECONDS = 0.5  # `regard runs` holds the lock for an instant; a worker may be about to end
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class PipelinePaths:
-    """The folder of one pipeline."""
+    """The folder of one pipeline, and what it contains."""
 
     root: Path
 
-    @property
-    def metadata(self) -> Path:
-        """The SQLite file of ML Metadata."""
-        return self.root / "metadata.sqlite"
-
-    @property
-    def artifacts(self) -> Path:
-        """TFX's pipeline root: ``<node>/<output>/<execution>/``."""
-        return self.root / "artifacts"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Training checkpoints, one folder per training key."""
-        return self.root / "checkpoints"
-
-    @property
-    def tuning(self) -> Path:
-        """Searches of `regard tune`, one folder per digest of their settings."""
-        return self.root / "tuning"
-
-    @property
-    def lock(self) -> Path:
-        """The file that a running run holds locked."""
-        return self.root / "lock"
-
-    @property
-    def schedule(self) -> Path:
-        """State and caches of ``regard schedule``."""
-        return self.root / "schedule"
-
-    @property
-    def runs(self) -> Path:
-        """The run store: one folder per run id."""
-        return self.root / "runs"
+    def __post_init__(self) -> None:
+        self.metadata = self.root / "metadata.sqlite"  # of ML Metadata
+        # TFX's pipeline root, with <node>/<output>/<execution>/.
+        self.artifacts = self.root / "artifacts"
+        self.checkpoints = self.root / "checkpoints"  # a folder for each training key
+        self.tuning = self.root / "tuning"  # a folder for each digest of a search's settings
+        self.lock = self.root / "lock"  # held by a running run
+        self.schedule = self.root / "schedule"  # state and caches of `regard schedule`
+        self.runs = self.root / "runs"  # the run store: a folder for each run id
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,19 +25,11 @@ if __name__ == "__main__":
         _package.__path__ = _path
         sys.modules[_name] = _package
 
-from regard.serving import saved_model, supported_ops
-from regard.serving.check_inputs import (
-    CheckRow,
-    RequestRow,
-    create_extreme_rows,
-    parse_row,
-    rows_for_signature,
-)
-from regard.serving.contract import Contract, SavedModelError
+from regard.serving import check_inputs, saved_model, supported_ops
+from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError
 from regard.serving.output_comparison import OutputComparison, Tolerances
 from regard.serving.streaming import STEP
 
-DEFAULT_SIGNATURE = "serving_default"
 MAX_FAILURES = 10
 _STREAM_ROWS = 4  # the last ones, which include the extreme rows
 Outputs = Mapping[str, Any]
@@ -52,7 +44,7 @@ class CheckRequest(TypedDict):
 
     model: str
     servers: list[str]
-    rows: list[RequestRow]
+    rows: list[check_inputs.RequestRow]
     tolerances: Tolerances
 
 
@@ -114,7 +106,7 @@ def _signature_order(contract: Contract) -> list[str]:
 
 
 def _predict(
-    model: saved_model.ServedModel, signature: str, rows: Sequence[CheckRow]
+    model: saved_model.ServedModel, signature: str, rows: Sequence[check_inputs.CheckRow]
 ) -> tuple[list[Outputs], list[str]]:
     """Return the outputs of one batch, or the error."""
     try:
@@ -130,8 +122,8 @@ def _check_outputs(
     """Compare the outputs of a batch, of single rows and of earlier runs."""
     contract = model.contract
     comparison = OutputComparison(contract, request["tolerances"])
-    rows = [parse_row(row, contract) for row in request["rows"]]
-    extremes = create_extreme_rows(rows, contract)
+    rows = [check_inputs.parse_row(row, contract) for row in request["rows"]]
+    extremes = check_inputs.create_extreme_rows(rows, contract)
     # A model may reject long inputs; those cannot be in a batch with others.
     accepted = [row for row in extremes if not _rejects(model, row)]
     result["refused"] = [row.name for row in extremes if row not in accepted]
@@ -141,7 +133,7 @@ def _check_outputs(
     outputs_by_signature: dict[str, list[Outputs]] = {}
     for signature in _signature_order(contract):
         detail = outputs_by_signature.get(contract["detail"], [])
-        batch = rows_for_signature(signature, rows, detail, contract)
+        batch = check_inputs.rows_for_signature(signature, rows, detail, contract)
         batched, errors = _predict(model, signature, batch)
         failures += [f"{signature}: {text}" for text in errors]
         if errors:
@@ -188,7 +180,7 @@ def _check_outputs(
 
 def _check_scores(
     contract: Contract,
-    rows: Sequence[CheckRow],
+    rows: Sequence[check_inputs.CheckRow],
     outputs: Mapping[str, Sequence[Outputs]],
     comparison: OutputComparison,
     result: CheckResult,
@@ -212,7 +204,7 @@ def _check_scores(
             result["failures"].append(f"{where}: rescored and from the search: {text}")
 
 
-def _rejects(model: saved_model.ServedModel, row: CheckRow) -> bool:
+def _rejects(model: saved_model.ServedModel, row: check_inputs.CheckRow) -> bool:
     try:
         model.predict(DEFAULT_SIGNATURE, [row.inputs])
     except saved_model.InputLengthError:

@@ -1,59 +1,18 @@
 """The protocol buffers of TensorFlow and its server that Regard needs, defined without TensorFlow.
 
-Only the field numbers and types matter on the wire; a map is a repeated message of key and value.
+``protobuf.json`` defines them. Only the field numbers and types matter on the wire; a map is a
+repeated message of key and value.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_SPEC = {"model_spec": (1, "ModelSpec")}
-# Name, then number and type of each field; * marks a repeated field.
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
-    "Dim": {"size": (1, "int64")},
-    "Shape": {"dim": (2, "*Dim"), "unknown_rank": (3, "bool")},
-    "Tensor": {
-        "dtype": (1, "int32"),
-        "tensor_shape": (2, "Shape"),
-        "tensor_content": (4, "bytes"),
-        "float_val": (5, "*float"),
-        "double_val": (6, "*double"),
-        "int_val": (7, "*int32"),
-        "string_val": (8, "*bytes"),
-        "int64_val": (10, "*int64"),
-        "bool_val": (11, "*bool"),
-    },
-    "Version": {"value": (1, "int64")},
-    "ModelSpec": {
-        "name": (1, "string"),
-        "version": (2, "Version"),
-        "signature_name": (3, "string"),
-        "version_label": (4, "string"),
-    },
-    "TensorEntry": {"key": (1, "string"), "value": (2, "Tensor")},
-    "PredictRequest": {**_SPEC, "inputs": (2, "*TensorEntry")},
-    "PredictResponse": {"outputs": (1, "*TensorEntry"), "model_spec": (2, "ModelSpec")},
-    "TensorInfo": {"name": (1, "string"), "dtype": (2, "int32"), "tensor_shape": (3, "Shape")},
-    "InfoEntry": {"key": (1, "string"), "value": (2, "TensorInfo")},
-    "SignatureDef": {"inputs": (1, "*InfoEntry"), "outputs": (2, "*InfoEntry")},
-    "SignatureEntry": {"key": (1, "string"), "value": (2, "SignatureDef")},
-    "SignatureDefMap": {"signature_def": (1, "*SignatureEntry")},
-    "MetaInfo": {"tags": (4, "*string")},
-    "MetaGraph": {"meta_info_def": (1, "MetaInfo"), "signature_def": (5, "*SignatureEntry")},
-    "SavedModel": {"meta_graphs": (2, "*MetaGraph")},
-    "RunOptions": {"timeout_in_ms": (2, "int64")},
-    "Any": {"type_url": (1, "string"), "value": (2, "bytes")},
-    "MetadataEntry": {"key": (1, "string"), "value": (2, "Any")},
-    "MetadataRequest": {**_SPEC, "metadata_field": (2, "*string")},
-    "MetadataResponse": {**_SPEC, "metadata": (2, "*MetadataEntry")},
-    "StatusRequest": _SPEC,
-    "VersionStatus": {"version": (1, "int64"), "state": (2, "int32")},
-    "StatusResponse": {"model_version_status": (1, "*VersionStatus")},
-}
 # The types of exported models: number, NumPy's name, and the field of the values.
 _TYPES = {
     "float": (1, "float32", "float_val"),
@@ -82,24 +41,11 @@ def message_class(name: str) -> Any:
 
 @cache
 def _pool() -> Any:
-    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf import descriptor_pb2, descriptor_pool, json_format
 
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="regard/client.proto", package="regard.client", syntax="proto3"
-    )
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, (number, kind) in fields.items():
-            label = kinds.LABEL_REPEATED if kind.startswith("*") else kinds.LABEL_OPTIONAL
-            kind = kind.removeprefix("*")
-            entry = message.field.add(name=field, number=number, label=label)
-            if kind in _MESSAGES:
-                entry.type, entry.type_name = kinds.TYPE_MESSAGE, f".regard.client.{kind}"
-            else:
-                entry.type = getattr(kinds, f"TYPE_{kind.upper()}")
+    definitions = Path(__file__).with_name("protobuf.json").read_text(encoding="utf-8")
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.Add(json_format.Parse(definitions, descriptor_pb2.FileDescriptorProto()))
     return pool
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from regard.serving.contract import (
+    DEFAULT_SIGNATURE,
     INPUT_SPECS,
     KINDS_WITH_LENGTH,
     LENGTH_SPEC,
@@ -199,7 +200,7 @@ class ServedModel:
 
     def stream(self, row: InputRow) -> Iterator[dict[str, Any]]:
         """Yield the outputs for each token of a row; see ``stream_tokens``."""
-        default = self.contract["signatures"]["serving_default"]
+        default = self.contract["signatures"][DEFAULT_SIGNATURE]
         names = self._session.signatures[STEP].inputs, default["outputs"]
         inputs = batch_inputs(default["inputs"], [row])
         for outputs in stream_tokens(self._session.run, inputs, *names):
@@ -218,7 +219,7 @@ def load(path: str | os.PathLike[str]) -> ServedModel:
 
 def splits_sentences(contract: Contract) -> bool:
     """Return whether ``serving_default`` splits long sources, which other signatures truncate."""
-    return "sentences" in contract["signatures"]["serving_default"]["outputs"]
+    return "sentences" in contract["signatures"][DEFAULT_SIGNATURE]["outputs"]
 
 
 def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction]:
@@ -230,7 +231,7 @@ def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction
     predictions = model.predict(model.contract["detail"], rows)
     long = [row for row, one in enumerate(predictions) if one.truncated]
     if long and splits_sentences(model.contract):
-        split = model.predict("serving_default", [rows[row] for row in long])
+        split = model.predict(DEFAULT_SIGNATURE, [rows[row] for row in long])
         for row, one in zip(long, split, strict=True):
             outputs = predictions[row].outputs
             outputs = {name: one.outputs.get(name, value) for name, value in outputs.items()}
@@ -258,7 +259,7 @@ def split_outputs(
     dimensions = contract["signatures"][name]["outputs"]
     return [
         Prediction(
-            {key: _unpad(outputs, key, row, axes) for key, axes in dimensions.items()}, contract
+            {key: unpad(outputs, key, row, axes) for key, axes in dimensions.items()}, contract
         )
         for row in range(rows)
     ]
@@ -292,14 +293,12 @@ def batch_inputs(entries: Sequence[InputEntry], rows: Sequence[InputRow]) -> dic
     return arrays
 
 
-def _unpad(
-    outputs: Mapping[str, np.ndarray], key: str, row: int, axes: Sequence[str | None]
-) -> Any:
+def unpad(outputs: Mapping[str, np.ndarray], key: str, row: int, axes: Sequence[str | None]) -> Any:
     """Return an output of one row, with each dimension cut to its real length."""
     value = outputs[key][row]
     lengths = tuple(slice(None if name is None else int(outputs[name][row])) for name in axes)
     if not axes:
-        return decode_texts(value) if isinstance(value, bytes) else value.item()
+        return value.item() if isinstance(value, np.generic) else decode_texts(value)
     if outputs[key].dtype == object:
         return decode_texts(value[lengths].tolist())
     # A copy: a view would keep the padded batch in memory.

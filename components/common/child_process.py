@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -110,19 +110,22 @@ def end_with_parent() -> None:
 
 
 @contextlib.contextmanager
+def handle_stop_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call a function at SIGINT and SIGTERM while the block runs."""
+    previous = [signal.signal(number, handler) for number in _STOP_SIGNALS]
+    try:
+        yield
+    finally:
+        for number, original in zip(_STOP_SIGNALS, previous, strict=True):
+            signal.signal(number, original)
+
+
+@contextlib.contextmanager
 def collect_stop_signals() -> Iterator[list[int]]:
     """Collect SIGINT and SIGTERM in a growing list instead of letting them end this process."""
     received: list[int] = []
-
-    def append(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    previous = [signal.signal(number, append) for number in _STOP_SIGNALS]
-    try:
+    with handle_stop_signals(lambda number, _: received.append(number)):
         yield received
-    finally:
-        for number, handler in zip(_STOP_SIGNALS, previous, strict=True):
-            signal.signal(number, handler)
 
 
 def describe_exit(status: int) -> str:

@@ -29,7 +29,28 @@ class WarmStartModel(TypedDict, total=False):
     digest: str
 
 
-class Event(TypedDict, total=False):
+class Failure(TypedDict, total=False):
+    """Why a node or a run failed; ``user`` says whether the user can fix it."""
+
+    node: str
+    error: str
+    where: str
+    remedy: str
+    user: bool
+
+
+class Origin(TypedDict, total=False):
+    """What a run starts from: its data, the version in production, and a model."""
+
+    data_fingerprint: str | None
+    word_vectors: dict[str, str]
+    parent: str | None
+    start: WarmStartModel | None
+    ensemble: list[WarmStartModel]
+    plan: str  # a digest of everything that the run depends on
+
+
+class Event(Failure, Origin, total=False):
     """One event. Which keys it has depends on its kind.
 
     ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
@@ -40,7 +61,6 @@ class Event(TypedDict, total=False):
 
     time: float
     kind: str
-    node: str
     text: str
     fraction: float | None
     state: str
@@ -49,17 +69,7 @@ class Event(TypedDict, total=False):
     outputs: dict[str, str]
     properties: dict[str, dict[str, int | float | str]]
     digests: dict[str, str]
-    error: str
-    where: str
-    remedy: str
-    user: bool
     nodes: list[str]
-    data_fingerprint: str | None
-    word_vectors: dict[str, str]
-    parent: str | None
-    start: WarmStartModel | None
-    ensemble: list[WarmStartModel]
-    plan: str
 
 
 def emit(kind: str, **fields: object) -> None:

@@ -117,13 +117,18 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def files_digest(folder: Path, files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the relative names and the contents of files in a folder."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
 def folder_digest(folder: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of the names and contents of all files below a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(folder).rglob("*")):
-        if not path.is_dir():
-            digest.update(f"{path.relative_to(folder)}\0{sha256_file(path)}\n".encode())
-    return digest.hexdigest()
+    root = Path(folder)
+    return files_digest(root, (path for path in sorted(root.rglob("*")) if not path.is_dir()))
 
 
 def is_writable(path: str | os.PathLike[str]) -> bool:

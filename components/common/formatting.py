@@ -74,6 +74,12 @@ def format_metric(value: float | None, scale: float = 100.0) -> str:
     return f"{value:.{metric_digits(scale)}f}"
 
 
+def format_score(score: Mapping[str, Any]) -> str:
+    """Return the label and the value of a metric: ``BLEU 33.13``."""
+    label, scale = score.get("label", score["name"]), score.get("scale", 100.0)
+    return f"{label} {format_metric(score['value'], scale)}"
+
+
 def value_with_interval(score: Mapping[str, Any], scale: float) -> str:
     """Format the value of a metric, with its confidence interval if that is known."""
     text = format_metric(score["value"], scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 
 import regard
@@ -34,8 +34,8 @@ def stack_versions() -> dict[str, str]:
 def package_version(package: str = DISTRIBUTION) -> str | None:
     """Return the version of a distribution, by default Regard; None if it is not installed."""
     try:
-        return version(package)
-    except PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return None
 
 

@@ -36,11 +36,6 @@ class Parameter:
     kind: type[int] | type[str] = int
     null: Value | None = None
 
-    @property
-    def section(self) -> str:
-        """The section of the configuration that it belongs to."""
-        return self.path[0]
-
     def value_in(self, config: Mapping[str, Any]) -> Value:
         """Return its value in a configuration."""
         value: Any = config
@@ -116,7 +111,7 @@ def properties(*sections: str) -> dict[str, ExecutionParameter]:
 def of_sections(by_name: Mapping[str, T] | None, *sections: str) -> dict[str, T]:
     """Return the items whose parameters belong to some sections."""
     return {
-        name: item for name, item in (by_name or {}).items() if PARAMETERS[name].section in sections
+        name: item for name, item in (by_name or {}).items() if PARAMETERS[name].path[0] in sections
     }
 
 
@@ -132,7 +127,7 @@ def apply_parameters(config: Mapping[str, Any], properties: Mapping[str, Any]) -
     """
     changed = dict(config)
     for name, parameter in PARAMETERS.items():
-        if properties.get(name) is not None and parameter.section in changed:
+        if properties.get(name) is not None and parameter.path[0] in changed:
             inner = changed
             for key in parameter.path[:-1]:
                 inner[key] = dict(inner.get(key) or {})

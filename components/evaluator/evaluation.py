@@ -10,21 +10,9 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, write_json
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
-from regard.components.evaluator import gate, scoring
+from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
-from regard.components.evaluator.results import (
-    CANDIDATE,
-    PRODUCTION,
-    BaselineResult,
-    Comparison,
-    Decision,
-    DegenerateCheck,
-    Evaluation,
-    LengthBucket,
-    LengthScores,
-    ProductionResult,
-)
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import (
     REMEDY,
@@ -43,7 +31,7 @@ NODE = "Evaluator"
 
 def evaluate(
     source: Path, folder: Path, config: EvaluationConfig, findings: Path | None = None
-) -> tuple[Evaluation, Decision]:
+) -> tuple[results.Evaluation, results.Decision]:
     """Score the models on the same rows, and decide about the candidate.
 
     The files in ``regard.components.evaluator.results`` are written, except the decision, and the
@@ -75,20 +63,20 @@ def evaluate(
     lengths = None
     if contract["size"]:
         lengths = prediction_table.read(source / prediction_table.CANDIDATE, ["size"])["size"]
-    slices = make_slices(rows[CANDIDATE], lengths, inputs, vocabulary, overlap, config)
+    slices = make_slices(rows[results.CANDIDATE], lengths, inputs, vocabulary, overlap, config)
     scored = scoring.score_slices(scores, slices)
     comparison = scoring.compare(scores, slices, config)
     baselines = scoring.compare_baselines(scores, config)
     evaluation = _evaluation(summary, scores, comparison, baselines, config)
     evaluation.write(folder)
     _write_slices(folder, scored, contract)
-    for name, lines in text_files(rows[CANDIDATE]).items():
+    for name, lines in text_files(rows[results.CANDIDATE]).items():
         atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 
-    degenerate: dict[str, DegenerateCheck] = {}
+    degenerate: dict[str, results.DegenerateCheck] = {}
     if is_text:
-        sources = list(rows[CANDIDATE].columns[inputs[0]]) if inputs else None
-        degenerate = find_degenerate_outputs(rows[CANDIDATE], sources, config.checks)
+        sources = list(rows[results.CANDIDATE].columns[inputs[0]]) if inputs else None
+        degenerate = find_degenerate_outputs(rows[results.CANDIDATE], sources, config.checks)
         content = {name: check.model_dump() for name, check in degenerate.items()}
         write_json(folder / "checks.json", {"checks": content})
         for check in degenerate.values():
@@ -120,31 +108,31 @@ def _read_models(
             "The test split has no rows, so the model cannot be evaluated",
             remedy="Add rows to `data.test`, or increase `data.split.test`.",
         )
-    rows = {CANDIDATE: candidate}
+    rows = {results.CANDIDATE: candidate}
     rows |= {name: baseline_rows(candidate, contract, name) for name in config.baselines}
     if summary["production"]:
         production = read_rows(source / prediction_table.PRODUCTION, contract, with_attention)
-        rows[PRODUCTION] = drop_incomparable_scores(production, candidate)
+        rows[results.PRODUCTION] = drop_incomparable_scores(production, candidate)
     return rows
 
 
 def _evaluation(
     summary: PredictionsSummary,
     scores: Mapping[str, ModelScores],
-    comparison: Comparison | None,
-    baselines: list[BaselineResult],
+    comparison: results.Comparison | None,
+    baselines: list[results.BaselineResult],
     config: EvaluationConfig,
-) -> Evaluation:
+) -> results.Evaluation:
     production = None
-    if PRODUCTION in scores:
-        production = ProductionResult(
+    if results.PRODUCTION in scores:
+        production = results.ProductionResult(
             version=summary.get("production_version"),
             path=summary["production"],
-            metrics=scores[PRODUCTION].results(config.samples),
+            metrics=scores[results.PRODUCTION].results(config.samples),
             comparison=comparison,
         )
-    candidate = scores[CANDIDATE].results(config.samples)
-    return Evaluation(
+    candidate = scores[results.CANDIDATE].results(config.samples)
+    return results.Evaluation(
         rows=summary["rows"], metrics=candidate, production=production, baselines=baselines
     )
 
@@ -152,15 +140,15 @@ def _evaluation(
 def _write_slices(folder: Path, slices: Sequence[Slice], contract: Contract) -> None:
     """Write the scored slices by length to one file, with the unit, and the others to another."""
     others = []
-    buckets: list[LengthBucket] = []
+    buckets: list[results.LengthBucket] = []
     for one in slices:
         count, scores = len(one.rows), one.scores
         if one.bounds:
             low, high = one.bounds
-            buckets.append(LengthBucket(low=low, high=high, rows=count, scores=scores))
+            buckets.append(results.LengthBucket(low=low, high=high, rows=count, scores=scores))
         else:
             others.append({"kind": one.kind, "name": one.name, "rows": count, "scores": scores})
     if contract["size"]:
-        LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
+        results.LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
     if others:
         write_json(folder / "slices.json", {"slices": others})

@@ -164,7 +164,8 @@ def compare_baselines(
         baseline, metric, p_value = scores[name], "", None
         if PRODUCTION not in scores:
             both = candidate.metrics, baseline.metrics
-            choices = gate_metrics(config)
+            preferred = [config.production.metric] if config.production else []
+            choices = [*preferred, *config.metrics]
             defined = [k for k in choices if all(k in m and m[k].is_defined for m in both)]
             metric = defined[0] if defined else ""
         if metric and config.samples:
@@ -174,11 +175,6 @@ def compare_baselines(
             BaselineResult(name=name, label=label, metrics=figures, metric=metric, p_value=p_value)
         )
     return results
-
-
-def gate_metrics(config: EvaluationConfig) -> list[str]:
-    """Return the metrics of comparisons, the preferred one first."""
-    return [*([config.production.metric] if config.production else []), *config.metrics]
 
 
 def _metric_options(config: EvaluationConfig) -> MetricOptions:

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from regard.components.common.errors import UserError
-from regard.components.data.profiles import (
-    Drift,
-    Profile,
-    measure_drift,
-    missing_features,
-    read_profile,
-)
+from regard.components.data import profiles
 from regard.components.registry.records import PROFILE
 from regard.components.registry.store import LATEST, production_baseline
 from regard.components.settings.data_checks import DataChecksConfig, DriftCheckConfig
@@ -35,7 +29,7 @@ class DriftFinding(TypedDict):
     limit: float
     action: str
     exceeded: bool
-    features: dict[str, Drift]
+    features: dict[str, profiles.Drift]
 
 
 class DriftFindings(TypedDict):
@@ -47,7 +41,7 @@ class DriftFindings(TypedDict):
 
 
 def check_drift(
-    production: str, profile: Profile, checks: DataChecksConfig
+    production: str, profile: profiles.Profile, checks: DataChecksConfig
 ) -> DriftFindings | None:
     """Compare the training split with that of production; None if there is nothing to compare with.
 
@@ -64,8 +58,8 @@ def check_drift(
     if reference is None:
         return None
     version, path = reference
-    measured = measure_drift(read_profile(path, _PROFILE_REMEDY), profile)
-    missing = missing_features(measured, profile)
+    measured = profiles.measure_drift(profiles.read_profile(path, _PROFILE_REMEDY), profile)
+    missing = profiles.missing_features(measured, profile)
     return {
         "version": version,
         "checks": {
@@ -89,7 +83,7 @@ def _production_profile(production: str) -> tuple[str, str] | None:
     return (version, str(path)) if version and path.is_file() else None
 
 
-def _drift_finding(features: dict[str, Drift], check: DriftCheckConfig) -> DriftFinding:
+def _drift_finding(features: dict[str, profiles.Drift], check: DriftCheckConfig) -> DriftFinding:
     worst = max(features, key=lambda name: features[name]["value"])
     value = features[worst]["value"]
     return {

@@ -8,12 +8,7 @@ from collections.abc import Sequence
 
 from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import ROW_GROUP_SIZE
-from regard.components.predictor.split_reader import (
-    corpus_order,
-    parse_example,
-    read_records,
-    row_length,
-)
+from regard.components.predictor import split_reader
 from regard.models.tasks.description import Feature
 
 # Rows that are sorted by length together, and whose outputs are in memory together later.
@@ -68,12 +63,12 @@ def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> Ba
     """
     positions, lengths, ends, files = [], [], [], split_shards(split)
     for path in files:
-        for record in read_records(path):
-            row = parse_example(record, features, path)
+        for record in split_reader.read_records(path):
+            row = split_reader.parse_example(record, features, path)
             positions.append((sys.intern(row.file), row.line))
-            lengths.append(row_length(row))
+            lengths.append(split_reader.row_length(row))
         ends.append(len(positions))
-    order = corpus_order(positions)
+    order = split_reader.corpus_order(positions)
     batches: list[list[int]] = []
     for start in range(0, len(order), WINDOW):
         window = sorted(order[start : start + WINDOW], key=lambda record: -lengths[record])

@@ -144,11 +144,9 @@ def predict_batch(model: Model, rows: Sequence[Row]) -> list[Prediction]:
     except InputLengthError as error:
         rejected = _first_rejected(model, signature, rows)
         position = f"{rejected.file}:{rejected.line}: " if rejected and rejected.line else ""
-        raise UserError(
-            f"The test split cannot be decoded: {position}{error}",
-            where="search.long_source",
-            remedy="Increase search.max_source_length, or set long_source: truncate.",
-        ) from None
+        message = f"The test split cannot be decoded: {position}{error}"
+        remedy = "Increase search.max_source_length, or set long_source: truncate."
+        raise UserError(message, "search.long_source", remedy) from None
 
 
 def _first_rejected(model: Model, signature: str, rows: Sequence[Row]) -> Row | None:

@@ -166,20 +166,16 @@ def _heads_signature(contract: Contract) -> tuple[str, str]:
         for entry in heads["looks"]:
             if (entry["rows"], entry["columns"]) == axes:
                 return heads["signature"], entry["weights"]
-    raise UserError(
-        "The decoder of this model has no layers of attention heads over a text",
-        where=f"{KEY}.layer",
-        remedy="Remove the key: only Transformer decoders have such layers.",
-    )
+    message = "The decoder of this model has no layers of attention heads over a text"
+    remedy = "Remove the key: only Transformer decoders have such layers."
+    raise UserError(message, f"{KEY}.layer", remedy)
 
 
 def _index(key: str, number: int, count: int) -> int:
     if number > count:
-        raise UserError(
-            f"There is no {key} {number}; the model has 1 to {count}",
-            where=f"{KEY}.{key}",
-            remedy=f"Use a number from 1 to {count}, or null.",
-        )
+        message = f"There is no {key} {number}; the model has 1 to {count}"
+        remedy = f"Use a number from 1 to {count}, or null."
+        raise UserError(message, f"{KEY}.{key}", remedy)
     return number - 1
 
 
@@ -191,11 +187,9 @@ def _predict_heads(model: Model, signature: str, requests: Sequence[InputRow]) -
         if _TOO_LARGE not in str(error):
             raise
         if len(requests) == 1:
-            raise UserError(
-                "A row is too long for the attention of all heads",
-                where=f"{KEY}.layer",
-                remedy="Use null, for which the model returns the attention of one layer only.",
-            ) from None
+            message = "A row is too long for the attention of all heads"
+            remedy = "Use null, for which the model returns the attention of one layer only."
+            raise UserError(message, f"{KEY}.layer", remedy) from None
     half = len(requests) // 2
     return [
         *_predict_heads(model, signature, requests[:half]),

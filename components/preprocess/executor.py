@@ -16,12 +16,7 @@ from tfx.utils import io_utils, json_utils
 
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.files import split_shards
-from regard.components.preprocess.transform_graph import (
-    TEMPORARY,
-    TOKENIZER,
-    FileTransformer,
-    file_pairs,
-)
+from regard.components.preprocess import transform_graph
 
 
 class PreprocessExecutor(transform_executor.Executor):
@@ -39,7 +34,7 @@ class PreprocessExecutor(transform_executor.Executor):
         tokenizer = inputs.pop("tokenizer", None)
         folder = artifact_utils.get_single_uri(tokenizer) if tokenizer else None
         key = standard_component_specs.CUSTOM_CONFIG_KEY
-        config = {**json_utils.loads(exec_properties[key]), TOKENIZER: folder}
+        config = {**json_utils.loads(exec_properties[key]), transform_graph.TOKENIZER: folder}
         super().Do(inputs, outputs, {**exec_properties, key: json_utils.dumps(config)})
         graph = artifact_utils.get_single_uri(outputs[standard_component_specs.TRANSFORM_GRAPH_KEY])
         if folder is not None:
@@ -61,13 +56,13 @@ class PreprocessExecutor(transform_executor.Executor):
             shards = split_shards(artifact_utils.get_split_uri([raw], split))
             folder = artifact_utils.get_split_uri([transformed], split)
             fileio.makedirs(folder)
-            files += file_pairs(shards, folder)
+            files += transform_graph.file_pairs(shards, folder)
         try:
             with self._make_beam_pipeline() as pipeline:
                 _ = (
                     pipeline
                     | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
-                    | "Transform" >> beam.MapTuple(FileTransformer(graph))
+                    | "Transform" >> beam.MapTuple(transform_graph.FileTransformer(graph))
                 )
         finally:
             # The process holds a shared object until another one is acquired.
@@ -79,7 +74,7 @@ class PreprocessExecutor(transform_executor.Executor):
 def _remove_temporary(folder: str) -> None:
     """Remove files of killed attempts: TFX reads every file of a split as examples."""
     for name in fileio.listdir(folder):
-        if name.endswith(TEMPORARY):
+        if name.endswith(transform_graph.TEMPORARY):
             fileio.remove(os.path.join(folder, name))
 
 

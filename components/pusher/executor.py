@@ -17,15 +17,8 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation
+from regard.components.registry import records
 from regard.components.registry.publish import WithdrawnModelError, push
-from regard.components.registry.records import (
-    PROFILE,
-    WARM_START,
-    PushResult,
-    RecordedMetric,
-    VersionRecord,
-    read_record,
-)
 from regard.components.registry.store import Registry
 from regard.serving import warmup_requests
 from regard.serving.contract import IDENTIFIER
@@ -72,7 +65,7 @@ class PusherExecutor(BaseExecutor):
         if requests.exists():
             extra_files[warmup_requests.FILE] = requests.read_bytes()
         profile = Path(artifact_utils.get_single_uri(input_dict["findings"])) / PROFILE_FILE
-        extra_files[PROFILE] = profile.read_bytes()
+        extra_files[records.PROFILE] = profile.read_bytes()
         source = Path(path_utils.serving_model_path(model.uri))
         try:
             number, is_new = push(source, registry, name, record, extra_files)
@@ -94,7 +87,7 @@ class PusherExecutor(BaseExecutor):
         text = f"Pushed as {name}@{number}: {location}"
         if not is_new:
             # The process that pushed it may have been killed before it updated ML Metadata.
-            identifier = read_record(destination).mlmd_uuid
+            identifier = records.read_record(destination).mlmd_uuid
             text = f"{name}@{number} is this same model already: {location}"
         if identifier:
             # `regard lineage` finds the artifact in ML Metadata by this id.
@@ -105,17 +98,17 @@ class PusherExecutor(BaseExecutor):
 def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
     """Mark the artifact with the properties of TFX's Pusher, and report the result."""
     pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
-    result = PushResult(pushed=False, text=text)
+    result = records.PushResult(pushed=False, text=text)
     if destination is not None:
         path, version = str(destination), destination.name
-        result = PushResult(pushed=True, text=text, path=path, version=int(version))
+        result = records.PushResult(pushed=True, text=text, path=path, version=int(version))
         pushed.set_string_custom_property("pushed_destination", path)
         pushed.set_string_custom_property("pushed_version", version)
     result.write(Path(pushed.uri))
     events.emit("note", node=NODE, text=text)
 
 
-def _record(input_dict: Artifacts, exec_properties: Properties) -> VersionRecord:
+def _record(input_dict: Artifacts, exec_properties: Properties) -> records.VersionRecord:
     """Combine the record that the graph knows with the results of this run."""
     fields = json.loads(exec_properties["record"])
     fields["config"] = runtime_parameters.apply_parameters(fields["config"], exec_properties)
@@ -124,17 +117,17 @@ def _record(input_dict: Artifacts, exec_properties: Properties) -> VersionRecord
     keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
     fields |= {name: findings[key] for key, name in keys.items() if key in findings}
     model = artifact_utils.get_single_instance(input_dict["model"])
-    if start := model.get_string_custom_property(WARM_START):
-        fields[WARM_START] = json.loads(start)
+    if start := model.get_string_custom_property(records.WARM_START):
+        fields[records.WARM_START] = json.loads(start)
     fields["code"] = exec_properties["code"]
     fields["regard"], fields["stack"] = provenance.code_version(), provenance.stack_versions()
     evaluation = Evaluation.read(Path(artifact_utils.get_single_uri(input_dict["evaluation"])))
     if evaluation is not None:
         fields["metrics"] = {
-            name: RecordedMetric(value=metric.value, signature=metric.signature)
+            name: records.RecordedMetric(value=metric.value, signature=metric.signature)
             for name, metric in evaluation.metrics.items()
         }
         # If production could not be decoded, the version that the graph knows stays.
         if evaluation.production and evaluation.production.version:
             fields["compared_with"] = evaluation.production.version
-    return VersionRecord.model_validate(fields)
+    return records.VersionRecord.model_validate(fields)

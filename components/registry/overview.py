@@ -8,12 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from regard.components.common.errors import UserError
+from regard.components.registry import records
 from regard.components.registry.publish import content_digest
-from regard.components.registry.records import (
-    VersionRecord,
-    read_record,
-    read_record_or_empty,
-)
 from regard.components.registry.store import MODEL_FILE, Registry, is_pinned
 from regard.models.metrics import METRICS
 
@@ -54,7 +50,7 @@ class VersionEntry:
     live: bool
     pinned: bool
     withdrawn: bool
-    record: VersionRecord
+    record: records.VersionRecord
     bytes: int
     error: str = ""
 
@@ -117,7 +113,7 @@ def _entries(registry: Registry, name: str) -> list[VersionEntry]:
     """Return the versions of a model at one moment."""
     while versions := registry.versions(name):
         live = versions[-1]
-        withdrawn = read_record_or_empty(registry.path(name, live)).withdrawn
+        withdrawn = records.read_record_or_empty(registry.path(name, live)).withdrawn
         digests = {one.digest for one in withdrawn}
         entries = []
         for version in reversed(versions):
@@ -133,9 +129,9 @@ def _entries(registry: Registry, name: str) -> list[VersionEntry]:
 
 
 def _entry(registry: Registry, path: Path, live: bool, withdrawn_digests: Set[str]) -> VersionEntry:
-    record, error_message = VersionRecord(), ""
+    record, error_message = records.VersionRecord(), ""
     try:
-        record = read_record(path)
+        record = records.read_record(path)
     except UserError as error:
         error_message = error.message
     is_withdrawn = bool(withdrawn_digests) and (

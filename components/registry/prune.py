@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.components.common.errors import UserError
-from regard.components.registry.publish import (
-    change_lock,
-    hide,
-    number_lock,
-    remove_leftovers,
-    remove_tree,
-)
+from regard.components.registry import publish
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import PIN, Registry, is_pinned
 from regard.serving.contract import MODEL_FILE
@@ -45,7 +39,7 @@ def pin(registry: Registry, name: str, version: int) -> bool:
         UserError: there is no such version.
     """
     registry.number(name, version)
-    with change_lock(registry.root / name):  # it may be pruned during the wait
+    with publish.change_lock(registry.root / name):  # it may be pruned during the wait
         path = registry.path(name, registry.number(name, version))
         is_new = not is_pinned(path)
         if registry.mirror is not None:
@@ -126,9 +120,9 @@ def prune(
     """
     registry.number(name)  # raises an error for unknown names
     folder = registry.root / name
-    with contextlib.nullcontext() if dry_run else change_lock(folder):
+    with contextlib.nullcontext() if dry_run else publish.change_lock(folder):
         if not dry_run:
-            remove_leftovers(folder)
+            publish.remove_leftovers(folder)
         results = []
         newest = read_record_or_empty(registry.path(name, registry.number(name)))
         bad = set() if withdrawn else {model.digest for model in newest.withdrawn}
@@ -157,9 +151,9 @@ def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:
             if dry_run:
                 return PruneResult(number, size, None)
             # Not while a new version is given its number: see `publish`.
-            with number_lock(version.parent):
-                hidden = hide(version)
+            with publish.number_lock(version.parent):
+                hidden = publish.hide(version)
     except BlockingIOError:
         return PruneResult(number, size, "in use")
-    remove_tree(hidden)  # the next push or prune removes what cannot be removed now
+    publish.remove_tree(hidden)  # the next push or prune removes what cannot be removed now
     return PruneResult(number, size, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import time
@@ -19,7 +18,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import sha256_file
+from regard.components.common.files import files_digest
 from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, open_mirror
 from regard.components.registry.records import (
     PIN,
@@ -148,11 +147,9 @@ def publish(
         with number_lock(folder):
             hidden = hide(version)
     remove_tree(hidden)
-    raise UserError(
-        f"The files of {folder.name}@{record.version} were damaged while it was published",
-        where=str(folder),
-        remedy="It is not in the registry any more. Check the disk, and push the model again.",
-    )
+    message = f"The files of {folder.name}@{record.version} were damaged while it was published"
+    remedy = "It is not in the registry any more. Check the disk, and push the model again."
+    raise UserError(message, str(folder), remedy)
 
 
 def _rename(
@@ -193,11 +190,8 @@ def number_lock(folder: Path) -> Lock:
 
 def content_digest(model: Path) -> str:
     """Return a digest of everything that determines a SavedModel's outputs."""
-    digest = hashlib.sha256()
-    for path in _tree(model):
-        if path.is_file() and path.name not in _NOT_CONTENT:
-            digest.update(f"{path.relative_to(model).as_posix()}\0{sha256_file(path)}\n".encode())
-    return digest.hexdigest()
+    files = (path for path in _tree(model) if path.is_file() and path.name not in _NOT_CONTENT)
+    return files_digest(model, files)
 
 
 def _tree(folder: Path) -> list[Path]:

@@ -186,9 +186,7 @@ def next_version(names: Iterable[str], where: str) -> int:
     numbers = (parse_number(name) for name in names)
     version = max((number for number in numbers if number is not None), default=0) + 1
     if parse_number(str(version)) is None:
-        raise UserError(
-            f"Version {version - 1} exists, and model servers do not support higher versions",
-            where=where,
-            remedy="Push under another name.",
-        )
+        message = f"Version {version - 1} exists, and model servers do not support higher versions"
+        remedy = "Push under another name."
+        raise UserError(message, where, remedy)
     return version

@@ -14,15 +14,7 @@ were compared with the bad one would refer to a missing version.
 from __future__ import annotations
 
 from regard.components.common.errors import UserError
-from regard.components.registry.publish import (
-    change_lock,
-    content_digest,
-    copy_model,
-    publish,
-    recorded_digest,
-    remove_leftovers,
-    staging_folder,
-)
+from regard.components.registry import publish
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
 from regard.components.registry.store import Registry
 
@@ -50,15 +42,15 @@ def rollback(
         OSError: the registry cannot be written.
     """
     live, folder = registry.number(name), registry.root / name
-    with change_lock(folder):  # no version is pruned while it is read and copied
-        remove_leftovers(folder)
+    with publish.change_lock(folder):  # no version is pruned while it is read and copied
+        publish.remove_leftovers(folder)
         if version is None:
             source = _version_before(registry, name, live)
         else:
             source = registry.number(name, version)
         record = read_record(folder / str(source))
-        digest = recorded_digest(folder / str(source))
-        live_digest = recorded_digest(folder / str(live))
+        digest = publish.recorded_digest(folder / str(source))
+        live_digest = publish.recorded_digest(folder / str(live))
         if digest == live_digest:
             raise UserError(
                 f"The model of {name}@{source} is live already, as {name}@{live}",
@@ -87,16 +79,16 @@ def rollback(
             }
             return VersionRecord.model_validate(fields)
 
-        with staging_folder(folder) as staging:
-            copy_model(registry.complete(folder / str(source)), staging)
-            if content_digest(staging) != digest:
+        with publish.staging_folder(folder) as staging:
+            publish.copy_model(registry.complete(folder / str(source)), staging)
+            if publish.content_digest(staging) != digest:
                 raise UserError(
                     f"The files of {name}@{source} have changed since it was pushed",
                     where=str(folder / str(source)),
                     remedy="Production is unchanged. Restore the files, or name another version:"
                     f" `regard registry list {name}` lists them.",
                 )
-            return publish(folder, staging, make_record)
+            return publish.publish(folder, staging, make_record)
 
 
 def _original_version(version: int, record: VersionRecord) -> int:
@@ -108,10 +100,13 @@ def _version_before(registry: Registry, name: str, live: int) -> int:
     """Return the default version to go back to."""
     folder = registry.root / name
     record = read_record(folder / str(live))
-    excluded = {recorded_digest(folder / str(live)), *(one.digest for one in record.withdrawn)}
+    excluded = {
+        publish.recorded_digest(folder / str(live)),
+        *(one.digest for one in record.withdrawn),
+    }
     original = _original_version(live, record)
     for number in reversed(registry.versions(name)):
-        if number < original and recorded_digest(folder / str(number)) not in excluded:
+        if number < original and publish.recorded_digest(folder / str(number)) not in excluded:
             return number
     raise UserError(
         f"There is no version to go back to before {name}@{live}",

@@ -126,11 +126,9 @@ class Registry:
             return versions[-1]
         if text in map(str, versions):
             return int(text)
-        raise UserError(
-            f"Model {name!r} has no version {text!r}",
-            where=self.location(name),
-            remedy=f"Its versions: {', '.join(map(str, versions))}.",
-        )
+        message = f"Model {name!r} has no version {text!r}"
+        remedy = f"Its versions: {', '.join(map(str, versions))}."
+        raise UserError(message, self.location(name), remedy)
 
     def record(self, name: str, version: int) -> VersionRecord:
         """Return the record of a version; an empty one if it has none.

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
 from regard.components.settings.data_checks import DataChecksConfig
+from regard.components.settings.section import DocumentedSection
 from regard.models.settings.base import (
     Count,
     Fraction,
@@ -27,10 +28,8 @@ from regard.models.settings.base import (
     NotInTrainingKey,
     Positive,
     Rate,
-    Section,
     Share,
     absolute,
-    option,
 )
 
 Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx"]
@@ -71,148 +70,131 @@ def _add_suffix(path: str, suffix: int | str) -> str:
     return f"{stem}.{suffix}{path[len(stem) :]}"
 
 
-class SplitConfig(Section):
-    """How eval and test are split off train: by the hash of one feature."""
+class SplitConfig(DocumentedSection):
+    """How eval and test are split off train: by the hash of one feature.
 
-    eval: Fraction = option(0.05, "Share of rows for the eval split.")
-    test: Fraction = option(0.05, "Share of rows for the test split.")
-    by: str | None = option(
-        None,
-        "Feature whose hash decides: rows with the same value are always in the same split; null: "
-        "the first text or image of the task.",
-    )
-    seed: Count = option(0, "Seed of the hash; another seed gives another split.")
+    Attributes:
+        eval: Share of rows for the eval split.
+        test: Share of rows for the test split.
+        by: Feature whose hash decides: rows with the same value are always in the same split; null:
+            the first text or image of the task.
+        seed: Seed of the hash; another seed gives another split.
+    """
+
+    eval: Fraction = 0.05
+    test: Fraction = 0.05
+    by: str | None = None
+    seed: Count = 0
 
 
-class SpansConfig(Section):
-    """Which spans of a growing corpus a run uses."""
+class SpansConfig(DocumentedSection):
+    """Which spans of a growing corpus a run uses.
 
-    window: Positive | None = option(None, "Number of newest spans to use; null: all.")
-    first: int | str | None = option(
-        None, "First span to use: a number, or a date YYYY-MM-DD if the paths contain dates."
-    )
-    last: int | str | None = option(None, "Last span to use.")
-    exclude: Listed[int | str] = option(
-        (), "Spans to leave out, for example a month with bad data.", examples=[[9]]
-    )
-    replay: Rate = option(
-        0.0,
-        "Share of the train split that is sampled from spans before the window, to prevent "
-        "forgetting: 0.2 adds one row for every four. Rows are sampled by hash, so equal data give "
-        "equal samples, and a larger share contains a smaller one. Replayed rows are only trained "
-        "on.",
-    )
-    test_share: Rate = option(
-        0.0,
-        "Share of rows of the newest span that is added to the test split instead of train. Rows "
-        "carry their span as the text feature span, for evaluation.slices (fixed: rows of files "
-        "without a placeholder). Above 0, the default of evaluation.production.slices is [span].",
-    )
-    marker: str | None = option(
-        None,
-        "File name that marks a span as complete, in the same folder; may contain placeholders. "
-        "null: a span is complete if each pattern has a file.",
-        examples=["_SUCCESS"],
-    )
+    Attributes:
+        window: Number of newest spans to use; null: all.
+        first: First span to use: a number, or a date YYYY-MM-DD if the paths contain dates.
+        last: Last span to use.
+        exclude: Spans to leave out, for example a month with bad data.
+        replay: Share of the train split that is sampled from spans before the window, to prevent
+            forgetting: 0.2 adds one row for every four. Rows are sampled by hash, so equal data
+            give equal samples, and a larger share contains a smaller one. Replayed rows are only
+            trained on.
+        test_share: Share of rows of the newest span that is added to the test split instead of
+            train. Rows carry their span as the text feature span, for evaluation.slices (fixed:
+            rows of files without a placeholder). Above 0, the default of
+            evaluation.production.slices is [span].
+        marker: File name that marks a span as complete, in the same folder; may contain
+            placeholders. null: a span is complete if each pattern has a file.
+    """
+
+    window: Positive | None = None
+    first: int | str | None = None
+    last: int | str | None = None
+    exclude: Annotated[Listed[int | str], Field(examples=[[9]])] = ()
+    replay: Rate = 0.0
+    test_share: Rate = 0.0
+    marker: Annotated[str | None, Field(examples=["_SUCCESS"])] = None
 
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # a deprecated method of pydantic has the name of the field
 
-    class PinnedSchemaConfig(Section):
-        """The schema of the data, in a file that people review."""
+    class PinnedSchemaConfig(DocumentedSection):
+        """The schema of the data, in a file that people review.
 
-        schema: Annotated[str | None, NotInTrainingKey] = option(  # type: ignore[assignment]
-            None,
-            "A schema.pbtxt of TensorFlow Data Validation, relative to this file: the run fails "
-            "if the data have anomalies. null: the schema of each run is inferred, and anomalies "
-            "of eval and test warn.",
-            examples=["schema.pbtxt"],
-        )
+        Attributes:
+            schema: A schema.pbtxt of TensorFlow Data Validation, relative to this file: the run
+                fails if the data have anomalies. null: the schema of each run is inferred, and
+                anomalies of eval and test warn.
+        """
+
+        schema: Annotated[str | None, NotInTrainingKey, Field(examples=["schema.pbtxt"])] = None  # type: ignore[assignment]
 
 
 class DataConfig(PinnedSchemaConfig):
-    """The data files."""
+    """The data files.
 
-    root: Annotated[str, NotInTrainingKey] = option(
-        ".",
-        "Folder of the files below, relative to this file. ${VAR} and ${VAR:-default} are "
-        "environment variables, here and everywhere. REGARD_HOME is always defined; the default of "
-        "REGARD_DATA is ${REGARD_HOME}/data.",
-        examples=["${REGARD_HOME}/data/quickstart"],
-    )
-    format: Format | None = option(
-        None,
-        "File format: parallel files with one sentence per line, tab-separated columns without "
-        "quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet, Arrow, or "
-        "TMX; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx; text also with .gz). "
-        "A folder that Hugging Face Datasets saved is arrow; one path per side is parallel.",
-    )
-    train: Annotated[Files, NotInTrainingKey] = Field(
-        description="Files to train on: {source: path, target: path} for parallel files (or lists "
-        "of paths in the same order), otherwise a path, a glob or a list of them. With columns "
-        "{source: en, target: fr}, corpus stands for the parallel files corpus.en and corpus.fr. "
-        "The placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and "
-        "{VERSION} match the spans of a growing corpus in their newest versions.",
-        examples=[{"source": "train.en.gz", "target": "train.de.gz"}],
-    )
-    eval: Annotated[Files | None, NotInTrainingKey] = option(
-        None, "Files of the eval split; null: split off train."
-    )
-    test: Annotated[Files | None, NotInTrainingKey] = option(
-        None, "Files of the test split; null: split off train."
-    )
-    split: SplitConfig | None = option(
-        SplitConfig(),
-        "How eval and test are split off train. Cannot be combined with eval and test.",
-    )
-    spans: Annotated[SpansConfig, NotInTrainingKey] = option(
-        SpansConfig(),
-        "Which spans to use if paths have placeholders. Paths of eval and test with placeholders "
-        "follow the spans of train; paths without are the same in every run.",
-    )
-    columns: dict[str, int | str] | None = option(
-        None,
-        "Column of each feature: a number from 1 (tsv, csv), a name (in a header row, parquet, "
-        "arrow), a key (jsonl) or a language (tmx); translation.en is a field of translation. "
-        "null: the order of the task's features without header (source, target for translation), "
-        "otherwise the columns or keys with the names of the features.",
-    )
-    extra: Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]] = option(
-        (),
-        "Additional text columns for evaluation.slices; in a table without header they follow "
-        "the columns of the task. All files need them; a row may leave them empty.",
-        examples=[["domain"]],
-    )
-    images: str | None = option(
-        None,
-        "Folder of the images that rows refer to, relative to root; null: root. Only for tasks "
-        "with images.",
-    )
-    header: bool | Literal["auto"] = option(
-        "auto",
-        "Whether the first row of a tsv or csv file holds column names; auto: if its cells are "
-        "common names of columns, or a column of numbers begins with a word.",
-    )
-    delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = option(
-        None, "Character between columns; null: tab in tsv, in csv detected from tab , ; and |."
-    )
-    encoding: str | None = option(
-        None, "Encoding of text files, for example cp1252; null: UTF-8, in tmx the declared one."
-    )
-    bad_rows: Literal["fail", "skip"] = option(
-        "fail",
-        "What to do with invalid rows: not UTF-8, missing or surplus columns, missing keys, broken "
-        "JSON, invalid numbers or unreadable images. Skipped rows are counted.",
-    )
-    bad_rows_limit: Annotated[Share, NotInTrainingKey] = option(
-        0.1, "Maximum share of rows that are skipped or dropped; above it the run fails."
-    )
-    checks: Annotated[DataChecksConfig, NotInTrainingKey] = option(
-        DataChecksConfig(),
-        "Quality checks. The actions drop and repair change rows of the files of train, before "
-        "they are split; at most bad_rows_limit are dropped. Files of eval and test do not change.",
-    )
+    Attributes:
+        root: Folder of the files below, relative to this file. ${VAR} and ${VAR:-default} are
+            environment variables, here and everywhere. REGARD_HOME is always defined; the default
+            of REGARD_DATA is ${REGARD_HOME}/data.
+        format: File format: parallel files with one sentence per line, tab-separated columns
+            without quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet,
+            Arrow, or TMX; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx; text also
+            with .gz). A folder that Hugging Face Datasets saved is arrow; one path per side is
+            parallel.
+        train: Files to train on: {source: path, target: path} for parallel files (or lists of paths
+            in the same order), otherwise a path, a glob or a list of them. With columns {source:
+            en, target: fr}, corpus stands for the parallel files corpus.en and corpus.fr. The
+            placeholders {SPAN}, {SPAN:3} (three digits), {YYYY}, {MM}, {DD} and {VERSION} match the
+            spans of a growing corpus in their newest versions.
+        eval: Files of the eval split; null: split off train.
+        test: Files of the test split; null: split off train.
+        split: How eval and test are split off train. Cannot be combined with eval and test.
+        spans: Which spans to use if paths have placeholders. Paths of eval and test with
+            placeholders follow the spans of train; paths without are the same in every run.
+        columns: Column of each feature: a number from 1 (tsv, csv), a name (in a header row,
+            parquet, arrow), a key (jsonl) or a language (tmx); translation.en is a field of
+            translation. null: the order of the task's features without header (source, target for
+            translation), otherwise the columns or keys with the names of the features.
+        extra: Additional text columns for evaluation.slices; in a table without header they follow
+            the columns of the task. All files need them; a row may leave them empty.
+        images: Folder of the images that rows refer to, relative to root; null: root. Only for
+            tasks with images.
+        header: Whether the first row of a tsv or csv file holds column names; auto: if its cells
+            are common names of columns, or a column of numbers begins with a word.
+        delimiter: Character between columns; null: tab in tsv, in csv detected from tab , ; and |.
+        encoding: Encoding of text files, for example cp1252; null: UTF-8, in tmx the declared one.
+        bad_rows: What to do with invalid rows: not UTF-8, missing or surplus columns, missing keys,
+            broken JSON, invalid numbers or unreadable images. Skipped rows are counted.
+        bad_rows_limit: Maximum share of rows that are skipped or dropped; above it the run fails.
+        checks: Quality checks. The actions drop and repair change rows of the files of train,
+            before they are split; at most bad_rows_limit are dropped. Files of eval and test do not
+            change.
+    """
+
+    root: Annotated[str, NotInTrainingKey, Field(examples=["${REGARD_HOME}/data/quickstart"])] = "."
+    format: Format | None = None
+    train: Annotated[
+        Files,
+        NotInTrainingKey,
+        Field(examples=[{"source": "train.en.gz", "target": "train.de.gz"}]),
+    ]
+    eval: Annotated[Files | None, NotInTrainingKey] = None
+    test: Annotated[Files | None, NotInTrainingKey] = None
+    split: SplitConfig | None = SplitConfig()
+    spans: Annotated[SpansConfig, NotInTrainingKey] = SpansConfig()
+    columns: dict[str, int | str] | None = None
+    extra: Annotated[
+        Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], Field(examples=[["domain"]])
+    ] = ()
+    images: str | None = None
+    header: bool | Literal["auto"] = "auto"
+    delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = None
+    encoding: str | None = None
+    bad_rows: Literal["fail", "skip"] = "fail"
+    bad_rows_limit: Annotated[Share, NotInTrainingKey] = 0.1
+    checks: Annotated[DataChecksConfig, NotInTrainingKey] = DataChecksConfig()
 
     def training_json(self) -> str:
         """Return also the checks that change rows."""

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from regard.components.settings.data_checks import CheckConfig, CheckSetConfig
+from regard.components.settings.section import DocumentedSection
 from regard.models.metrics import METRICS
 from regard.models.settings.base import (
     Count,
@@ -18,7 +19,6 @@ from regard.models.settings.base import (
     NonNegative,
     Positive,
     PositiveFloat,
-    Section,
     Share,
     option,
 )
@@ -35,125 +35,125 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
-class ProductionComparisonConfig(Section):
+class ProductionComparisonConfig(DocumentedSection):
     """The comparison with the model in production.
 
     A model is worse where its metric is by more than the tolerance, and the test does not take the
     difference for chance.
+
+    Attributes:
+        metric: Metric to compare.
+        tolerance: Tolerated loss, in the unit of the metric.
+        test: Significance test: randomization (Riezler and Maxwell 2005), or bootstrap (Koehn
+            2004), which needs some hundred rows and does not apply to slices; null: every loss
+            beyond the tolerance counts.
+        significance: Significance level: a loss with a p-value at or above it is attributed to
+            chance.
+        slices: Slices in which the candidate must not be worse either, for example domain=news or
+            length=31+; a name alone, such as domain, stands for all of its slices. They are tested
+            by randomization, and their p-values are adjusted with Holm's method (1979).
     """
 
-    metric: str = option("bleu", "Metric to compare.")
-    tolerance: NonNegative = option(0.0, "Tolerated loss, in the unit of the metric.")
-    test: Literal["bootstrap", "randomization"] | None = option(
-        "randomization",
-        "Significance test: randomization (Riezler and Maxwell 2005), or bootstrap (Koehn 2004), "
-        "which needs some hundred rows and does not apply to slices; null: every loss beyond the "
-        "tolerance counts.",
-    )
-    significance: Fraction = option(
-        0.05, "Significance level: a loss with a p-value at or above it is attributed to chance."
-    )
-    slices: Listed[str] = option(
-        (),
-        "Slices in which the candidate must not be worse either, for example domain=news or "
-        "length=31+; a name alone, such as domain, stands for all of its slices. They are tested "
-        "by randomization, and their p-values are adjusted with Holm's method (1979).",
-        examples=[["length", "domain=news"]],
-    )
+    metric: str = "bleu"
+    tolerance: NonNegative = 0.0
+    test: Literal["bootstrap", "randomization"] | None = "randomization"
+    significance: Fraction = 0.05
+    slices: Annotated[Listed[str], Field(examples=[["length", "domain=news"]])] = ()
 
 
 class OutputCheckConfig(CheckConfig):
-    """A limit on the share of degenerate outputs, and the action above it."""
+    """A limit on the share of degenerate outputs, and the action above it.
 
-    action: Literal["warn", "fail"] = option(
-        "fail", "What happens above the limit; `fail` prevents publishing."
-    )
+    Attributes:
+        action: What happens above the limit; `fail` prevents publishing.
+    """
+
+    action: Literal["warn", "fail"] = "fail"
 
 
 class OutputLengthRatioCheckConfig(OutputCheckConfig):
-    """Outputs much longer or shorter than every reference."""
+    """Outputs much longer or shorter than every reference.
 
-    ratio: Annotated[float, Field(gt=1.0)] = option(
-        2.5, "Maximum ratio of the lengths of output and reference, in characters."
-    )
-    limit: Share = option(0.05, "Maximum share of affected outputs.")
+    Attributes:
+        ratio: Maximum ratio of the lengths of output and reference, in characters.
+        limit: Maximum share of affected outputs.
+    """
+
+    ratio: Annotated[float, Field(gt=1.0)] = 2.5
+    limit: Share = 0.05
 
 
 class OutputChecksConfig(CheckSetConfig):
-    """Checks of text outputs."""
+    """Checks of text outputs.
 
-    empty: OutputCheckConfig = option(OutputCheckConfig(limit=0.01), "Empty outputs.")
-    copies: OutputCheckConfig = option(
-        OutputCheckConfig(limit=0.05), "Outputs equal to the source."
-    )
-    repetitions: OutputCheckConfig = option(
-        OutputCheckConfig(limit=0.01),
-        "Outputs with a phrase repeated three times or more.",
-    )
-    length_ratio: OutputLengthRatioCheckConfig = option(
-        OutputLengthRatioCheckConfig(), "Outputs much longer or shorter than every reference."
-    )
-    script: OutputCheckConfig = option(
-        OutputCheckConfig(limit=0.01),
-        "Outputs with letters of a script that neither references nor source contain.",
-    )
+    Attributes:
+        empty: Empty outputs.
+        copies: Outputs equal to the source.
+        repetitions: Outputs with a phrase repeated three times or more.
+        length_ratio: Outputs much longer or shorter than every reference.
+        script: Outputs with letters of a script that neither references nor source contain.
+    """
+
+    empty: OutputCheckConfig = OutputCheckConfig(limit=0.01)
+    copies: OutputCheckConfig = OutputCheckConfig(limit=0.05)
+    repetitions: OutputCheckConfig = OutputCheckConfig(limit=0.01)
+    length_ratio: OutputLengthRatioCheckConfig = OutputLengthRatioCheckConfig()
+    script: OutputCheckConfig = OutputCheckConfig(limit=0.01)
 
 
-class SlicePatternConfig(Section):
-    """Rows with a match of a regular expression."""
+class SlicePatternConfig(DocumentedSection):
+    """Rows with a match of a regular expression.
 
-    feature: str = Field(description="Feature to search.")
-    matches: Annotated[str, AfterValidator(_compiles)] = Field(
-        description="Regular expression, found anywhere in the feature.", examples=[r"\?$"]
-    )
+    Attributes:
+        feature: Feature to search.
+        matches: Regular expression, found anywhere in the feature.
+    """
 
-
-class SlicesConfig(Section):
-    """Slices of the test split, in addition to those by length."""
-
-    by: Listed[str] = option(
-        (),
-        "Text features whose values define slices, for example a column of data.extra: the 30 most "
-        "frequent values, and the rest.",
-    )
-    patterns: dict[str, SlicePatternConfig] = Field(
-        default_factory=dict, description="Slices by regular expressions, with their names."
-    )
-    oov: Listed[Share] | None = option(
-        (0.0, 0.1),
-        "For models that read text: upper bounds of the share of words that are not in train (with "
-        "over 50,000 words, not among the 50,000 most frequent). null: no such slices.",
-    )
-    target_overlap: bool = option(
-        True,
-        "For models that write text: rows with a reference that is also a target of the train "
-        "split (target_overlap=yes), and all other rows (target_overlap=no). Needs "
-        "data.checks.target_overlap. The model in production may have seen other targets.",
-    )
-    thresholds: dict[str, dict[str, float]] = Field(
-        default_factory=dict,
-        description="Thresholds as in evaluation.thresholds for one slice (domain=news, "
-        "pattern=questions, length=0-10, oov=0.1+, target_overlap=no) or for all "
-        "slices of a kind (domain).",
-        examples=[{"domain=news": {"bleu": 25.0}}],
-    )
+    feature: str
+    matches: Annotated[str, AfterValidator(_compiles), Field(examples=[r"\?$"])]
 
 
-class GoldAlignmentConfig(Section):
-    """Gold word alignments of the test split, for the alignment error rate (AER)."""
+class SlicesConfig(DocumentedSection):
+    """Slices of the test split, in addition to those by length.
 
-    gold: str = Field(
-        description="Column of data.extra with the links in Pharaoh format, 0-0 1-2 2p3: source, "
-        "then target, from 0; p marks a possible link.",
-        examples=["links"],
-    )
-    unit: Literal["word", "character"] = option("word", "Unit that links count.")
-    layer: Positive | None = option(
-        None, "Decoder layer of a Transformer, from 1; null: the last one."
-    )
-    head: Positive | None = option(
-        None, "Attention head of the layer, from 1; null: the mean of all heads."
-    )
+    Attributes:
+        by: Text features whose values define slices, for example a column of data.extra: the 30
+            most frequent values, and the rest.
+        patterns: Slices by regular expressions, with their names.
+        oov: For models that read text: upper bounds of the share of words that are not in train
+            (with over 50,000 words, not among the 50,000 most frequent). null: no such slices.
+        target_overlap: For models that write text: rows with a reference that is also a target of
+            the train split (target_overlap=yes), and all other rows (target_overlap=no). Needs
+            data.checks.target_overlap. The model in production may have seen other targets.
+        thresholds: Thresholds as in evaluation.thresholds for one slice (domain=news,
+            pattern=questions, length=0-10, oov=0.1+, target_overlap=no) or for all slices of a kind
+            (domain).
+    """
+
+    by: Listed[str] = ()
+    patterns: dict[str, SlicePatternConfig] = {}
+    oov: Listed[Share] | None = (0.0, 0.1)
+    target_overlap: bool = True
+    thresholds: Annotated[
+        dict[str, dict[str, float]], Field(examples=[{"domain=news": {"bleu": 25.0}}])
+    ] = {}
+
+
+class GoldAlignmentConfig(DocumentedSection):
+    """Gold word alignments of the test split, for the alignment error rate (AER).
+
+    Attributes:
+        gold: Column of data.extra with the links in Pharaoh format, 0-0 1-2 2p3: source, then
+            target, from 0; p marks a possible link.
+        unit: Unit that links count.
+        layer: Decoder layer of a Transformer, from 1; null: the last one.
+        head: Attention head of the layer, from 1; null: the mean of all heads.
+    """
+
+    gold: Annotated[str, Field(examples=["links"])]
+    unit: Literal["word", "character"] = "word"
+    layer: Positive | None = None
+    head: Positive | None = None
 
     def heads_json(self) -> str:
         """``layer`` and ``head`` as JSON, which is all of it that concerns the model."""
@@ -167,72 +167,66 @@ _split = BeforeValidator(
 MetricName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")]
 
 
-class ExternalMetricConfig(Section):
-    """A metric that a command computes."""
+class ExternalMetricConfig(DocumentedSection):
+    """A metric that a command computes.
 
-    command: Annotated[Listed[str], _split, Field(min_length=1)] = Field(
-        description="Program and arguments, without a shell. It reads source, output and "
-        "references of a row per line, separated by tabs, and prints a number per line.",
-        examples=["comet-rows --gpus 0"],
-    )
-    label: str | None = option(None, "Display name; null: the name.")
-    higher_is_better: bool = option(True, "Whether a larger value means a better model.")
-    scale: Literal[1, 100] = option(1, "100 for values that are percentages.")
-    timeout: PositiveFloat = option(3600.0, "Maximum time in seconds.")
+    Attributes:
+        command: Program and arguments, without a shell. It reads source, output and references of a
+            row per line, separated by tabs, and prints a number per line.
+        label: Display name; null: the name.
+        higher_is_better: Whether a larger value means a better model.
+        scale: 100 for values that are percentages.
+        timeout: Maximum time in seconds.
+    """
+
+    command: Annotated[Listed[str], _split, Field(min_length=1, examples=["comet-rows --gpus 0"])]
+    label: str | None = None
+    higher_is_better: bool = True
+    scale: Literal[1, 100] = 1
+    timeout: PositiveFloat = 3600.0
 
 
-class EvaluationConfig(Section):
-    """Metrics of the test split, and what a model must reach to be published."""
+class EvaluationConfig(DocumentedSection):
+    """Metrics of the test split, and what a model must reach to be published.
+
+    Attributes:
+        external: Metrics that commands compute, as means over rows, by name.
+        tokenize: sacreBLEU tokenization for BLEU; zh for Chinese.
+        baselines: Baselines without a model, which the first version must exceed significantly (p <
+            0.05) to be published: copy outputs the input, lead_1 and lead_3 its first sentences,
+            most_frequent the most frequent reference, chance a reference of another row.
+        lowercase: Ignore case in all metrics.
+        length_buckets: Upper bounds of input lengths, in tokens or points, for slices by length.
+        slices: Further slices of the test split.
+        alignment: Gold word alignments for the metric aer, which evaluates the model's attention;
+            null: none.
+        thresholds: Minimum of each metric for a model to be published (maximum if lower is better).
+            BLEU, chrF, TER and ROUGE range from 0 to 100, exact_match from 0 to 1.
+        production: Comparison with the model in production, which a new model must not lose; null:
+            none. The default metric is the first of metrics.
+        checks: Degenerate outputs that metrics do not show.
+        samples: Number of resamples for 95% confidence intervals and for the comparison with
+            production. 0: neither.
+        batch_size: Rows per batch.
+    """
 
     metrics: Listed[str] = option(
         ("bleu", "chrf", "exact_match"),
         f"What is computed on the test split, of what fits the task: {_METRICS}. "
         "bleu_lc is BLEU without regard to case, as many papers give it.",
     )
-    external: dict[MetricName, ExternalMetricConfig] = Field(
-        default_factory=dict,
-        description="Metrics that commands compute, as means over rows, by name.",
-    )
-    tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = option(
-        "13a", "sacreBLEU tokenization for BLEU; zh for Chinese."
-    )
-    baselines: Listed[Literal["copy", "lead_1", "lead_3", "most_frequent", "chance"]] = option(
-        ("chance",),
-        "Baselines without a model, which the first version must exceed significantly (p < 0.05) "
-        "to be published: copy outputs the input, lead_1 and lead_3 its first sentences, "
-        "most_frequent the most frequent reference, chance a reference of another row.",
-    )
-    lowercase: bool = option(False, "Ignore case in all metrics.")
-    length_buckets: Listed[Positive] = option(
-        (10, 20, 30), "Upper bounds of input lengths, in tokens or points, for slices by length."
-    )
-    slices: SlicesConfig = option(SlicesConfig(), "Further slices of the test split.")
-    alignment: GoldAlignmentConfig | None = option(
-        None,
-        "Gold word alignments for the metric aer, which evaluates the model's attention; null: "
-        "none.",
-    )
-    thresholds: dict[str, float] = Field(
-        default_factory=dict,
-        description="Minimum of each metric for a model to be published (maximum if lower is "
-        "better). BLEU, chrF, TER and ROUGE range from 0 to 100, exact_match from 0 "
-        "to 1.",
-        examples=[{"bleu": 30.0}],
-    )
-    production: ProductionComparisonConfig | None = option(
-        ProductionComparisonConfig(),
-        "Comparison with the model in production, which a new model must not lose; null: none. The "
-        "default metric is the first of metrics.",
-    )
-    checks: OutputChecksConfig = option(
-        OutputChecksConfig(), "Degenerate outputs that metrics do not show."
-    )
-    samples: Count = option(
-        1000,
-        "Number of resamples for 95% confidence intervals and for the comparison with production. "
-        "0: neither.",
-    )
-    batch_size: Positive = option(64, "Rows per batch.")
+    external: dict[MetricName, ExternalMetricConfig] = {}
+    tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"] = "13a"
+    baselines: Listed[Literal["copy", "lead_1", "lead_3", "most_frequent", "chance"]] = ("chance",)
+    lowercase: bool = False
+    length_buckets: Listed[Positive] = (10, 20, 30)
+    slices: SlicesConfig = SlicesConfig()
+    alignment: GoldAlignmentConfig | None = None
+    thresholds: Annotated[dict[str, float], Field(examples=[{"bleu": 30.0}])] = {}
+    production: ProductionComparisonConfig | None = ProductionComparisonConfig()
+    checks: OutputChecksConfig = OutputChecksConfig()
+    samples: Count = 1000
+    batch_size: Positive = 64
 
     @model_validator(mode="before")
     @classmethod

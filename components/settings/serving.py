@@ -6,23 +6,27 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.models.settings.base import Listed, Positive, Section, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Listed, Positive
 
 
-class ServingConfig(Section):
-    """Where models are published, and what they must run on."""
+class ServingConfig(DocumentedSection):
+    """Where models are published, and what they must run on.
 
-    registry: str | None = option(
-        None,
-        "Folder of published models, <registry>/<name>/<version>; null: ${REGARD_HOME}/registry.",
+    Attributes:
+        registry: Folder of published models, <registry>/<name>/<version>; null:
+            ${REGARD_HOME}/registry.
+        tf_serving_versions: TensorFlow Serving versions that must support all operations of the
+            model.
+        split_sentences: Split sources with more than search.max_source_length tokens into
+            sentences, and join their outputs, instead of truncating them.
+        check_rows: Rows of the test split that the serving check runs.
+    """
+
+    registry: str | None = None
+    tf_serving_versions: Listed[Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")]] = (
+        "2.19",
+        "2.20",
     )
-    tf_serving_versions: Listed[Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")]] = option(
-        ("2.19", "2.20"),
-        "TensorFlow Serving versions that must support all operations of the model.",
-    )
-    split_sentences: bool = option(
-        False,
-        "Split sources with more than search.max_source_length tokens into sentences, and join "
-        "their outputs, instead of truncating them.",
-    )
-    check_rows: Positive = option(32, "Rows of the test split that the serving check runs.")
+    split_sentences: bool = False
+    check_rows: Positive = 32

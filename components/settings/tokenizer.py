@@ -8,50 +8,43 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import Self
 
-from regard.models.settings.base import Listed, Positive, Section, absolute, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Listed, Positive, absolute
 
 
-class TokenizerConfig(Section):
-    """The SentencePiece tokenizers, trained on the train split."""
+class TokenizerConfig(DocumentedSection):
+    """The SentencePiece tokenizers, trained on the train split.
 
-    type: Literal["unigram", "bpe", "char", "word"] = option(
-        "unigram", "Type of the SentencePiece model."
-    )
-    vocab_size: Annotated[int, Field(ge=5, le=1_000_000)] = option(
-        8000, "Vocabulary size of each tokenizer, including the four special tokens."
-    )
-    shared: bool = option(False, "Use one tokenizer for source and target.")
-    character_coverage: Annotated[float, Field(ge=0.9, le=1.0)] = option(
-        1.0,
-        "Share of characters in the vocabulary; the rest is unknown. 0.9995 for languages with "
-        "thousands of characters.",
-    )
-    vocab_limit: Literal["hard", "soft"] = option(
-        "soft",
-        "If the corpus is too small for vocab_size: hard fails, soft uses a smaller vocabulary.",
-    )
-    input_sentence_size: Positive = option(
-        1000000, "Maximum number of sentences to train on; larger corpora are sampled by hash."
-    )
-    normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = option(
-        "nmt_nfkc", "Unicode normalization before tokenization; _cf also folds case."
-    )
-    punctuation: Literal["keep", "split"] = option(
-        "keep",
-        "split: separate punctuation from words, as word vectors need it; it is not joined again "
-        "in outputs.",
-    )
-    word_list: str | None = option(
-        None,
-        "File of words or word vectors, .txt or .gz, whose words are added to those of train, up "
-        "to vocab_size; only for type: word. null: none.",
-    )
-    user_defined_symbols: Listed[Annotated[str, Field(min_length=1)]] = option(
-        (), "Strings that are always one token, for example <date>."
-    )
-    byte_fallback: bool = option(
-        False, "Encode unknown characters as bytes (256 additional tokens)."
-    )
+    Attributes:
+        type: Type of the SentencePiece model.
+        vocab_size: Vocabulary size of each tokenizer, including the four special tokens.
+        shared: Use one tokenizer for source and target.
+        character_coverage: Share of characters in the vocabulary; the rest is unknown. 0.9995 for
+            languages with thousands of characters.
+        vocab_limit: If the corpus is too small for vocab_size: hard fails, soft uses a smaller
+            vocabulary.
+        input_sentence_size: Maximum number of sentences to train on; larger corpora are sampled by
+            hash.
+        normalization: Unicode normalization before tokenization; _cf also folds case.
+        punctuation: split: separate punctuation from words, as word vectors need it; it is not
+            joined again in outputs.
+        word_list: File of words or word vectors, .txt or .gz, whose words are added to those of
+            train, up to vocab_size; only for type: word. null: none.
+        user_defined_symbols: Strings that are always one token, for example <date>.
+        byte_fallback: Encode unknown characters as bytes (256 additional tokens).
+    """
+
+    type: Literal["unigram", "bpe", "char", "word"] = "unigram"
+    vocab_size: Annotated[int, Field(ge=5, le=1_000_000)] = 8000
+    shared: bool = False
+    character_coverage: Annotated[float, Field(ge=0.9, le=1.0)] = 1.0
+    vocab_limit: Literal["hard", "soft"] = "soft"
+    input_sentence_size: Positive = 1000000
+    normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = "nmt_nfkc"
+    punctuation: Literal["keep", "split"] = "keep"
+    word_list: str | None = None
+    user_defined_symbols: Listed[Annotated[str, Field(min_length=1)]] = ()
+    byte_fallback: bool = False
 
     def resolved(self, base: Path) -> Self:
         """A copy whose path is absolute."""

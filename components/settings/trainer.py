@@ -75,11 +75,9 @@ class TrainerConfig(BaseModel):
     @classmethod
     def _parse_search(cls, value: Any, info: ValidationInfo) -> Any:
         search = _description(info).search
-        return (
-            None
-            if search is None or value is None
-            else TypeAdapter(search[0]).validate_python(value)
-        )
+        if search is None or value is None:
+            return None
+        return TypeAdapter(search[0]).validate_python(value)
 
     @validates("start", mode="before")
     @classmethod

@@ -6,68 +6,65 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Listed, Positive, PositiveFloat, Section, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Listed, Positive, PositiveFloat, option
 
 DEFAULT_TRIALS = 20  # of random and Bayesian search
 DEFAULT_FACTOR = 3  # of Hyperband
 MAX_SEED = 2**32 - 2  # NumPy takes 32 bits, and KerasTuner gets the seed plus one
 
 
-class Range(Section):
-    """The values of one key: exactly one of linear, log and choice."""
+class Range(DocumentedSection):
+    """The values of one key: exactly one of linear, log and choice.
 
-    linear: Listed[float] | None = option(None, "[LOW, HIGH], sampled uniformly.")
-    log: Listed[float] | None = option(
-        None, "[LOW, HIGH], sampled uniformly on a logarithmic scale."
-    )
-    choice: Listed[JsonValue] | None = option(
-        None, "A list of values of any type, including whole sections."
-    )
-    step: PositiveFloat | None = option(
-        None,
-        "Difference between two values of linear, or ratio of two values of log. null: continuous.",
-    )
+    Attributes:
+        linear: [LOW, HIGH], sampled uniformly.
+        log: [LOW, HIGH], sampled uniformly on a logarithmic scale.
+        choice: A list of values of any type, including whole sections.
+        step: Difference between two values of linear, or ratio of two values of log. null:
+            continuous.
+    """
+
+    linear: Listed[float] | None = None
+    log: Listed[float] | None = None
+    choice: Listed[JsonValue] | None = None
+    step: PositiveFloat | None = None
 
 
-class TuneConfig(Section):
-    """The hyperparameter search of `regard tune`; other commands ignore it."""
+class TuneConfig(DocumentedSection):
+    """The hyperparameter search of `regard tune`; other commands ignore it.
 
-    search_space: Annotated[dict[str, Range], Field(min_length=1)] = Field(
-        description="The keys of the sections model and training to search, with their ranges.",
-        examples=[{"training.learning_rate": {"log": [0.0001, 0.01]}}],
-    )
-    algorithm: Literal["hyperband", "bayesian", "random"] = option(
-        "hyperband",
-        "Search algorithm. hyperband: many short trials, the best of which continue (Li 2018); "
-        "bayesian: what a Gaussian process rates best; random: random values.",
-    )
-    objective: str | None = option(
-        None,
-        "Measure to optimise on the eval split: loss, or a metric of the task such as bleu. null: "
-        "early_stopping.metric.",
-    )
+    Attributes:
+        search_space: The keys of the sections model and training to search, with their ranges.
+        algorithm: Search algorithm. hyperband: many short trials, the best of which continue (Li
+            2018); bayesian: what a Gaussian process rates best; random: random values.
+        objective: Measure to optimise on the eval split: loss, or a metric of the task such as
+            bleu. null: early_stopping.metric.
+        max_epochs: Maximum epochs of a trial. null: training.max_epochs.
+        max_minutes: Maximum training time of a trial in minutes. null: training.max_minutes.
+        iterations: Hyperband: repetitions of the whole algorithm. null: 1.
+        max_failed_trials: Consecutive failed trials after which the search stops.
+        seed: Random seed of the search; training.seed is not affected.
+    """
+
+    search_space: Annotated[
+        dict[str, Range],
+        Field(min_length=1, examples=[{"training.learning_rate": {"log": [0.0001, 0.01]}}]),
+    ]
+    algorithm: Literal["hyperband", "bayesian", "random"] = "hyperband"
+    objective: str | None = None
     max_trials: Positive | None = option(
         None,
         f"Number of trials; null: {DEFAULT_TRIALS}. Hyperband derives it from "
         "max_epochs and factor.",
     )
-    max_epochs: Positive | None = option(
-        None, "Maximum epochs of a trial. null: training.max_epochs."
-    )
-    max_minutes: PositiveFloat | None = option(
-        None, "Maximum training time of a trial in minutes. null: training.max_minutes."
-    )
+    max_epochs: Positive | None = None
+    max_minutes: PositiveFloat | None = None
     factor: Annotated[int, Field(ge=2)] | None = option(
         None,
         "Hyperband: one trial in `factor` continues, for `factor` times the epochs. "
         f"null: {DEFAULT_FACTOR}.",
     )
-    iterations: Positive | None = option(
-        None, "Hyperband: repetitions of the whole algorithm. null: 1."
-    )
-    max_failed_trials: Positive = option(
-        3, "Consecutive failed trials after which the search stops."
-    )
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = option(
-        17, "Random seed of the search; training.seed is not affected."
-    )
+    iterations: Positive | None = None
+    max_failed_trials: Positive = 3
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 17

@@ -19,13 +19,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import split_shards, write_uri
 from regard.components.common.formatting import format_count
 from regard.components.settings.tokenizer import TokenizerConfig
-from regard.components.tokenizer_trainer.sampling import (
-    MAX_BYTES,
-    FileSampler,
-    Sample,
-    SentenceCounts,
-    join_samples,
-)
+from regard.components.tokenizer_trainer import sampling
 from regard.components.tokenizer_trainer.sentencepiece_training import (
     TrainedTokenizer,
     VocabularySizeError,
@@ -60,12 +54,12 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         fileio.makedirs(folder)
         try:
             events.emit("progress", node=NODE, text="sampling sentences")
-            sampler = FileSampler(
+            sampler = sampling.FileSampler(
                 groups, config.input_sentence_size, exec_properties["seed"], folder
             )
             self._sample(examples, sampler)
             samples = {
-                group: join_samples(folder, number, config.input_sentence_size)
+                group: sampling.join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
             }
             trained = _train(samples, config)
@@ -78,7 +72,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         for group, model in trained.items():
             _report(" and ".join(group), model, samples[group].counts, config)
 
-    def _sample(self, examples: types.Artifact, sampler: FileSampler) -> None:
+    def _sample(self, examples: types.Artifact, sampler: sampling.FileSampler) -> None:
         """Sample every file of the train split."""
         files = list(enumerate(split_shards(artifact_utils.get_split_uri([examples], "train"))))
         with self._make_beam_pipeline() as pipeline:
@@ -90,7 +84,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
 
 
 def _train(
-    samples: Mapping[Group, Sample], config: TokenizerConfig
+    samples: Mapping[Group, sampling.Sample], config: TokenizerConfig
 ) -> dict[Group, TrainedTokenizer]:
     trained: dict[Group, TrainedTokenizer] = {}
     errors: dict[str, VocabularySizeError] = {}
@@ -119,7 +113,7 @@ def _write_model(tokenizer: types.Artifact, feature: str, model: TrainedTokenize
 def _write_description(
     uri: str,
     config: TokenizerConfig,
-    samples: Mapping[Group, Sample],
+    samples: Mapping[Group, sampling.Sample],
     trained: Mapping[Group, TrainedTokenizer],
 ) -> None:
     content = {
@@ -141,9 +135,11 @@ def _write_description(
     write_uri(os.path.join(uri, "tokenizer.json"), json.dumps(content, indent=2))
 
 
-def _no_text(name: str, counts: SentenceCounts) -> UserError:
+def _no_text(name: str, counts: sampling.SentenceCounts) -> UserError:
     if counts.too_long:
-        message = f"{name}: every line of the train split has more than {MAX_BYTES:,} bytes"
+        message = (
+            f"{name}: every line of the train split has more than {sampling.MAX_BYTES:,} bytes"
+        )
         remedy = "Split the text into sentences, one per line."
     else:
         rows = format_count(counts.read, "row")
@@ -172,7 +168,7 @@ def _size_error(errors: Mapping[str, VocabularySizeError], size: int) -> UserErr
 
 
 def _report(
-    name: str, model: TrainedTokenizer, counts: SentenceCounts, config: TokenizerConfig
+    name: str, model: TrainedTokenizer, counts: sampling.SentenceCounts, config: TokenizerConfig
 ) -> None:
     sentences = format_count(counts.used, "sentence")
     text = f"{name}: {len(model.tokens):,} tokens from {sentences}"
@@ -182,5 +178,5 @@ def _report(
     if counts.too_long:
         lines = format_count(counts.too_long, "line")
         verb = "was" if counts.too_long == 1 else "were"
-        text = f"{name}: {lines} of more than {MAX_BYTES:,} bytes {verb} skipped"
+        text = f"{name}: {lines} of more than {sampling.MAX_BYTES:,} bytes {verb} skipped"
         events.emit("warning", node=NODE, text=text)

@@ -19,6 +19,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import shards_of
 from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
+from regard.components.tuner import trial_table
 from regard.components.tuner.space import SearchSpace, replace_values
 from regard.components.tuner.trial import (
     TrialResult,
@@ -29,20 +30,12 @@ from regard.components.tuner.trial import (
     run_trial,
     write_state,
 )
-from regard.components.tuner.trial_table import (
-    COMPLETED,
-    FAILED,
-    RUNNING,
-    TrialRow,
-    format_score,
-    format_values,
-)
 from regard.models.metrics import METRICS
 
 NODE = "Tuner"
 # Hyperparameters that Hyperband adds to those of the space.
 _EPOCHS, _CONTINUED = "tuner/epochs", "tuner/trial_id"
-_STATES = {TrialStatus.COMPLETED: COMPLETED, TrialStatus.FAILED: FAILED}
+_STATES = {TrialStatus.COMPLETED: trial_table.COMPLETED, TrialStatus.FAILED: trial_table.FAILED}
 
 
 class TunerSettings(BaseModel):
@@ -91,7 +84,8 @@ class TrialSearch(BaseTuner):
         """Report what a resumed search has, and save, so that a kill can be survived from now."""
         if self.oracle.start_order:
             states = [row["state"] for row in self.rows()]
-            counts = f"{states.count(COMPLETED)} trials completed, {states.count(FAILED)} failed"
+            completed, failed = map(states.count, (trial_table.COMPLETED, trial_table.FAILED))
+            counts = f"{completed} trials completed, {failed} failed"
             events.emit("note", node=NODE, text=f"resuming the search: {counts}")
         self.save()
 
@@ -141,7 +135,7 @@ class TrialSearch(BaseTuner):
         Raises:
             UserError: no trial completed.
         """
-        if not any(row["state"] == COMPLETED for row in self.rows()):
+        if not any(row["state"] == trial_table.COMPLETED for row in self.rows()):
             raise UserError(
                 "No trial of the search completed.",
                 where="tune.search_space",
@@ -156,17 +150,17 @@ class TrialSearch(BaseTuner):
         self.oracle.save()
         write_state(self._get_tuner_fname(), self.get_state())
 
-    def rows(self) -> list[TrialRow]:
+    def rows(self) -> list[trial_table.TrialRow]:
         """Return one row for each trial, in the order in which they started."""
         return [self._row(self.oracle.get_trial(key)) for key in self.oracle.start_order]
 
-    def _row(self, trial: Trial) -> TrialRow:
+    def _row(self, trial: Trial) -> trial_table.TrialRow:
         result = self._result(trial)
         before = trial.hyperparameters.values.get(_CONTINUED)
         return {
             "trial": int(trial.trial_id),
             "continued_from": None if before is None else int(before),
-            "state": _STATES.get(trial.status, RUNNING),
+            "state": _STATES.get(trial.status, trial_table.RUNNING),
             "score": trial.score,
             "values": self._settings.space.config_values(trial.hyperparameters.values),
             "metrics": result.metrics,
@@ -206,11 +200,11 @@ class TrialSearch(BaseTuner):
         name = f"trial {row['trial']}"
         if row["continued_from"] is not None:
             name += f", continuing trial {row['continued_from']}"
-        text = f"{name}: {format_values(row['values'])}: "
+        text = f"{name}: {trial_table.format_values(row['values'])}: "
         if result.score is None:
             events.emit("warning", node=NODE, text=f"{text}failed: {result.error}")
         else:
-            text += format_score(self.oracle.objective.name, result.score)
+            text += trial_table.format_score(self.oracle.objective.name, result.score)
             events.emit("note", node=NODE, text=text)
 
     def _result(self, trial: Trial) -> TrialResult:

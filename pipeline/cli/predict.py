@@ -5,28 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import (
-    AnyModelArgument,
-    RegistryOption,
-    ServerOption,
-    argument,
-    flag,
-    option,
-)
+from regard.pipeline.cli import options, terminal
 from regard.pipeline.workspace import Workspace
 
 
 def _search(name: str, help: str) -> Any:
     """Declare an option that replaces a value of the section ``search``."""
-    return option(name, None, help, rich_help_panel="Search (default: that of the model)")
+    return options.option(name, None, help, rich_help_panel="Search (default: that of the model)")
 
 
 def predict(
-    model: AnyModelArgument,
+    model: options.AnyModelArgument,
     texts: Annotated[
         list[str] | None,
-        argument(
+        options.argument(
             "TEXT",
             "Inputs: a text, the path of an image, or points as JSON. A model with several "
             "inputs takes that many TEXTs for each row. Without TEXT, or with -, lines are read "
@@ -34,33 +26,35 @@ def predict(
             "a dash.",
         ),
     ] = None,
-    align: Annotated[bool, flag("--align", "Print the attention as a table.")] = False,
-    as_json: Annotated[bool, flag("--json", "Print one JSON object on each line.")] = False,
+    align: Annotated[bool, options.flag("--align", "Print the attention as a table.")] = False,
+    as_json: Annotated[bool, options.flag("--json", "Print one JSON object on each line.")] = False,
     picture: Annotated[
         Path | None,
-        option(
+        options.option(
             "--picture",
             "FILE",
             "Write the attention of all rows to an interactive page, FILE.html.",
         ),
     ] = None,
     prefix: Annotated[
-        str, option("--prefix", "TEXT", "What every output begins with.", "none")
+        str, options.option("--prefix", "TEXT", "What every output begins with.", "none")
     ] = "",
     phrases: Annotated[
         list[str] | None,
-        option("--phrase", "TEXT", "What every output contains; repeatable.", "none"),
+        options.option("--phrase", "TEXT", "What every output contains; repeatable.", "none"),
     ] = None,
     glossary: Annotated[
         Path | None,
-        option(
+        options.option(
             "--glossary",
             "FILE",
             "Terms that are translated in one way: source term, tab, target term on each line.",
             "none",
         ),
     ] = None,
-    with_score: Annotated[bool, flag("--score", "Print log-probabilities before outputs.")] = False,
+    with_score: Annotated[
+        bool, options.flag("--score", "Print log-probabilities before outputs.")
+    ] = False,
     search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling, mbr.")] = None,
     n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
     samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
@@ -74,8 +68,8 @@ def predict(
     top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
     seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
     utility: Annotated[str | None, _search("--utility", "Similarity for mbr: chrf, bleu.")] = None,
-    registry: RegistryOption = None,
-    server: ServerOption = None,
+    registry: options.RegistryOption = None,
+    server: options.ServerOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
@@ -113,11 +107,11 @@ def predict(
     terms = read_glossary(glossary) if glossary is not None else {}
     constraints = Constraints(prefix, phrases or (), terms)
     width = terminal.out().width
-    options = prediction.PredictOptions(
+    chosen = prediction.PredictOptions(
         align, as_json, picture, width, constraints, values, with_score, server
     )
     lines = [] if texts == ["-"] else list(texts or [])
-    truncated = prediction.predict(model, root, lines, options)
+    truncated = prediction.predict(model, root, lines, chosen)
     if truncated:
         inputs = format_count(truncated, "input")
         terminal.print_notes(

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from regard.pipeline.cli.options import (
-    AnyModelArgument,
-    RegistryOption,
-    ServerOption,
-    argument,
-    flag,
-)
+from regard.pipeline.cli import options
 from regard.pipeline.workspace import Workspace
 
 
 def score(
-    model: AnyModelArgument,
+    model: options.AnyModelArgument,
     texts: Annotated[
         list[str] | None,
-        argument(
+        options.argument(
             "TEXT",
             "Inputs and output of each row. Without TEXT, lines with tabs are read from standard "
             "input.",
         ),
     ] = None,
     as_json: Annotated[
-        bool, flag("--json", "Print JSON objects, which include the scores of tokens.")
+        bool, options.flag("--json", "Print JSON objects, which include the scores of tokens.")
     ] = False,
-    registry: RegistryOption = None,
-    server: ServerOption = None,
+    registry: options.RegistryOption = None,
+    server: options.ServerOption = None,
 ) -> None:
     """Print the log-probability of given outputs, for example to rerank an n-best list.
 

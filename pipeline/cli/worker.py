@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-from collections.abc import Iterator
 from types import FrameType
 
 import typer
@@ -29,28 +26,18 @@ def worker() -> None:
     [bold]Exit status[/bold]: 0 the training ended; 1 it failed; 2 invalid TF_CONFIG or a
     lost worker; 130 interrupted; 143 terminated.
     """
+    from regard.components.common.child_process import handle_stop_signals
     from regard.components.trainer import distributed_worker
 
     spec = distributed_worker.WorkerSpec.from_environment(os.environ)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     text = f"Worker {spec.index} of {len(spec.addresses)}: waiting for {spec.addresses[0]} …"
     terminal.err().print(text, soft_wrap=True, highlight=False)
-    with _exit_on_signals():
+    with handle_stop_signals(_exit_command):
         distributed_worker.run_worker()
     terminal.err().print("The training has ended.")
 
 
-@contextlib.contextmanager
-def _exit_on_signals() -> Iterator[None]:
-    """Exit at SIGINT and SIGTERM with the exit status that shells use."""
-
-    def exit_command(number: int, frame: FrameType | None) -> None:
-        raise typer.Exit(128 + number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    previous = [signal.signal(number, exit_command) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, previous, strict=True):
-            signal.signal(number, handler)
+def _exit_command(number: int, frame: FrameType | None) -> None:
+    """Exit with the status that shells use for a signal."""
+    raise typer.Exit(128 + number)

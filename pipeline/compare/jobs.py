@@ -13,24 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common.child_process import (
-    ChildProcess,
-    child_environment,
-    collect_stop_signals,
-    describe_exit,
-    end_with_parent,
-)
+from regard.components.common import child_process
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_duration
 from regard.pipeline import run_store
+from regard.pipeline.compare import results
 from regard.pipeline.compare.matrix import Comparison, Member
-from regard.pipeline.compare.results import (
-    FINISHED,
-    LAST_NODE,
-    ComparisonFolder,
-    ModelResult,
-    model_result,
-)
 from regard.pipeline.compare.table import summary_line
 from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
@@ -56,7 +44,8 @@ class _Job:
     """A model that is being trained."""
 
     member: Member
-    process: ChildProcess
+    process: child_process.ChildProcess
+    log: Path
     started: float
 
 
@@ -86,13 +75,13 @@ def train_models(
         console: where to report starts and ends.
         on_end: called after each model.
     """
-    folder = ComparisonFolder.of(workspace, comparison.name)
+    folder = results.ComparisonFolder.of(workspace, comparison.name)
     waiting = [member for member in comparison.members if member.label in labels]
     jobs = min(jobs, len(waiting))
     environment = _environment(workspace, jobs)
     running: list[_Job] = []
     outcome = Outcome()
-    with collect_stop_signals() as signals:
+    with child_process.collect_stop_signals() as signals:
         try:
             while running or (waiting and not outcome.interrupted):
                 while waiting and len(running) < jobs and not outcome.interrupted:
@@ -108,7 +97,9 @@ def train_models(
                     status = job.process.poll()
                     if status is not None:
                         running.remove(job)
-                        _report(job, status, folder, workspace, console, outcome)
+                        result = results.model_result(job.member, workspace)
+                        text = _describe_end(job, status, result, outcome.failures)
+                        _print(console, job.member.label, text)
                         on_end()
                 time.sleep(_POLL_SECONDS)
         finally:
@@ -119,56 +110,49 @@ def train_models(
 
 def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     """Return the environment of the jobs, which share the cores unless the user has set threads."""
-    environment = child_environment(REGARD_HOME=str(workspace.home))
+    environment = child_process.child_environment(REGARD_HOME=str(workspace.home))
     if jobs > 1:
         for name in _THREAD_VARIABLES:
             environment.setdefault(name, str(max(1, machine.cores() // jobs)))
     return environment
 
 
-def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]) -> _Job:
+def _start(member: Member, folder: results.ComparisonFolder, environment: dict[str, str]) -> _Job:
     log = folder.log(member.label)
     log.parent.mkdir(parents=True, exist_ok=True)
-    process = ChildProcess(
+    process = child_process.ChildProcess(
         job_command(folder.write_config(member)),
         log=log,
         folder=log.parent,  # without Python files that could shadow ours
         environment=environment,
     )
-    return _Job(member, process, time.monotonic())
+    return _Job(member, process, log, time.monotonic())
 
 
-def _report(
-    job: _Job,
-    status: int,
-    folder: ComparisonFolder,
-    workspace: Workspace,
-    console: Console,
-    outcome: Outcome,
-) -> None:
-    label, result = job.member.label, model_result(job.member, workspace)
-    if status == 0 and result.state == FINISHED:
+def _describe_end(
+    job: _Job, status: int, result: results.ModelResult, failures: dict[str, str]
+) -> str:
+    """Return how a job ended, and add the reason to ``failures`` if it failed."""
+    if status == 0 and result.state == results.FINISHED:
         duration = format_duration(time.monotonic() - job.started)
-        text = f"finished in {duration} · {summary_line(result)}"
-    elif status == INTERRUPTED:
-        text = run_store.INTERRUPTED
-    else:
-        outcome.failures[label] = _failure(result, folder.log(label), status)
-        text = f"failed: {outcome.failures[label]}"
-    _print(console, label, text)
+        return f"finished in {duration} · {summary_line(result)}"
+    if status == INTERRUPTED:
+        return run_store.INTERRUPTED
+    reason = failures[result.label] = _failure(result, job.log, status)
+    return f"failed: {reason}"
 
 
 def _print(console: Console, label: str, text: str) -> None:
     console.print(f"{label}: {text}", soft_wrap=True, markup=False)
 
 
-def _failure(result: ModelResult, log: Path, status: int) -> str:
+def _failure(result: results.ModelResult, log: Path, status: int) -> str:
     """Return why a model failed: the error of its run, or the last line of its log."""
     if result.state == run_store.FAILED and result.error:
         return result.error
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else f"its process {describe_exit(status)}"
+    return lines[-1] if lines else f"its process {child_process.describe_exit(status)}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -177,9 +161,9 @@ def main(arguments: Sequence[str]) -> int:
     from regard.pipeline.cli.rendering.live import TerminalDisplay
     from regard.pipeline.run import RunRequest, run_pipeline
 
-    end_with_parent()
+    child_process.end_with_parent()
     try:
-        request = RunRequest(Path(arguments[0]), last=LAST_NODE, wait=True)
+        request = RunRequest(Path(arguments[0]), last=results.LAST_NODE, wait=True)
         return run_pipeline(request, TerminalDisplay(terminal.out())).outcome.exit_status
     except UserError as error:
         terminal.print_error(error)

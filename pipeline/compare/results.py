@@ -24,7 +24,6 @@ from regard.pipeline.compare.matrix import Comparison, Member
 from regard.pipeline.config.config import NODES
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
-from regard.pipeline.run_store import Run
 from regard.pipeline.workspace import Workspace
 
 LAST_NODE = "Evaluator"  # a comparison pushes nothing
@@ -139,7 +138,11 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     pipeline, expected = member.config.name, member.config.digest(*_SECTIONS)
     facts: dict[str, Any] = {"label": member.label, "pipeline": pipeline, "state": WAITING}
     runs = run_store.runs_of(workspace.pipeline(pipeline))
-    matching = [run for run in runs if _config_digest(run) == expected]
+    matching = [
+        run
+        for run in runs
+        if (config := run.load_config()) and config.digest(*_SECTIONS) == expected
+    ]
     if not matching:
         return ModelResult(**facts)
     states = ((run, progress.read(run.events, NODES)) for run in reversed(matching))
@@ -157,14 +160,6 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     if status == run_store.FAILED and failure.get("error"):
         facts["error"] = ": ".join(filter(None, (failure.get("node"), failure["error"])))
     return ModelResult(**facts | {"state": status, "log": str(last.log)})
-
-
-def _config_digest(run: Run) -> str | None:
-    """Return the digest of a run's configuration, with defaults for keys that are new."""
-    try:
-        return run.load_config().digest(*_SECTIONS)
-    except (ValueError, LookupError, TypeError):
-        return None
 
 
 def _figures(state: Progress) -> dict[str, object]:

@@ -7,11 +7,13 @@ import functools
 import json
 import logging
 from collections.abc import Iterator
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Positive, Problem, Section, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Positive, Problem
 from regard.models.suggestions import closest_matches
 from regard.pipeline.config.errors import show, suggest, unknown
 
@@ -53,57 +55,37 @@ _MINIMA = {
     **dict.fromkeys(("parallelism", "max_parallelism", "num_workers", "max_num_workers"), 1),
     "sdk_worker_parallelism": 0,
 }
-# The types of options that Beam's SDK knows only after the job server has listed them
-# (DescribePipelineOptions, Beam 2.62 to 2.70), without those for endless streams and detached jobs.
-# The flag of one that is true by default makes it false.
-_JOB_SERVER_OPTIONS = {
-    "all": "sdk_worker_parallelism:int environment_cache_millis:int load_balance_bundles:bool "
-    "environment_expiration_millis:int enable_heap_dumps:bool retain_docker_containers:bool "
-    "app_name:str semi_persist_dir:str",
-    "flink": "execution_mode_for_batch:PIPELINED|PIPELINED_FORCED|BATCH|BATCH_FORCED "
-    "use_data_stream_for_batch:bool object_reuse:bool faster_copy:bool "
-    "disable_metrics:bool re_iterable_group_by_key_result:bool flink_conf_dir:str "
-    "job_check_interval_in_secs:int file_input_split_max_size_m_b:int",
-    # Flink's legacy DataSet API, the default for batch jobs, does not read these.
-    "flink_streams": "number_of_execution_retries:int execution_retry_delay:int "
-    "max_bundle_size:int max_bundle_time_mills:int checkpointing_interval:int "
-    "state_backend:str state_backend_storage_path:str operator_chaining:true "
-    "force_slot_sharing_group:true",
-    "spark": "spark_master:str storage_level:str checkpoint_dir:str bundle_size:int "
-    "cache_disabled:bool prefer_group_by_key_to_handle_huge_values:bool "
-    "uses_provided_spark_context:bool enable_spark_metric_sinks:true",
-}
 JOB_SERVER_SECTIONS = {
     "flink": ("all", "flink", "flink_streams"),
     "spark": ("all", "spark"),
-    "portable": tuple(_JOB_SERVER_OPTIONS),
+    "portable": ("all", "flink", "flink_streams", "spark"),
 }
 
 
-class BeamConfig(Section):
+class BeamConfig(DocumentedSection):
     """Where the Beam jobs run: ingestion, statistics, checks, preprocessing and decoding.
 
     The runner does not affect the results.
+
+    Attributes:
+        runner: in_process: in the process of the node, fastest up to about 100,000 rows; processes:
+            in several processes on this machine; portable, flink, spark, dataflow: on a cluster
+            whose workers share the files (docs/scale.md).
+        workers: Number of Python processes: of processes (null: one per core), of flink (a multiple
+            of options.sdk_worker_parallelism), or the maximum of dataflow. Not supported by other
+            runners.
+        options: Beam's pipeline options by name, without dashes: a string, a number, true, a list
+            for repeated options, or a mapping for JSON.
     """
 
-    runner: Literal["in_process", "processes", "portable", "flink", "spark", "dataflow"] = option(
-        "in_process",
-        "in_process: in the process of the node, fastest up to about 100,000 rows; processes: in "
-        "several processes on this machine; portable, flink, spark, dataflow: on a cluster whose "
-        "workers share the files (docs/scale.md).",
+    runner: Literal["in_process", "processes", "portable", "flink", "spark", "dataflow"] = (
+        "in_process"
     )
-    workers: Positive | None = option(
-        None,
-        "Number of Python processes: of processes (null: one per core), of flink (a multiple of "
-        "options.sdk_worker_parallelism), or the maximum of dataflow. Not supported by other "
-        "runners.",
-    )
-    options: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Beam's pipeline options by name, without dashes: a string, a number, true, a "
-        "list for repeated options, or a mapping for JSON.",
-        examples=[{"job_endpoint": "flink-job-server:8099", "environment_type": "EXTERNAL"}],
-    )
+    workers: Positive | None = None
+    options: Annotated[
+        dict[str, JsonValue],
+        Field(examples=[{"job_endpoint": "flink-job-server:8099", "environment_type": "EXTERNAL"}]),
+    ] = {}
 
     @property
     def local(self) -> bool:
@@ -136,13 +118,18 @@ def format_option(name: str, value: JsonValue) -> list[str]:
     return [f"{name}={text}" for text in texts]
 
 
+@functools.cache
 def job_server_options(*sections: str) -> dict[str, str]:
     """Return the types of the options that a job server adds to those of Beam's SDK, by name.
 
-    ``true`` is the type of a flag that is set by default, ``A|B`` that of a choice.
+    Beam's SDK knows them only after the job server has listed them (DescribePipelineOptions, Beam
+    2.62 to 2.70). Those for endless streams and detached jobs are left out. ``true`` is the type of
+    a flag that is set by default and makes it false, ``A|B`` that of a choice. Flink's legacy
+    DataSet API, the default for batch jobs, does not read ``flink_streams``.
     """
-    listed = " ".join(_JOB_SERVER_OPTIONS[section] for section in sections)
-    return dict(item.split(":") for item in listed.split())
+    file = Path(__file__).with_name("job_server_options.json")
+    listed = json.loads(file.read_text(encoding="utf-8"))
+    return {name: kind for section in sections for name, kind in listed[section].items()}
 
 
 def validate_beam(beam: BeamConfig) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus
 from regard.components.settings.data import DataConfig, Files
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.components.settings.section import DocumentedSection
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.tune import TuneConfig
@@ -39,46 +40,41 @@ NODES: tuple[str, ...] = (
 TUNER = "Tuner"
 
 
-class Config(Section):
-    """The configuration of one pipeline."""
+class Config(DocumentedSection):
+    """The configuration of one pipeline.
 
-    name: Annotated[str, Field(pattern=NAME_PATTERN)] = Field(
-        description="Name of the pipeline, and of its model in the registry: small letters, "
-        "digits and hyphens, starting with a letter, at most 63 characters.",
-        examples=["quickstart"],
-    )
+    Attributes:
+        name: Name of the pipeline, and of its model in the registry: small letters, digits and
+            hyphens, starting with a letter, at most 63 characters.
+        data: Data files.
+        tokenizer: SentencePiece tokenizers, trained on the train split.
+        model: Network.
+        training: How the model learns. Training stops at the first of max_epochs, max_steps and
+            max_minutes.
+        search: How the trained model decodes.
+        evaluation: Metrics of the test split, and what a model must reach to be published.
+        serving: Where models are published, and what they must run on.
+        beam: Where Beam jobs run; the result is the same everywhere.
+        schedule: When `regard schedule` checks for new data, and which conditions start a run;
+            null: every change starts one.
+        kubeflow: Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster.
+        tune: Which keys `regard tune` searches, and how; null: none.
+    """
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["quickstart"])]
     task: str = option(DEFAULT_TASK, f"Task of the model: {', '.join(sorted(tasks.TASKS.own))}.")
-    data: DataConfig = Field(description="Data files.")
+    data: DataConfig
     # The task defines tokenizer, model and search; see ``config_class``.
-    tokenizer: Any = option(None, "SentencePiece tokenizers, trained on the train split.")
-    model: Any = option(None, "Network.")
-    training: TrainingConfig = option(
-        TrainingConfig(),
-        "How the model learns. Training stops at the first of max_epochs, max_steps and "
-        "max_minutes.",
-    )
-    search: Any = option(None, "How the trained model decodes.")
-    evaluation: EvaluationConfig = option(
-        EvaluationConfig(),
-        "Metrics of the test split, and what a model must reach to be published.",
-    )
-    serving: ServingConfig = option(
-        ServingConfig(), "Where models are published, and what they must run on."
-    )
-    beam: BeamConfig = option(
-        BeamConfig(), "Where Beam jobs run; the result is the same everywhere."
-    )
-    schedule: ScheduleConfig | None = option(
-        None,
-        "When `regard schedule` checks for new data, and which conditions start a run; null: "
-        "every change starts one.",
-    )
-    kubeflow: KubeflowConfig | None = option(
-        None, "Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster."
-    )
-    tune: TuneConfig | None = option(
-        None, "Which keys `regard tune` searches, and how; null: none."
-    )
+    tokenizer: Any = None
+    model: Any = None
+    training: TrainingConfig = TrainingConfig()
+    search: Any = None
+    evaluation: EvaluationConfig = EvaluationConfig()
+    serving: ServingConfig = ServingConfig()
+    beam: BeamConfig = BeamConfig()
+    schedule: ScheduleConfig | None = None
+    kubeflow: KubeflowConfig | None = None
+    tune: TuneConfig | None = None
 
     _references: References = PrivateAttr(default_factory=dict)
 

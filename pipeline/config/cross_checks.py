@@ -145,10 +145,6 @@ def _reads_text(config: Config) -> bool:
     return any(f.role == "input" and f.kind == "text" for f in config.features)
 
 
-def _writes_text(config: Config) -> bool:
-    return config.description.output_kind == "text"
-
-
 def _alignment(config: Config) -> Iterator[Problem]:
     """Check AER, its gold links, and the layer and head whose attention is measured."""
     alignment, metrics = config.evaluation.alignment, config.evaluation.metrics
@@ -185,8 +181,9 @@ def _drift(config: Config) -> Iterator[Problem]:
 
 def _output_checks(config: Config) -> Iterator[Problem]:
     """Check that configured output checks apply to the task."""
+    writes_text = config.description.output_kind == "text"
     for name, check in config.evaluation.checks:
-        applies = _writes_text(config) and (name != "copies" or _reads_text(config))
+        applies = writes_text and (name != "copies" or _reads_text(config))
         if check != OutputChecksConfig.model_fields[name].default and not applies:
             yield Problem(("evaluation", "checks", name), "does not apply to this task; remove it")
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
-from regard.models.settings.base import Count, Listed, Section, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Count, Listed
 
 DEFAULT = "default"
 
@@ -30,101 +31,103 @@ SecretKey = Annotated[str, Field(pattern=rf"^{_SECRET}/[-._A-Za-z0-9]+$", max_le
 Amount = Annotated[float, Field(ge=0.001, le=1e6)]
 
 
-class ResourcesConfig(Section):
+class ResourcesConfig(DocumentedSection):
     """Resources of a node: both the request and the limit.
 
     A key that is omitted has the value under ``default``; null removes it.
+
+    Attributes:
+        cpu: CPU cores; null: no request or limit.
+        memory: Memory in gigabytes (10^9 bytes); null: no request or limit.
+        gpu: Number of NVIDIA GPUs; null: none.
     """
 
-    cpu: Amount | None = option(None, "CPU cores; null: no request or limit.")
-    memory: Amount | None = option(
-        None, "Memory in gigabytes (10^9 bytes); null: no request or limit."
-    )
-    gpu: Count | None = option(None, "Number of NVIDIA GPUs; null: none.")
+    cpu: Amount | None = None
+    memory: Amount | None = None
+    gpu: Count | None = None
 
 
-class Toleration(Section):
-    """A taint of machines that a node tolerates."""
+class Toleration(DocumentedSection):
+    """A taint of machines that a node tolerates.
 
-    key: Label | None = option(None, "Key of the taint; null: every taint.")
-    value: LabelValue | None = option(None, "Value of the taint; null: any.")
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = option(
-        None, "Effect of the taint; null: all."
-    )
+    Attributes:
+        key: Key of the taint; null: every taint.
+        value: Value of the taint; null: any.
+        effect: Effect of the taint; null: all.
+    """
+
+    key: Label | None = None
+    value: LabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
 
 
-class PodConfig(Section):
-    """How Kubernetes runs a node. A key that is omitted has the value under ``default``."""
+class PodConfig(DocumentedSection):
+    """How Kubernetes runs a node. A key that is omitted has the value under ``default``.
 
-    retries: Annotated[int, Field(ge=0, le=10)] = option(
-        0,
-        "How often a failed node is started again: after one minute, then two, four and so on.",
-    )
-    environment: dict[Variable, str] = option({}, "Environment variables.")
-    secret_environment: dict[Variable, SecretKey] = option(
-        {}, "Environment variables whose values are secrets, each as SECRET/KEY."
-    )
-    secret_folders: dict[Claim, Folder] = option({}, "Secrets by name, and where to mount them.")
-    image_pull_secrets: Listed[Secret] = option((), "Secrets for pulling the image.")
-    labels: dict[Label, LabelValue] = option({}, "Labels of the pod.")
-    node_selector: dict[Label, LabelValue] = option({}, "Labels of machines that may run it.")
-    tolerations: Listed[Toleration] = option(
-        (), "Tolerations: taints of machines on which the node may run."
-    )
-    scratch: Amount | None = option(None, "Limit of the files in /tmp in gigabytes; null: none.")
+    Attributes:
+        retries: How often a failed node is started again: after one minute, then two, four and so
+            on.
+        environment: Environment variables.
+        secret_environment: Environment variables whose values are secrets, each as SECRET/KEY.
+        secret_folders: Secrets by name, and where to mount them.
+        image_pull_secrets: Secrets for pulling the image.
+        labels: Labels of the pod.
+        node_selector: Labels of machines that may run it.
+        tolerations: Tolerations: taints of machines on which the node may run.
+        scratch: Limit of the files in /tmp in gigabytes; null: none.
+    """
+
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    environment: dict[Variable, str] = {}
+    secret_environment: dict[Variable, SecretKey] = {}
+    secret_folders: dict[Claim, Folder] = {}
+    image_pull_secrets: Listed[Secret] = ()
+    labels: dict[Label, LabelValue] = {}
+    node_selector: dict[Label, LabelValue] = {}
+    tolerations: Listed[Toleration] = ()
+    scratch: Amount | None = None
 
 
 _Settings = TypeVar("_Settings", ResourcesConfig, PodConfig)
 
 
-class KubeflowConfig(Section):
-    """Where and how a pipeline runs that `regard compile` has compiled for Kubeflow Pipelines."""
+class KubeflowConfig(DocumentedSection):
+    """Where and how a pipeline runs that `regard compile` has compiled for Kubeflow Pipelines.
 
-    image: Image = Field(
-        description="Image of all nodes, built with the repository's Dockerfile, by the name under "
-        "which the cluster pulls it.",
-        examples=["registry.example.org/regard:0.1.0"],
-    )
-    gpu_image: Image | None = option(
-        None,
-        "Image of the nodes that request GPUs, built with --build-arg ACCELERATOR=cuda; null: "
-        "image.",
-        examples=["registry.example.org/regard:0.1.0-cuda"],
-    )
-    pipeline_root: Bucket | None = option(
-        None,
-        "Where the locations of artifacts, reports and logs are stored: minio://, s3:// or gs://, "
-        "a bucket and a path; null: the cluster's default.",
-        examples=["minio://mlpipeline/v2/artifacts"],
-    )
-    home: Folder = option(
-        "/regard",
-        "The value of ${REGARD_HOME} in the containers: an absolute path on a volume, without . "
-        "and .., for data, artifacts, registry and checkpoints.",
-    )
-    registry: Folder | None = option(
-        None,
-        "Folder of the model registry in the containers: an absolute path on a volume; null: "
-        "<home>/registry.",
-    )
-    volumes: dict[Claim, Folder] = Field(
-        default_factory=dict,
-        description="Volumes mounted into every node: the name of each PersistentVolumeClaim and "
-        "its folder in the containers. One of them must contain home.",
-        examples=[{"regard": "/regard"}],
-    )
-    resources: dict[str, ResourcesConfig] = Field(
-        default_factory=dict,
-        description="Resources by node: Trainer: {cpu: 4, memory: 16, gpu: 1}. A key that a node "
-        "omits has the value under `default`; null removes it.",
-        examples=[{DEFAULT: {"cpu": 1, "memory": 4}}],
-    )
-    pods: dict[str, PodConfig] = Field(
-        default_factory=dict,
-        description="Retries, environment, secrets and machines by node (docs/kubeflow.md). A key "
-        "that a node omits has the value under `default`.",
-        examples=[{DEFAULT: {"retries": 2}}],
-    )
+    Attributes:
+        image: Image of all nodes, built with the repository's Dockerfile, by the name under which
+            the cluster pulls it.
+        gpu_image: Image of the nodes that request GPUs, built with --build-arg ACCELERATOR=cuda;
+            null: image.
+        pipeline_root: Where the locations of artifacts, reports and logs are stored: minio://,
+            s3:// or gs://, a bucket and a path; null: the cluster's default.
+        home: The value of ${REGARD_HOME} in the containers: an absolute path on a volume, without .
+            and .., for data, artifacts, registry and checkpoints.
+        registry: Folder of the model registry in the containers: an absolute path on a volume;
+            null: <home>/registry.
+        volumes: Volumes mounted into every node: the name of each PersistentVolumeClaim and its
+            folder in the containers. One of them must contain home.
+        resources: Resources by node: Trainer: {cpu: 4, memory: 16, gpu: 1}. A key that a node omits
+            has the value under `default`; null removes it.
+        pods: Retries, environment, secrets and machines by node (docs/kubeflow.md). A key that a
+            node omits has the value under `default`.
+    """
+
+    image: Annotated[Image, Field(examples=["registry.example.org/regard:0.1.0"])]
+    gpu_image: Annotated[
+        Image | None, Field(examples=["registry.example.org/regard:0.1.0-cuda"])
+    ] = None
+    pipeline_root: Annotated[
+        Bucket | None,
+        Field(examples=["minio://mlpipeline/v2/artifacts"]),
+    ] = None
+    home: Folder = "/regard"
+    registry: Folder | None = None
+    volumes: Annotated[dict[Claim, Folder], Field(examples=[{"regard": "/regard"}])] = {}
+    resources: Annotated[
+        dict[str, ResourcesConfig], Field(examples=[{DEFAULT: {"cpu": 1, "memory": 4}}])
+    ] = {}
+    pods: Annotated[dict[str, PodConfig], Field(examples=[{DEFAULT: {"retries": 2}}])] = {}
 
     def resources_of(self, node: str) -> ResourcesConfig:
         """Return the resources of a node, with the defaults filled in."""

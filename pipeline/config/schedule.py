@@ -10,7 +10,8 @@ from pydantic import Field
 
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.models.settings.base import Positive, Problem, Section, option
+from regard.components.settings.section import DocumentedSection
+from regard.models.settings.base import Positive, Problem, option
 from regard.models.suggestions import did_you_mean
 
 Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]
@@ -19,65 +20,49 @@ _FORMAT = "numbers with the unit s, m, h or d, such as 90s, 15m, 1h30m or 2d"
 _CONDITIONS = ("new_span", "new_rows", "drift")
 
 
-class ScheduleConfig(Section):
-    """When `regard schedule` checks for new data, and which conditions start a run."""
+class ScheduleConfig(DocumentedSection):
+    """When `regard schedule` checks for new data, and which conditions start a run.
 
-    cron: str | None = option(
-        None,
-        "When to check: minute, hour, day of the month, month and weekday; or @hourly, @daily, "
-        "@weekly, @monthly, @yearly. null: use `every`.",
-        examples=["0 3 * * *"],
-    )
-    timezone: str | None = option(
-        None, "Time zone of cron; null: the machine's.", examples=["Europe/Berlin"]
-    )
+    Attributes:
+        cron: When to check: minute, hour, day of the month, month and weekday; or @hourly, @daily,
+            @weekly, @monthly, @yearly. null: use `every`.
+        timezone: Time zone of cron; null: the machine's.
+        new_span: Run if there is a span that the last training did not have, or had in another
+            version or with other content.
+        new_rows: Run if data.train has at least this number of rows that the last training did not
+            have; null: ignore rows.
+        drift: Run if the training split has drifted beyond the limits of data.checks from the data
+            of the model in production, or if there is none.
+        require: Whether any or all of new_span, new_rows and drift must hold, where set. If none is
+            set, every change of data or settings starts a run.
+        catchup: Whether to check once after times of cron were missed.
+        attempts: Maximum number of attempts with the same data and settings if runs fail. A run
+            that is refused because of its data or settings is not repeated.
+        keep: Number of newest runs to keep after each run. Older ones are removed with their
+            outputs, as by `regard clean`, unless they published a version that still exists. null:
+            keep all.
+        keep_versions: Number of newest versions in the registry to keep after each run; `regard
+            registry prune` says which others stay. null: keep all.
+    """
+
+    cron: Annotated[str | None, Field(examples=["0 3 * * *"])] = None
+    timezone: Annotated[str | None, Field(examples=["Europe/Berlin"])] = None
     every: Duration | None = option(
         None,
         f"Interval between checks: {_FORMAT}. null: {DEFAULT_INTERVAL}, unless cron is set.",
         examples=["1h"],
     )
-    new_span: bool = option(
-        False,
-        "Run if there is a span that the last training did not have, or had in another version or "
-        "with other content.",
-    )
-    new_rows: Positive | None = option(
-        None,
-        "Run if data.train has at least this number of rows that the last training did not have; "
-        "null: ignore rows.",
-        examples=[10000],
-    )
-    drift: bool = option(
-        False,
-        "Run if the training split has drifted beyond the limits of data.checks from the data of "
-        "the model in production, or if there is none.",
-    )
-    require: Literal["any", "all"] = option(
-        "any",
-        "Whether any or all of new_span, new_rows and drift must hold, where set. If none is set, "
-        "every change of data or settings starts a run.",
-    )
-    catchup: bool = option(True, "Whether to check once after times of cron were missed.")
-    attempts: Positive = option(
-        3,
-        "Maximum number of attempts with the same data and settings if runs fail. A run that is "
-        "refused because of its data or settings is not repeated.",
-    )
+    new_span: bool = False
+    new_rows: Annotated[Positive | None, Field(examples=[10000])] = None
+    drift: bool = False
+    require: Literal["any", "all"] = "any"
+    catchup: bool = True
+    attempts: Positive = 3
     backoff: Duration = option(
         "10m", f"Wait after the first failure, doubled after each further one: {_FORMAT}."
     )
-    keep: Positive | None = option(
-        None,
-        "Number of newest runs to keep after each run. Older ones are removed with their outputs, "
-        "as by `regard clean`, unless they published a version that still exists. null: keep all.",
-        examples=[10],
-    )
-    keep_versions: Positive | None = option(
-        None,
-        "Number of newest versions in the registry to keep after each run; `regard registry prune` "
-        "says which others stay. null: keep all.",
-        examples=[5],
-    )
+    keep: Annotated[Positive | None, Field(examples=[10])] = None
+    keep_versions: Annotated[Positive | None, Field(examples=[5])] = None
 
     @property
     def interval(self) -> timedelta:

@@ -6,13 +6,13 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
 
 from regard.components.common.files import is_writable
+from regard.components.common.provenance import package_version as installed_version
 from regard.pipeline.doctor.machine import GIB
 
 SHIM = "tfx-bsl-sql-util"
@@ -26,14 +26,6 @@ class Check:
     status: Literal["ok", "warn", "fail"]
     detail: str
     remedy: str | None = None
-
-
-def installed_version(name: str) -> str | None:
-    """The version of an installed distribution, or None."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def check_installation(libc: tuple[int, int] | None, way: str, shim: str | None) -> Check:

@@ -74,8 +74,7 @@ def _parse_time(text: str | None) -> float | None:
 def _has_pushed(run: Run, record: RunRecord) -> bool:
     if "pushed_version" in record:
         return bool(record["pushed_version"])
-    pusher = progress.read(run.events).nodes.get("Pusher")  # of a run that was killed
-    return bool(pusher and pusher.properties.get("pushed_model", {}).get("pushed"))
+    return bool(progress.read(run.events).pushed_model().get("pushed"))  # of a run that was killed
 
 
 def _reason(run: Run, record: RunRecord, status: str) -> str:

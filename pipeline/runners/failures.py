@@ -9,11 +9,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from regard.components.common.errors import UserError
+from regard.components.common.events import Failure
 from regard.components.common.formatting import truncate
-from regard.pipeline.progress import Failure
 from regard.pipeline.workspace import Workspace
 
 UNREACHABLE_REMEDY = "Check beam.options.job_endpoint, and that the job service runs."
@@ -62,29 +62,35 @@ def is_transient(failure: Failure) -> bool:
 
 def explain(error: BaseException, node: str | None = None) -> Failure:
     """Find the most useful reason in an exception and its causes."""
+    facts = {"node": node, "user": True, **_find_reason(error)}
+    return cast("Failure", {name: fact for name, fact in facts.items() if fact is not None})
+
+
+def _find_reason(error: BaseException) -> dict[str, Any]:
+    """Return the facts of a failure; unknown ones may be None."""
     chain = list(_chain(error))
     for link in chain:
         if isinstance(link, UserError):
             message = _BEAM_SUFFIX.sub("", str(link.args[0]))
-            return _failure(node, message, link.where, link.remedy, user=True)
+            return {"error": message, "where": link.where, "remedy": link.remedy}
     for link in chain:
         if isinstance(link, OSError) and link.errno in _SYSTEM_REMEDIES:
-            return _system(node, link.errno, str(link.filename) if link.filename else None)
+            return _system(link.errno, str(link.filename) if link.filename else None)
     for link in chain:
         text = str(link)
         if _MARK in text:
-            return _from_text(text, node)
+            return _from_text(text)
         for message, number in _MESSAGES.items():
             if message in text:
-                return _system(node, number, None)
+                return _system(number, None)
     reason = f"{type(error).__name__}: {_sentence(error)}"
     for pattern, remedy in _CLUSTER_REMEDIES.items():
         if any(re.search(pattern, str(link)) for link in chain):
-            return _failure(node, reason, "beam", remedy, user=True)
-    return _failure(node, reason)
+            return {"error": reason, "where": "beam", "remedy": remedy}
+    return {"error": reason, "user": False}
 
 
-def _system(node: str | None, number: int, where: str | None) -> Failure:
+def _system(number: int, where: str | None) -> dict[str, Any]:
     """A disk error; if the library does not name the disk, the fullest of ours."""
     if where is None and number in (errno.ENOSPC, errno.EDQUOT):
         folders = [Workspace.from_environment().home, Path(tempfile.gettempdir())]
@@ -92,7 +98,7 @@ def _system(node: str | None, number: int, where: str | None) -> Failure:
         where = str(min(existing, key=lambda folder: shutil.disk_usage(folder).free))
     elif where is None:
         where = str(Workspace.from_environment().home)
-    return _failure(node, os.strerror(number), where, _SYSTEM_REMEDIES[number], user=True)
+    return {"error": os.strerror(number), "where": where, "remedy": _SYSTEM_REMEDIES[number]}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -105,11 +111,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
-def _from_text(text: str, node: str | None) -> Failure:
+def _from_text(text: str) -> dict[str, Any]:
     """Parse the UserError of a Beam worker: ``where: message``, then the remedy."""
     error_text = _BEAM_SUFFIX.sub("", text.rsplit(_MARK, 1)[1]).split("\n\n", 1)[0]
     message, _, remedy = error_text.strip().partition("\n")
-    return _failure(node, message.strip(), None, remedy.strip() or None, user=True)
+    return {"error": message.strip(), "remedy": remedy.strip() or None}
 
 
 def _sentence(error: BaseException, width: int = 300) -> str:
@@ -121,14 +127,3 @@ def _sentence(error: BaseException, width: int = 300) -> str:
     # A traceback ends with its reason; other messages begin with it.
     line = lines[-1] if "Traceback (most recent call last)" in text else lines[0]
     return truncate(line, width)
-
-
-def _failure(
-    node: str | None,
-    error: str,
-    where: str | None = None,
-    remedy: str | None = None,
-    user: bool = False,
-) -> Failure:
-    facts = {"node": node, "error": error, "where": where, "remedy": remedy, "user": user}
-    return cast("Failure", {name: fact for name, fact in facts.items() if fact is not None})

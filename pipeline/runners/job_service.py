@@ -45,8 +45,6 @@ def check_job_service(arguments: Sequence[str]) -> None:
         return
     of_servers = job_server_options(*JOB_SERVER_SECTIONS["portable"]).keys() & options.keys()
     for name in sorted(of_servers - names - {"execution_mode_for_batch"}):
-        raise UserError(
-            f"The job service at {endpoint} does not know this option.",
-            f"beam.options.{name}",
-            "Remove it, or use a job server of the same Beam version as Regard.",
-        )
+        message = f"The job service at {endpoint} does not know this option."
+        remedy = "Remove it, or use a job server of the same Beam version as Regard."
+        raise UserError(message, f"beam.options.{name}", remedy)

@@ -21,11 +21,11 @@ import psutil
 from absl import logging
 from ml_metadata.proto import metadata_store_pb2
 from tfx.orchestration.portable import cache_utils, launcher
-from tfx.proto.orchestration import executable_spec_pb2
+from tfx.proto.orchestration.executable_spec_pb2 import BeamExecutableSpec as _BeamExecutor
 
 from regard.components.common import events
+from regard.components.common.events import Failure
 from regard.components.common.files import folder_digest
-from regard.pipeline.progress import Failure
 from regard.pipeline.runners.failures import explain
 from regard.pipeline.runners.job_service import check_job_service
 
@@ -91,7 +91,9 @@ def observe_nodes() -> Iterator[Observation]:
     names: dict[str, set[str]] = {}  # of the outputs, by cache key
 
     def get_cache_context(*args: Any, **kwargs: Any) -> Any:
-        kwargs["executor_spec"] = _without_beam_options(kwargs.get("executor_spec"))
+        # Where the Beam jobs of a node run does not affect its outputs.
+        if isinstance(executor := kwargs.get("executor_spec"), _BeamExecutor):
+            kwargs["executor_spec"] = executor.python_executor_spec
         context = original_context(*args, **kwargs)
         names[context.name] = set(kwargs.get("output_artifacts") or ())
         return context
@@ -113,13 +115,6 @@ def observe_nodes() -> Iterator[Observation]:
         launcher.Launcher = original_launcher
         cache_utils.get_cached_outputs = original_cache
         cache_utils.get_cache_context = original_context
-
-
-def _without_beam_options(executor: Any) -> Any:
-    """The executor for the cache key: where its Beam jobs run does not affect the outputs."""
-    if not isinstance(executor, executable_spec_pb2.BeamExecutableSpec):
-        return executor
-    return executor.python_executor_spec
 
 
 def _is_intact(artifact: Any, digests: dict[str, str]) -> bool:
@@ -165,7 +160,7 @@ class _ObservedLauncher(launcher.Launcher):
 
     def _run_executor(self, execution_info: Any) -> Any:
         """Add the digests of the outputs before TFX publishes them, all at once."""
-        if isinstance(self._executor_spec, executable_spec_pb2.BeamExecutableSpec):
+        if isinstance(self._executor_spec, _BeamExecutor):
             placeholders = self._executor_spec.beam_pipeline_args_placeholders
             check_job_service([argument.value.string_value for argument in placeholders])
         output = super()._run_executor(execution_info)

@@ -118,10 +118,7 @@ def _read_start_failure(paths: PipelinePaths, exit_status: int | None) -> tuple[
 
 
 def _format_score(run: Run) -> str:
-    from regard.components.common.formatting import format_metric
+    from regard.components.common.formatting import format_score
 
-    score = next(iter(run.record().get("scores") or []), None)
-    if score is None:
-        return ""
-    label = score.get("label", score["name"])
-    return f"; {label} {format_metric(score['value'], score.get('scale', 100.0))}"
+    scores = run.record().get("scores")
+    return f"; {format_score(scores[0])}" if scores else ""

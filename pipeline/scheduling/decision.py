@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.pipeline import run_store
@@ -86,7 +85,13 @@ def evaluate_trigger(
         return Decision(False, "a run with these data and settings is in progress", snapshot)
     if last is not None:
         return _decide_retry(snapshot, last, schedule, now)
-    results = list(_evaluate_conditions(settings, paths.schedule, state, snapshot, save))
+    results = []
+    if schedule.new_span:
+        results.append(conditions.check_new_span(snapshot, state.trained))
+    if schedule.new_rows is not None:
+        results.append(conditions.check_new_rows(snapshot, state.trained, schedule.new_rows))
+    if schedule.drift:
+        results.append(conditions.check_drift(snapshot, config, paths.schedule, save))
     if not results:
         return Decision(True, "these data and settings have not been tried yet", snapshot)
     is_met = [result.is_met for result in results]
@@ -147,7 +152,8 @@ def _find_decided_run(
             and not (record.get("first") or record.get("last"))  # it covered all nodes
             and record.get("data_fingerprint") == snapshot.fingerprint
             and (record.get("word_vectors") or {}) == snapshot.word_files
-            and _run_settings_digest(run) == digest
+            and (settings := run.load_config())
+            and settings_digest(settings) == digest
         ):
             return run
     return None
@@ -158,27 +164,3 @@ def _is_newer(run: run_store.Run, state: ScheduleState) -> bool:
     if run.id in {attempt.run for attempt in state.history}:
         return False
     return run.id > ((state.trained and state.trained.run) or "")
-
-
-def _run_settings_digest(run: run_store.Run) -> str | None:
-    """Return the digest of a run's settings; None if another version of Regard wrote them."""
-    try:
-        return settings_digest(run.load_config())
-    except (ValueError, LookupError):
-        return None
-
-
-def _evaluate_conditions(
-    settings: ScheduleSettings,
-    folder: Path,
-    state: ScheduleState,
-    snapshot: DataSnapshot,
-    save: bool,
-) -> Iterator[ConditionResult]:
-    schedule = settings.schedule
-    if schedule.new_span:
-        yield conditions.check_new_span(snapshot, state.trained)
-    if schedule.new_rows is not None:
-        yield conditions.check_new_rows(snapshot, state.trained, schedule.new_rows)
-    if schedule.drift:
-        yield conditions.check_drift(snapshot, settings.config, folder, save)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, find_files
 from regard.components.data.sources import FileGroup as SourceFiles
-from regard.pipeline.cache_keys import word_files
+from regard.pipeline.cache_keys import digest, word_files
 from regard.pipeline.context import resolve_data
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
 
@@ -84,8 +83,7 @@ def take_snapshot(
     cache = folder / "fingerprints.json" if folder else None
     content = fingerprint(corpus, cache)
     words = _word_digests(config, cache)
-    parts = [content, settings_digest(config), json.dumps(words, sort_keys=True)]
-    key = hashlib.sha256("\0".join(parts).encode("utf-8")).hexdigest()[:16]
+    key = digest(content, settings_digest(config), json.dumps(words, sort_keys=True))
     splits = find_files(corpus)
     groups = [group for split in splits.values() for group in split]
     file_digests = digests_of((path for group in groups for path in group.files), cache)

@@ -19,13 +19,8 @@ from ruamel.yaml.error import YAMLError
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
 from regard.components.common.formatting import format_count
+from regard.components.tuner import trial_table
 from regard.components.tuner.space import replace_values
-from regard.components.tuner.trial_table import (
-    TrialTable,
-    format_score,
-    format_value,
-    format_values,
-)
 from regard.pipeline.config import load
 
 if TYPE_CHECKING:
@@ -89,7 +84,7 @@ def check_output(original: OriginalConfig, path: Path, values: Mapping[str, Json
 
 
 def write_tuned_config(
-    original: OriginalConfig, path: Path, table: TrialTable, table_path: str
+    original: OriginalConfig, path: Path, table: trial_table.TrialTable, table_path: str
 ) -> None:
     """Write the original with the best values, and with their origin as a comment.
 
@@ -111,7 +106,7 @@ def write_tuned_config(
         raise UserError(
             f"The search completed, but its file cannot be written: {reason}",
             where=str(path),
-            remedy=f"Best values: {format_values(values)}. All trials: {table_path}. "
+            remedy=f"Best values: {trial_table.format_values(values)}. All trials: {table_path}. "
             "Run the same command with another -o to write them without another search.",
         ) from None
 
@@ -154,7 +149,7 @@ def _escape(value: JsonValue) -> Any:
     return value.replace("${", "$${") if isinstance(value, str) else value
 
 
-def _header(original: OriginalConfig, table: TrialTable) -> str:
+def _header(original: OriginalConfig, table: trial_table.TrialTable) -> str:
     """Return the comment that says where the values come from."""
     best, before = table["trials"][0], original.config.model_dump(mode="json")
     day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
@@ -163,12 +158,13 @@ def _header(original: OriginalConfig, table: TrialTable) -> str:
         old: Any = before
         for name in key.split("."):
             old = old[name]
-        note = "unchanged" if old == value else f"was {format_value(old)}"
-        lines.append(f"  {key}: {format_value(value)}   ({note})")
+        note = "unchanged" if old == value else f"was {trial_table.format_value(old)}"
+        lines.append(f"  {key}: {trial_table.format_value(value)}   ({note})")
+    score = trial_table.format_score(table["objective"], best["score"])
     lines.append(
         f"Trial {best['trial']} of {format_count(len(table['trials']), 'trial')} "
-        f"({table['algorithm']}): {format_score(table['objective'], best['score'])} on the eval "
-        f"split after {format_count(best['epochs'], 'epoch')}."
+        f"({table['algorithm']}): {score} on the eval split after "
+        f"{format_count(best['epochs'], 'epoch')}."
     )
     return "".join(f"# {line}\n" for line in lines) + "\n"
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import random
 import time
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from regard.serving.client.connections import (
     GrpcConnection,
@@ -25,8 +34,9 @@ from regard.serving.client.conversion import (
     split_requests,
     split_rows,
 )
+from regard.serving.contract import DEFAULT_SIGNATURE
 
-DEFAULT_SIGNATURE = "serving_default"
+P = ParamSpec("P")
 T = TypeVar("T")
 _MAX_THREADS = 32
 
@@ -269,6 +279,18 @@ def _inputs_by_name(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
     return row if isinstance(row, Mapping) else {names[0]: row}
 
 
+def _in_thread(
+    method: Callable[Concatenate[Client, P], T],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Return a method of ``Client`` as a coroutine, which runs it in a thread."""
+
+    @functools.wraps(method)
+    async def call(self: AsyncClient, *arguments: P.args, **options: P.kwargs) -> T:
+        return await self._run(method, self._client, *arguments, **options)
+
+    return call
+
+
 class AsyncClient:
     """A ``Client`` whose methods are coroutines; each call runs in a thread."""
 
@@ -276,37 +298,15 @@ class AsyncClient:
         self._client = Client(target, model, **options)
         self._threads = ThreadPoolExecutor(_MAX_THREADS, "client")
 
-    async def predict(self, rows: Sequence[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
-        """See ``Client.predict``."""
-        return await self._run(self._client.predict, rows, signature)
-
-    async def align(self, rows: Sequence[Any]) -> list[Row]:
-        """See ``Client.align``."""
-        return await self._run(self._client.align, rows)
-
-    async def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
-        """See ``Client.score``."""
-        return await self._run(self._client.score, rows, outputs)
-
-    async def constrain(
-        self, rows: Sequence[Any], prefix: str = "", phrases: Sequence[str] = ()
-    ) -> list[Row]:
-        """See ``Client.constrain``."""
-        return await self._run(self._client.constrain, rows, prefix, phrases)
+    predict, align = _in_thread(Client.predict), _in_thread(Client.align)
+    score, constrain = _in_thread(Client.score), _in_thread(Client.constrain)
+    metadata, status = _in_thread(Client.metadata), _in_thread(Client.status)
 
     async def stream(self, row: Any) -> AsyncIterator[Row]:
         """See ``Client.stream``."""
         events = self._client.stream(row)
         while (event := await self._run(next, events, None)) is not None:
             yield event
-
-    async def metadata(self) -> dict[str, Signature]:
-        """See ``Client.metadata``."""
-        return await self._run(self._client.metadata)
-
-    async def status(self) -> dict[int, str]:
-        """See ``Client.status``."""
-        return await self._run(self._client.status)
 
     async def close(self) -> None:
         """Close the connection after the last call."""
@@ -319,5 +319,6 @@ class AsyncClient:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def _run(self, method: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, method, *arguments)
+    async def _run(self, method: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        call = functools.partial(method, *arguments, **options)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from regard.serving.contract import InputEntry, InputKind
-from regard.serving.saved_model import batch_inputs, decode_texts
+from regard.serving.saved_model import batch_inputs, unpad
 
 Row = dict[str, Any]  # outputs by name: texts, numbers, lists of texts, arrays
 Outputs = Mapping[str, np.ndarray]  # arrays by name, [batch, ...]
@@ -65,7 +65,7 @@ class Signature:
     def dimensions(self) -> dict[str, list[str | None]]:
         """The length outputs of each output's dimensions, as in a contract."""
         return {
-            name: _length_outputs(name, self.outputs, one.rank - 1) if one.rank > 1 else []
+            name: _length_outputs(name, self.outputs, one.rank - 1)
             for name, one in self.outputs.items()
         }
 
@@ -120,22 +120,16 @@ def _name_inputs(row: Any, number: int, names: Sequence[str]) -> Mapping[str, An
 def split_rows(outputs: Outputs) -> list[Row]:
     """Return the outputs of one request row by row: texts as ``str``, arrays without padding."""
     count = len(next(iter(outputs.values()))) if outputs else 0
-    return [{name: _unpad(name, outputs, row) for name in outputs} for row in range(count)]
-
-
-def _unpad(name: str, outputs: Outputs, row: int) -> Any:
-    value = outputs[name][row]
-    if not isinstance(value, np.ndarray) or not value.ndim:
-        return decode_texts(value.item() if hasattr(value, "item") else value)
-    lengths = _length_outputs(name, outputs, value.ndim)
-    value = value[tuple(slice(None if key is None else int(outputs[key][row])) for key in lengths)]
-    return decode_texts(value.tolist()) if value.dtype == object else value.copy()
+    axes = {name: _length_outputs(name, outputs, one.ndim - 1) for name, one in outputs.items()}
+    return [
+        {name: unpad(outputs, name, row, axes[name]) for name in outputs} for row in range(count)
+    ]
 
 
 def _length_outputs(name: str, outputs: Container[str], dimensions: int) -> list[str | None]:
     """Return for each dimension the output with its real length, if there is one."""
-    if dimensions == 1:
-        return [_length_output(name, outputs)]
+    if dimensions < 2:
+        return [_length_output(name, outputs)][:dimensions]
     rows, columns = next((pair for pair in _LENGTH_PAIRS if pair[0] in outputs), (None, None))
     if name in _SELF_ATTENTION:
         rows = columns = _length_output(name, outputs)

@@ -48,11 +48,6 @@ class ServingError(Exception):
         return _HTTP_STATUS.get(self.code, 500)
 
     @property
-    def grpc_number(self) -> int:
-        """The number of the code in gRPC."""
-        return self.code.value[0]
-
-    @property
     def grpc_message(self) -> str:
         """The message, shortened to what a gRPC header carries."""
         return self.message[:_MAX_GRPC_CHARACTERS]

@@ -278,7 +278,7 @@ class _Methods:
             status = response.model_version_status.add()
             status.version, status.state = version.number, states.Value(version.state)
             if version.error is not None:
-                status.status.error_code = version.error.grpc_number
+                status.status.error_code = version.error.code.value[0]
                 status.status.error_message = version.error.message
         return response
 
@@ -291,7 +291,7 @@ class _Methods:
             await self._manager.reload(models)
         except ServingError as error:
             # By the protocol the call succeeds and carries the status in its response.
-            response.status.error_code = error.grpc_number
+            response.status.error_code = error.code.value[0]
             response.status.error_message = error.grpc_message
         return response
 

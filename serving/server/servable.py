@@ -14,12 +14,11 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
-from regard.serving.contract import SavedModelError, read_contract
+from regard.serving.contract import DEFAULT_SIGNATURE, SavedModelError, read_contract
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.session import DEADLINE_EXCEEDED, Session, SessionError, Signature
 from regard.serving.streaming import START, STEP, stream_tokens
 
-DEFAULT_SIGNATURE = "serving_default"
 InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
 _MAX_WARMUP_REQUESTS = 1000
 _MAX_FAILURES = 10_000

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.components.common.formatting import (
-    format_bytes,
-    format_count,
-    format_metric,
-    format_spans,
-)
+from regard.components.common import formatting
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.run_tables import format_created
 
@@ -41,9 +36,10 @@ def _table_row(entry: VersionEntry) -> tuple[str, ...]:
         str(entry.version),
         format_created(entry.record.created) or "unknown",
         _states(entry),
-        format_spans([span.to_dict() for span in entry.record.spans]),
+        formatting.format_spans([span.to_dict() for span in entry.record.spans]),
         ", ".join(
-            f"{score.label} {format_metric(score.value, score.scale)}" for score in entry.scores
+            f"{score.label} {formatting.format_metric(score.value, score.scale)}"
+            for score in entry.scores
         ),
         entry.record.blessing,
     )
@@ -68,5 +64,5 @@ def print_prune_results(
         state = verb if is_removed else f"kept: {result.kept_because}"
         style = "red" if is_removed else ""
         terminal.print_text(console, (f"{name}@{result.version}  {state}", style))
-    total = format_bytes(sum(result.bytes for result in removed))
-    console.print(f"{format_count(len(removed), 'version')} ({total}) {verb}.")
+    total = formatting.format_bytes(sum(result.bytes for result in removed))
+    console.print(f"{formatting.format_count(len(removed), 'version')} ({total}) {verb}.")

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from regard.components.common.formatting import (
-    format_count,
-    format_duration,
-    format_metric,
-    format_spans,
-    value_with_interval,
-)
+from regard.components.common import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
@@ -83,7 +77,7 @@ def _fields(summary: RunSummary) -> Iterator[tuple[str, str]]:
     if data.get("rows"):
         yield "data", ", ".join(f"{count:,} {split}" for split, count in data["rows"].items())
     if data.get("spans"):
-        yield "spans", format_spans(data["spans"])
+        yield "spans", formatting.format_spans(data["spans"])
     for index, finding in enumerate(data.get("findings", [])):
         yield "" if index else "warnings", finding
     if model := summary.get("model"):
@@ -107,9 +101,9 @@ def _model_text(model: ModelSummary) -> str:
     epochs, stop_reason = model.get("epochs"), model.get("stop_reason")
     facts = (
         f"{model['parameters']:,} parameters" if "parameters" in model else "",
-        format_count(epochs, "epoch") if epochs else "",
-        format_count(model["steps"], "step") if "steps" in model else "",
-        f"trained in {format_duration(model['seconds'])}" if "seconds" in model else "",
+        formatting.format_count(epochs, "epoch") if epochs else "",
+        formatting.format_count(model["steps"], "step") if "steps" in model else "",
+        f"trained in {formatting.format_duration(model['seconds'])}" if "seconds" in model else "",
         f"stopped by {stop_reason}" if stop_reason else "",
     )
     return ", ".join(filter(None, facts))
@@ -117,9 +111,9 @@ def _model_text(model: ModelSummary) -> str:
 
 def _score_text(score: Score) -> str:
     scale = score.get("scale", 100.0)
-    text = f"{score.get('label', score['name'])} {value_with_interval(score, scale)}"
+    text = f"{score.get('label', score['name'])} {formatting.value_with_interval(score, scale)}"
     baselines = [
-        f"{one['label']}: {format_metric(one['value'], scale)}"
+        f"{one['label']}: {formatting.format_metric(one['value'], scale)}"
         for one in score.get("baselines", [])
     ]
     text += f" ({', '.join(baselines)})" if baselines else ""

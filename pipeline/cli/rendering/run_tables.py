@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from regard.components.common.formatting import (
-    format_bytes,
-    format_duration,
-    format_metric,
-    format_spans,
-    metric_digits,
-    value_with_interval,
-)
+from regard.components.common import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 
@@ -54,11 +47,7 @@ def print_listing(records: Sequence[RunRecord], console: Console) -> None:
 
 
 def _cells(record: RunRecord) -> tuple[str, ...]:
-    scores = ", ".join(
-        f"{score.get('label', score['name'])} "
-        f"{format_metric(score['value'], score.get('scale', 100.0))}"
-        for score in record.get("scores") or []
-    )
+    scores = ", ".join(map(formatting.format_score, record.get("scores") or []))
     return (
         record["name"],
         record["id"],
@@ -66,8 +55,8 @@ def _cells(record: RunRecord) -> tuple[str, ...]:
         {True: "yes", False: "no"}.get(record.get("blessed"), ""),  # type: ignore[arg-type]
         str(record.get("pushed_version") or ""),
         str(record.get("parent") or ""),
-        format_duration(record.get("seconds")),
-        format_spans(record.get("data", {}).get("spans", [])),
+        formatting.format_duration(record.get("seconds")),
+        formatting.format_spans(record.get("data", {}).get("spans", [])),
         scores,
     )
 
@@ -116,7 +105,7 @@ def _rows(diff: RunDiff) -> Iterator[Row]:
     yield Row(names[0] if is_same else "run", sides, is_heading=True)
     yield Row("status", [side["status"] for side in (a, b)])
     yield Row("started, UTC", [format_time(side.get("started")) for side in (a, b)])
-    yield Row("time", [format_duration(side.get("seconds")) for side in (a, b)])
+    yield Row("time", [formatting.format_duration(side.get("seconds")) for side in (a, b)])
     for label, key in (("version", "pushed_version"), ("baseline version", "parent")):
         if a.get(key) or b.get(key):
             yield Row(label, [str(side.get(key) or _ABSENT) for side in (a, b)])
@@ -150,7 +139,7 @@ def side_text(entry: Mapping[str, Any], side: str) -> str:
 def value_text(key: str, value: Any) -> str:
     """Format a value of a configuration or a record."""
     if key == "memory_bytes":
-        return format_bytes(value)
+        return formatting.format_bytes(value)
     if key == "commit":  # 40 characters, and a suffix for uncommitted changes
         return value[:12] + value[40:]
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -162,7 +151,7 @@ def _data_rows(data: DataDiff) -> Iterator[Row]:
     if not data["same"]:
         yield Row("fingerprint", [(side["fingerprint"] or "unknown")[:12] for side in (a, b)])
     if a["spans"] != b["spans"]:
-        yield Row("spans", [format_spans(side["spans"]) or _ABSENT for side in (a, b)])
+        yield Row("spans", [formatting.format_spans(side["spans"]) or _ABSENT for side in (a, b)])
     for split in dict.fromkeys([*a["rows"], *b["rows"]]):
         counts = [side["rows"].get(split) for side in (a, b)]
         if not data["same"] or counts[0] != counts[1]:
@@ -177,14 +166,14 @@ def _data_rows(data: DataDiff) -> Iterator[Row]:
 def _score_row(score: ScoreDiff) -> Row:
     scale = score["scale"]
     values = (score.get("a"), score.get("b"))
-    sides = [value_with_interval(side, scale) if side else _ABSENT for side in values]
+    sides = [formatting.value_with_interval(side, scale) if side else _ABSENT for side in values]
     if score.get("comparable") is False:
         return Row(score["label"], sides, "different signature", "yellow")
     if "difference" not in score:
         return Row(score["label"], sides)
     if not score["difference"]:
         return Row(score["label"], sides, "identical")
-    note = f"{score['difference']:+.{metric_digits(scale)}f}"
+    note = f"{score['difference']:+.{formatting.metric_digits(scale)}f}"
     if "intervals_overlap" in score:
         note += f", intervals {'overlap' if score['intervals_overlap'] else 'disjoint'}"
     style = {"a": "red", "b": "green"}.get(score.get("better", ""), "")
@@ -196,8 +185,8 @@ def _cost(facts: NodeFacts | None) -> str:
         return _ABSENT
     if facts["state"] != "done":
         return facts["state"]
-    peak = f", {format_bytes(facts['peak_bytes'])}" if "peak_bytes" in facts else ""
-    return format_duration(facts.get("seconds")) + peak
+    peak = f", {formatting.format_bytes(facts['peak_bytes'])}" if "peak_bytes" in facts else ""
+    return formatting.format_duration(facts.get("seconds")) + peak
 
 
 def format_time(seconds: float | None) -> str:

@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
-from regard.pipeline.runners.kubeflow.api_errors import (
-    CONNECT_SECONDS,
-    HOST_HELP,
-    READ_SECONDS,
-    TOKEN_VARIABLE,
-    translate_errors,
-    wrong_service_error,
-)
+from regard.pipeline.runners.kubeflow import api_errors
 from regard.serving.client.connections import check_token_url
 
 if TYPE_CHECKING:
@@ -25,7 +18,7 @@ if TYPE_CHECKING:
 HOST_VARIABLE = "KF_PIPELINES_ENDPOINT"
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
-_TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
+_TIMEOUT = (api_errors.CONNECT_SECONDS, api_errors.READ_SECONDS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +60,7 @@ class KubeflowClient:
             try:
                 check_token_url(self.host)
             except ValueError as error:
-                raise UserError(str(error), TOKEN_VARIABLE) from None
+                raise UserError(str(error), api_errors.TOKEN_VARIABLE) from None
             client.set_default_header("Authorization", f"Bearer {token}")
         self._experiments = kfp_server_api.ExperimentServiceApi(client)
         self._runs = kfp_server_api.RunServiceApi(client)
@@ -81,7 +74,7 @@ class KubeflowClient:
         """
         from kfp_server_api import V2beta1Run
 
-        with translate_errors(self.host):
+        with api_errors.translate_errors(self.host):
             run = V2beta1Run(
                 experiment_id=self._get_experiment_id(experiment),
                 display_name=name,
@@ -108,7 +101,7 @@ class KubeflowClient:
         import kfp_server_api as api
 
         service = self._recurring_runs
-        with translate_errors(self.host):
+        with api_errors.translate_errors(self.host):
             experiment_id = self._get_experiment_id(experiment)
             existing = service.recurring_run_service_list_recurring_runs(
                 experiment_id=experiment_id, filter=_name_filter(name), _request_timeout=_TIMEOUT
@@ -163,7 +156,7 @@ class KubeflowClient:
         value = getattr(response, key)
         if not isinstance(value, str) or not value:
             reason = f"a response has no {key}, so nothing was started"
-            raise wrong_service_error(self.host, reason)
+            raise api_errors.wrong_service_error(self.host, reason)
         return value
 
 
@@ -189,7 +182,7 @@ def _run_fields(submission: Submission) -> dict[str, Any]:
 
 def _validate_host(host: str) -> str:
     if not host:
-        remedy = f"Give --host URL, or set {HOST_VARIABLE}. {HOST_HELP}"
+        remedy = f"Give --host URL, or set {HOST_VARIABLE}. {api_errors.HOST_HELP}"
         raise UserError("The address of Kubeflow Pipelines is missing.", "--host", remedy)
     if not host.startswith(("http://", "https://")):
         message = f"{host!r} is not a URL."
@@ -199,10 +192,10 @@ def _validate_host(host: str) -> str:
 
 def _read_token() -> str:
     """Return the bearer token without surrounding whitespace; empty if there is none."""
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    token = os.environ.get(api_errors.TOKEN_VARIABLE, "").strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         message = "The token has characters that an HTTP header cannot contain."
-        raise UserError(message, TOKEN_VARIABLE, "Set it to the token alone.")
+        raise UserError(message, api_errors.TOKEN_VARIABLE, "Set it to the token alone.")
     return token
 
 

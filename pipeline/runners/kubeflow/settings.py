@@ -23,19 +23,6 @@ _REMEDY = (
     "Add to the file: kubeflow: {image: registry.example.org/regard:0.1.0, volumes: {regard: "
     "/regard}}. `regard config reference` explains every key."
 )
-# Why a key cannot have its value on a cluster, and what to do instead.
-_UNSUPPORTED = {
-    "training.devices": (
-        "The other workers of the training need the address of the Trainer.",
-        "Set kubeflow.pods.Trainer.environment.TF_CONFIG (docs/kubeflow.md), or training.devices "
-        "to all, and kubeflow.resources.Trainer.gpu to the number of GPUs of one machine.",
-    ),
-    "beam.runner": (
-        "Dataflow's workers mount no volume of the cluster.",
-        "Set beam.runner to in_process or processes, which run inside each node, or to flink, "
-        "spark or portable, whose workers mount the volume.",
-    ),
-}
 
 
 def require_kubeflow_extra() -> None:
@@ -67,15 +54,17 @@ def load_for_cluster(path: str | os.PathLike[str]) -> Config:
         raise UserError("The configuration has no section kubeflow.", str(path), _REMEDY)
     config = load(path, home=local.kubeflow.home)
     trainer = kubeflow_section(config).pod_of(NODE)
-    is_possible = {
-        "training.devices": config.training.devices != "workers"
-        or "TF_CONFIG" in trainer.environment,
-        "beam.runner": config.beam.runner != "dataflow",
-    }
-    for key, ok in is_possible.items():
-        if not ok:
-            message, remedy = _UNSUPPORTED[key]
-            raise UserError(message, f"{path}: {key}", remedy)
+    if config.training.devices == "workers" and "TF_CONFIG" not in trainer.environment:
+        message = "The other workers of the training need the address of the Trainer."
+        remedy = "Set kubeflow.pods.Trainer.environment.TF_CONFIG (docs/kubeflow.md), or "
+        remedy += "training.devices to all, and kubeflow.resources.Trainer.gpu to the number of "
+        remedy += "GPUs of one machine."
+        raise UserError(message, f"{path}: training.devices", remedy)
+    if config.beam.runner == "dataflow":
+        message = "Dataflow's workers mount no volume of the cluster."
+        remedy = "Set beam.runner to in_process or processes, which run inside each node, or to "
+        remedy += "flink, spark or portable, whose workers mount the volume."
+        raise UserError(message, f"{path}: beam.runner", remedy)
     return config
 
 

@@ -11,13 +11,9 @@ from zoneinfo import ZoneInfo
 
 from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS, Value, apply_parameters
+from regard.pipeline.runners.kubeflow import settings
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline, read_pipeline
-from regard.pipeline.runners.kubeflow.settings import (
-    cluster_warnings,
-    load_for_cluster,
-    require_kubeflow_extra,
-)
 from regard.pipeline.runners.kubeflow.validation import validate_pipeline
 from regard.pipeline.scheduling.triggers import cron_trigger, split_cron
 
@@ -50,11 +46,11 @@ def prepare_submission(path: Path, parameters: Sequence[str] = ()) -> Submission
     Raises:
         UserError: the file or a parameter is invalid, or the extra ``kubeflow`` is not installed.
     """
-    require_kubeflow_extra()
+    settings.require_kubeflow_extra()
     pipeline, warnings = read_pipeline(path), []
     if pipeline is None:
-        config = load_for_cluster(path)
-        warnings = list(cluster_warnings(config))
+        config = settings.load_for_cluster(path)
+        warnings = list(settings.cluster_warnings(config))
         pipeline = compile_pipeline(config)
     validate_pipeline(pipeline, str(path))
     values = parse_parameters(parameters, pipeline)

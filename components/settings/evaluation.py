@@ -148,6 +148,11 @@ class GoldAlignmentConfig(Section):
         examples=["links"],
     )
     unit: Literal["word", "character"] = option("word", "Unit that links count.")
+    targets: Literal["all", "gold"] = option(
+        "all",
+        "Target words whose links count: all (Och and Ney 2003), or those with a gold link, where "
+        "other words are not annotated.",
+    )
     layer: Positive | None = option(
         None, "Decoder layer of a Transformer, from 1; null: the last one."
     )

@@ -60,7 +60,8 @@ def alignment_error_rate(rows: Rows, options: MetricOptions) -> Statistics:
         ]
     counts = np.array([row or (0, 0, 0, 0) for row in row_counts], "float64").reshape(-1, 4)
     scored = sum(row is not None for row in row_counts)
-    settings = {name: getattr(options.alignment, name) for name in ("unit", "targets", "layer", "head")}
+    names = ("unit", "targets", "layer", "head")
+    settings = {name: getattr(options.alignment, name) for name in names}
     parts = [f"{name}:{value}" for name, value in settings.items() if value is not None]
     signature = "|".join([*parts, f"rows:{scored} of {len(row_counts)}"])
     if not counts[:, 2:].any():

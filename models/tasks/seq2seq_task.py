@@ -130,6 +130,7 @@ class TextOutputTask(Seq2SeqTask):
             dtype=dtype_policy(training),
             **model.decoder.to_kwargs(),
         )
+        guided, sampling = training.guided_alignment, training.scheduled_sampling
         seq2seq = Seq2Seq(
             encoder,
             decoder,
@@ -137,6 +138,13 @@ class TextOutputTask(Seq2SeqTask):
             share_embeddings=model.tie_embeddings == "all",
             reinforce=training.reinforce.to_kwargs(),
             penalties=training.penalties.to_kwargs(),
+            guided_alignment=guided and guided.model_dump(include={"weight", "layer", "head"}),
+            scheduled_sampling=sampling
+            and {
+                "schedule": sampling.type,
+                **sampling.to_kwargs(),
+                "batches_per_step": training.gradient_accumulation_steps,
+            },
             dtype=dtype_policy(training),
         )
         seq2seq.build()

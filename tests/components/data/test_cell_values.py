@@ -147,5 +147,5 @@ def test_only_text_may_have_several_values():
 )
 @pytest.mark.parametrize("from_text", [True, False])
 def test_links_have_pharaohs_format(cell, from_text):
-    with pytest.raises(CellError, match="links .* does not have the form 0-0 1-2"):
+    with pytest.raises(CellError, match=r"links .* does not have the form 0-0 1-2"):
         parse(LINKS, cell, from_text)

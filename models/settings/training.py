@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import Self
@@ -158,9 +158,18 @@ class GuidedAlignmentConfig(AlignmentLinksConfig):
         None, "Attention head of the layer, from 1; null: the mean of all heads."
     )
 
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return what concerns the model as plain values."""
+        return self.model_dump(include={"weight", "layer", "head"})
+
 
 class _SamplingConfig(Section):
     minimum: Share = option(0.0, "Minimum probability of the target's token.")
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return the arguments of ``ScheduledSampling`` as plain values."""
+        values = self.model_dump(mode="json")
+        return {"schedule": values.pop("type"), **values}
 
 
 class LinearSamplingConfig(_SamplingConfig):

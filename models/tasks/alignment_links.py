@@ -27,7 +27,7 @@ def link_features(
     numbers = tf.strings.split(tf.strings.regex_replace(tf.reshape(texts, [-1]), "[-p]", " "))
     links = {"links": tf.strings.to_number(numbers, tf.int64)}
     for side in ("source", "target"):
-        # Ids do not tell whether an unknown token begins a word; pieces do.
+        # Ids do not tell whether an unknown token begins a word, but its text does.
         tokenizer = copy.copy(tokenizers[side])
         tokenizer.out_type = tf.string
         pieces = tokenizer.tokenize(flat_values(inputs[side]))

@@ -137,8 +137,8 @@ def test_over_all_alignments_the_expected_gradient_is_that_of_the_expected_loss(
     layer.baseline.assign(baseline)
 
     def log_probs(choices):
-        seen = tf.cumsum(tf.einsum("bts,uts->btu", choices, weights), axis=1)
-        return -tf.nn.softplus(tf.reduce_sum(seen * tf.eye(steps, dtype="float64"), axis=-1))
+        history = tf.cumsum(tf.einsum("bts,uts->btu", choices, weights), axis=1)
+        return -tf.nn.softplus(tf.reduce_sum(history * tf.eye(steps, dtype="float64"), axis=-1))
 
     everything = list(itertools.product(range(source), repeat=rows * steps))
     with tf.GradientTape() as exact, tf.GradientTape() as estimated:

@@ -90,14 +90,14 @@ def test_at_first_no_token_changes_and_coins_are_fair_later():
     previous = np.tile(PREVIOUS[1:], (rows, 1))
     memory = model.encode(np.tile(SOURCE[:1], (rows, 1)))
     layer = at(0, schedule="linear", steps=10)
-    shares = []
+    ratios = []
     for _ in range(7):
         result = np.asarray(layer(previous, memory, decoder=model.decoder))
-        shares.append((result == previous)[:, 1:].mean())
-    assert shares[0] == 1.0
+        ratios.append((result == previous)[:, 1:].mean())
+    assert ratios[0] == 1.0
     assert int(layer.seed_generator.state[1]) == 7
     # A sample may be the target's token too, with a probability of about 1 / 6.
-    assert shares[6] == pytest.approx(0.4 + 0.6 / 6, abs=0.08)
+    assert ratios[6] == pytest.approx(0.4 + 0.6 / 6, abs=0.08)
 
 
 def test_the_gradient_is_that_of_the_mixed_tokens():
@@ -136,10 +136,10 @@ def test_the_generator_is_all_that_a_resume_needs():
         for variable, value in zip(model.variables, before, strict=True):
             variable.assign(value)
         memory = model.encode(SOURCE)
-        draws = [
+        samples = [
             np.asarray(model.sampling(PREVIOUS, memory, decoder=model.decoder)) for _ in range(12)
         ]
-        runs.append(draws)
+        runs.append(samples)
     np.testing.assert_array_equal(*runs)
     assert not all((draw == PREVIOUS).all() for draw in runs[0])
 

@@ -21,7 +21,7 @@ TARGETS = ["das Haus ist klein", "ein Haus", "Haus qq"]
 LINKS = ["0-0 1-1 2p2 3-3", "", "1-1  2-0 0-0 9-0"]
 
 
-def tokenizer(kind, size):
+def create_tokenizer(kind, size):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES * 20),
@@ -39,54 +39,56 @@ def tokenizer(kind, size):
 
 
 def preprocessed(kind, size, unit="word", sparse=False):
-    made = tokenizer(kind, size)
+    tokenizer = create_tokenizer(kind, size)
     settings = TextPreprocessingConfig(guided_alignment={"links": "gold", "unit": unit})
     columns = {"source": SOURCES, "target": TARGETS, "gold": LINKS}
     inputs = {name: tf.constant(values)[:, None] for name, values in columns.items()}
     if sparse:
         inputs["gold"] = tf.sparse.from_dense(inputs["gold"])
     task = tasks.get("translation")
-    run = tf.function(lambda: task.preprocess(inputs, {"source": made, "target": made}, settings))
-    return made, run()
+    run = tf.function(
+        lambda: task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
+    )
+    return tokenizer, run()
 
 
 @pytest.mark.parametrize(("kind", "size"), [("word", 16), ("bpe", 45), ("char", 30)])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_tokens_of_linked_words_are_linked(kind, size, sparse):
-    made, features = preprocessed(kind, size, sparse=sparse)
+    tokenizer, features = preprocessed(kind, size, sparse=sparse)
     for i in range(3):
         row = {name: value[i] for name, value in features.items()}
         matrix = tasks.get("translation").model_inputs(row)["links"].numpy()
-        sides = [np.append(words_of(made, x[i]), -1) for x in (SOURCES, TARGETS)]
+        sides = [np.append(words_of(tokenizer, x[i]), -1) for x in (SOURCES, TARGETS)]
         pairs = {tuple(map(int, link.replace("p", "-").split("-"))) for link in LINKS[i].split()}
         expected = [[(s, t) in pairs for s in sides[0]] for t in sides[1]]
         np.testing.assert_array_equal(matrix, np.array(expected, "float32"))
     assert matrix.any()
 
 
-def words_of(made, sentence):
+def words_of(tokenizer, sentence):
     """The word of each token, from the offsets of the tokens in the text."""
-    _, _, ends = made.tokenize_with_offsets([sentence])
-    seen = [sentence.encode()[:end].decode() for end in ends.to_list()[0]]
-    return np.array([len(f"{x}.".split()) - 1 for x in seen], int)
+    _, _, ends = tokenizer.tokenize_with_offsets([sentence])
+    prefixes = [sentence.encode()[:end].decode() for end in ends.to_list()[0]]
+    return np.array([len(f"{x}.".split()) - 1 for x in prefixes], int)
 
 
 def test_characters_have_the_numbers_of_the_error_rate():
-    made, features = preprocessed("bpe", 45, "character")
+    tokenizer, features = preprocessed("bpe", 45, "character")
     for side, values in (("source", SOURCES), ("target", TARGETS)):
         for sentence, numbers in zip(values, features[f"{side}_units"].to_list(), strict=True):
-            made.out_type = tf.string
-            pieces = [piece.decode() for piece in made.tokenize(sentence).numpy()]
+            tokenizer.out_type = tf.string
+            pieces = [piece.decode() for piece in tokenizer.tokenize(sentence).numpy()]
             expected = np.array(_unit_of_tokens(pieces, "character"), int).clip(0)
             assert numbers == expected.tolist()
 
 
 def test_without_the_setting_there_are_no_links():
-    made = tokenizer("word", 16)
+    tokenizer = create_tokenizer("word", 16)
     inputs = {"source": tf.constant([["a house"]]), "target": tf.constant([["ein Haus"]])}
     settings = TextPreprocessingConfig()
     task = tasks.get("translation")
-    features = task.preprocess(inputs, {"source": made, "target": made}, settings)
+    features = task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
     assert set(features) == {"source_ids", "target_ids", "target_lengths"}
     row = {name: value[0] for name, value in features.items()}
     assert set(task.model_inputs(row)) == {"source", "target"}
@@ -123,7 +125,7 @@ def test_supervised_attention_follows_the_links(decoder):
     links[:, :5, :5] = np.eye(5)[::-1]  # from right to left
     inputs = {"source": ids, "target": ids, "links": links}
     heads = {"layer": 1, "head": 2} if decoder == "transformer" else {}
-    shares = {}
+    accuracies = {}
     for guided in ({"links": "gold", "weight": 1.0, **heads}, *[None][: decoder == "luong"]):
         training = TrainingConfig(guided_alignment=guided, label_smoothing=0.0, seed=1)
         tf.keras.utils.set_random_seed(1)
@@ -133,5 +135,5 @@ def test_supervised_attention_follows_the_links(decoder):
         train(model, inputs, steps=120)
         _, weights = model.decoder.unroll(shift(ids), model.encode(ids), **heads)
         chosen = np.argmax(tf.cast(weights, "float32"), axis=-1)[:, :5]
-        shares[guided is not None] = float((chosen == np.arange(4, -1, -1)).mean())
-    assert shares[True] > 0.9 > shares.get(False, 0.0) + 0.3
+        accuracies[guided is not None] = float((chosen == np.arange(4, -1, -1)).mean())
+    assert accuracies[True] > 0.9 > accuracies.get(False, 0.0) + 0.3

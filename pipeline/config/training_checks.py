@@ -84,6 +84,8 @@ def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
         yield Problem(
             path, f"{message}supervised; remove it, or use model.attention.alignment: soft"
         )
+    if guided.layer is not None and config.training.penalties.active():
+        yield Problem((*path, "layer"), "training.penalties need the last layer's mean; use null")
     yield from validate_head(guided, config, path)
 
 

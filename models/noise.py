@@ -11,8 +11,8 @@ from keras import ops
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
 
 
-def gumbel_noise(seed: int, *counters: Any) -> Any:
-    """Return Gumbel noise as a function of integer counters, equal on every backend and device.
+def uniform_noise(seed: int, *counters: Any) -> Any:
+    """Return uniform noise as a function of integer counters, equal on every backend and device.
 
     With a stateful generator the samples of a row would depend on the other rows of the batch, and
     on the backend. Here a number is a hash of its counters (Salmon et al. 2011, "Parallel random
@@ -24,14 +24,18 @@ def gumbel_noise(seed: int, *counters: Any) -> Any:
             its hash is computed at full size.
 
     Returns:
-        Independent numbers -log(-log(u)), u uniform in (0, 1), in the broadcast shape, float32.
+        Independent numbers in (0, 1) in the broadcast shape, float32.
     """
     value = _mix(_word(seed & 0xFFFFFFFF) ^ _word(_GOLDEN))
     for counter in counters:
         value = _mix(value + ops.cast(counter, "uint32") * _word(_GOLDEN))
     # The largest integers round to 1, so the result is bounded by the largest float below 1.
-    uniform = (ops.cast(value, "float32") + 0.5) * 2.0**-32
-    return -ops.log(-ops.log1p(-ops.minimum(uniform, 1.0 - 2.0**-24)))
+    return ops.minimum((ops.cast(value, "float32") + 0.5) * 2.0**-32, 1.0 - 2.0**-24)
+
+
+def gumbel_noise(seed: int, *counters: Any) -> Any:
+    """Return Gumbel noise -log(-log(1 - u)) of the uniform noise u; see ``uniform_noise``."""
+    return -ops.log(-ops.log1p(-uniform_noise(seed, *counters)))
 
 
 def _mix(x: Any) -> Any:

@@ -16,10 +16,12 @@ _BASELINE_DECAY = 0.9  # of the moving average of the reward
 class Reinforce(ConfiguredLayer):
     """The loss that trains a hard alignment.
 
-    Xu et al. 2015, "Show, Attend and Tell", §4.1: -λr (R - b) log p(a) - λe H(p) for each sample
-    a, with a constant reward R, its moving average b over the previous batches, and the entropy H.
-    The reward of a row is its mean log-probability per token, so that one b suits short and long
-    rows. Rows with soft weights get no gradient from their reward, since Σ p ∇log p = 0.
+    Xu et al. 2015, "Show, Attend and Tell", §4.1: -λr (R - T b) log p(a) - λe H(p) for each sample
+    a of a row of T tokens. The reward R is the log-probability of the row and a constant, b the
+    moving average of R / T over the previous batches, so that one b suits short and long rows, and
+    H the entropy. With λr = 1 the expected gradient is that of the expected loss, the negative
+    log-probability per token. Rows with soft weights get no gradient from their reward, since
+    Σ p ∇log p = 0.
 
     Args:
         reward_weight: λr.
@@ -53,8 +55,7 @@ class Reinforce(ConfiguredLayer):
         tokens = ops.sum(mask, axis=-1)
         count = ops.maximum(ops.sum(mask), 1.0)
         reward = ops.sum(ops.stop_gradient(ops.cast(token_log_probs, "float32")) * mask, axis=-1)
-        reward = reward / ops.maximum(tokens, 1.0)
-        advantage = (reward - ops.convert_to_tensor(self.baseline))[:, None]
+        advantage = (reward - tokens * ops.convert_to_tensor(self.baseline))[:, None]
         log_probs = _safe_log(ops.cast(distribution, "float32"))
         samples = ops.stop_gradient(ops.cast(alignments, "float32"))
         sample_log_probs = ops.sum(samples * log_probs, axis=-1)
@@ -64,11 +65,11 @@ class Reinforce(ConfiguredLayer):
             - self.settings["entropy_weight"] * entropy
         )
         if training:
-            self._update_baseline(reward, tokens)
+            self._update_baseline(reward / ops.maximum(tokens, 1.0), tokens)
         return ops.sum(losses * mask) / count
 
     def _update_baseline(self, reward: Tensor, tokens: Tensor) -> None:
-        """Update the baseline with the mean reward of the rows that have tokens."""
+        """Update the baseline with the mean reward per token of the rows that have tokens."""
         rows = ops.cast(tokens > 0, "float32")
         mean = ops.sum(reward * rows) / ops.maximum(ops.sum(rows), 1.0)
         self.baseline.assign(_BASELINE_DECAY * self.baseline + (1.0 - _BASELINE_DECAY) * mean)

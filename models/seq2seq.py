@@ -9,8 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.losses import PENALTIES, penalty, token_losses
+from regard.models.losses import PENALTIES, guided_alignment, penalty, token_losses
 from regard.models.reinforce import Reinforce
+from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.search import Hypotheses, Search
 from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
@@ -34,12 +35,16 @@ class Seq2Seq(TrainableModel):
             vocabulary.
         reinforce: the arguments of ``Reinforce``, for decoders with sampled alignments.
         penalties: the weight of each of ``PENALTIES`` in the training loss; 0 disables it.
+        guided_alignment: the ``weight`` of the loss of that name, and for a Transformer the
+            ``layer`` and ``head`` whose attention it supervises, see ``TransformerDecoder``.
+        scheduled_sampling: the arguments of ``ScheduledSampling``; None for teacher forcing.
 
     ``call`` takes a dictionary of ``source`` ``[batch, source]`` and ``target`` ``[batch,
     target]`` (tokens, then EOS, then PAD) and returns a dictionary of ``logits`` ``[batch, target,
     vocabulary]``; for a stochastic decoder also ``alignment`` and the ``distribution`` from which
     it was sampled, ``[batch, target, source]``; with penalties ``alignment`` and the memory's
-    ``mask``. ``fit`` needs no labels: the target is its own label.
+    ``mask``; with guided alignment ``alignment``, and training needs the input ``links``, as in
+    the loss. ``fit`` needs no labels: the target is its own label.
 
     Raises:
         ValueError: a penalty is unknown.
@@ -55,11 +60,15 @@ class Seq2Seq(TrainableModel):
         share_embeddings: bool = False,
         reinforce: dict[str, Any] | None = None,
         penalties: dict[str, float] | None = None,
+        guided_alignment: dict[str, Any] | None = None,
+        scheduled_sampling: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         reinforce = dict(reinforce or {})
         penalties = {name: x for name, x in (penalties or {}).items() if x}
+        guided_alignment = dict(guided_alignment or {})
+        scheduled_sampling = dict(scheduled_sampling or {})
         self.settings = constructor_arguments(locals(), exclude=self.parts)
         unknown = sorted(penalties.keys() - PENALTIES.keys())
         if unknown:
@@ -74,6 +83,7 @@ class Seq2Seq(TrainableModel):
             if decoder.stochastic
             else None
         )
+        self.sampling = ScheduledSampling(**scheduled_sampling) if scheduled_sampling else None
         self.accuracy = keras.metrics.Mean(name="accuracy")
 
     def build(self, inputs_shape: Any = None) -> None:
@@ -85,6 +95,8 @@ class Seq2Seq(TrainableModel):
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
         memory = self.encode(inputs["source"], training=training)
         previous = shift(inputs["target"])
+        if self.sampling is not None and training:
+            previous = self.sampling(previous, memory, decoder=self.decoder)
         outputs = {"mask": memory["mask"]} if self.settings["penalties"] else {}
         if self.reinforce is not None:
             logits, alignment, distribution = self.decoder.unroll_with_distribution(
@@ -92,8 +104,11 @@ class Seq2Seq(TrainableModel):
             )
             sampled = {"alignment": alignment, "distribution": distribution}
             return {**outputs, "logits": logits, **sampled}
-        logits, alignment = self.decoder.unroll(previous, memory, training=training)
-        return {**outputs, "logits": logits, **({"alignment": alignment} if outputs else {})}
+        guided = self.settings["guided_alignment"]
+        head = {name: guided[name] for name in ("layer", "head") if guided.get(name)}
+        logits, alignment = self.decoder.unroll(previous, memory, training=training, **head)
+        outputs |= {"alignment": alignment} if outputs or guided else {}
+        return {**outputs, "logits": logits}
 
     def encode(self, source: Tensor, training: bool = False) -> Memory:
         """Return the memory of a source ``[batch, source]`` with everything the decoder needs."""
@@ -149,6 +164,9 @@ class Seq2Seq(TrainableModel):
             loss = loss + penalty(
                 self.settings["penalties"], y_pred["alignment"], y_pred["mask"], mask
             )
+        if (guided := self.settings["guided_alignment"]) and training:
+            own = guided_alignment(y_pred["alignment"], x["links"], mask)
+            loss = loss + guided["weight"] * own
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
                 -losses.plain, y_pred["alignment"], y_pred["distribution"], mask, training=training

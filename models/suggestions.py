@@ -17,6 +17,8 @@ _OTHER_NAMES = {
     "clip_norm": "grad_clip max_grad_norm",
     "schedule": "scheduler",
     "precision": "fp16",
+    "scheduled_sampling": "teacher_forcing_ratio",
+    "guided_alignment": "lambda_align",
     "units": "hidden_size hidden_dim rnn_size num_units",
     "embedding": "d_model emb_dim embedding_dim word_vec_size",
     "layers": "num_layers",

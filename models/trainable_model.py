@@ -12,6 +12,21 @@ from regard.models.serialization import layer_config, layer_from_config
 from regard.models.tensors import Tensor
 
 
+class LossMean(keras.metrics.Mean):
+    """A running mean that keeps the weight of its last update.
+
+    Attributes:
+        last_weight: the ``sample_weight`` of the last update. In a graph it is a tensor of the
+            graph, so only what is traced after the update may use it.
+    """
+
+    last_weight: Tensor = None
+
+    def update_state(self, values: Tensor, sample_weight: Tensor = None) -> None:
+        self.last_weight = sample_weight
+        super().update_state(values, sample_weight)
+
+
 class TrainableModel(keras.Model):
     """Base class of all models that the Trainer trains.
 
@@ -22,7 +37,8 @@ class TrainableModel(keras.Model):
         parts: the arguments of the constructor that are layers.
         settings: the other arguments, as in ``ConfiguredLayer``.
         unit: what a loss is averaged over and throughput is counted in: ``tokens`` or ``rows``.
-        plain_loss: the running mean; its ``count`` is the number of units.
+        plain_loss: the running mean; its ``count`` is the number of units, its ``last_weight`` that
+            of the last batch.
     """
 
     parts: tuple[str, ...]
@@ -31,7 +47,7 @@ class TrainableModel(keras.Model):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self.plain_loss = keras.metrics.Mean(name="plain_loss")
+        self.plain_loss = LossMean(name="plain_loss")
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Tensor = None

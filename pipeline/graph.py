@@ -59,7 +59,8 @@ def build_pipeline(
     examples = corpus.outputs["examples"]
     # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
     # default, the exact count, moves every text of the corpus between workers.
-    trained = list(task.trained_features)
+    guided = config.training.guided_alignment
+    trained = [*task.trained_features, *([guided.links] if guided else [])]
     options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
     statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
@@ -87,7 +88,9 @@ def build_pipeline(
         tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
         custom_config={
             "task": config.task,
-            "settings": task.preprocessing_settings(config.model).model_dump(mode="json"),
+            "settings": task.preprocessing_settings(config.model, config.training).model_dump(
+                mode="json"
+            ),
         },
         code=cache_keys.preprocess_code(config.task),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ Value = str | float | list[str] | list[float] | list[int] | None
 # The largest values of tf.Examples: float32 and int64.
 _MAX_FLOAT = 3.4028234663852886e38
 _MAX_INT = 2**63
+_LINKS = re.compile(r" *([0-9]{1,6}[-p][0-9]{1,6}( +|$))*")
 
 
 class CellError(Exception):
@@ -57,7 +59,7 @@ class CellParser:
         self._positions = [i for i, kind in enumerate(kinds) if kind == "positions"]
         # Nearly all corpora are plain text, whose cells are their own values.
         self._plain = from_text and not any(
-            f.multiple or f.optional or f.kind != "text" for f in features
+            f.multiple or f.optional or f.links or f.kind != "text" for f in features
         )
 
     def __call__(self, cells: Sequence[Any]) -> Sequence[Value]:
@@ -135,6 +137,8 @@ def _parse_int(name: str, text: str) -> int:
 
 def _to_text(feature: Feature, name: str, cell: Any) -> Value:
     if isinstance(cell, str):
+        if feature.links and not _LINKS.fullmatch(cell):
+            raise CellError(f"{name} {truncate(cell)!r} does not have the form 0-0 1-2")
         return [cell] if feature.multiple else cell
     if not isinstance(cell, list):
         expected = "a string" + (" or a list of strings" if feature.multiple else "")

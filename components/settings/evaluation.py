@@ -146,12 +146,15 @@ class GoldAlignmentConfig(DocumentedSection):
         gold: Column of data.extra with the links in Pharaoh format, 0-0 1-2 2p3: source, then
             target, from 0; p marks a possible link.
         unit: Unit that links count.
+        targets: Target words whose links count: all (Och and Ney 2003), or those with a gold link,
+            where other words are not annotated.
         layer: Decoder layer of a Transformer, from 1; null: the last one.
         head: Attention head of the layer, from 1; null: the mean of all heads.
     """
 
     gold: Annotated[str, Field(examples=["links"])]
     unit: Literal["word", "character"] = "word"
+    targets: Literal["all", "gold"] = "all"
     layer: Positive | None = None
     head: Positive | None = None
 

@@ -192,6 +192,7 @@ class DistributedTrainStep:
             strict=True,
         ):
             variable.assign(before + change)
+        self.model.plain_loss.last_weight = total
         with tf.device(self.group.device_names[0]):
             self.model.optimizer.apply_gradients(zip(gradients, weights, strict=True))
         for model in models[1:]:

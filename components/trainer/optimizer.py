@@ -11,6 +11,7 @@ from regard.components.common import events
 from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
+from regard.models.trainable_model import LossMean, TrainableModel
 
 # Weight decay harms offsets and the scales of normalizations.
 _NOT_DECAYED = ["bias", "gamma", "beta"]
@@ -22,8 +23,31 @@ class _FusedUpdate:
     """Updates a weight in one pass, with Keras's formulas, with and without weight decay.
 
     Keras's dozen operations, each over all weights, took an eighth of the step of a small
-    Transformer on a CPU (benchmarks/training.md).
+    Transformer on a CPU (benchmarks/training.md). Keras weighs accumulated batches equally; here
+    they weigh by their units, so that an update equals that of the joint batch.
+
+    Attributes:
+        loss: the running mean of the loss of the model, which counts the units of a batch.
     """
+
+    loss: LossMean
+    gradient_accumulation_steps: int | None
+
+    def build(self, variables: list[Any]) -> None:
+        """Create the moments, and the number of units of the accumulated batches."""
+        adam: Any = super()
+        adam.build(variables)
+        if self.gradient_accumulation_steps:
+            self._units = adam.add_variable((), name="accumulated_units")
+
+    def apply(self, grads: list[Any], trainable_variables: Any = None) -> None:
+        """Update the weights, or accumulate the gradients."""
+        adam: Any = super()
+        if self.gradient_accumulation_steps:
+            units = tf.cast(self.loss.last_weight, tf.float32)
+            self._units.assign_add(units)
+            grads = [None if g is None else units * tf.convert_to_tensor(g) for g in grads]
+        adam.apply(grads, trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one weight and its moments."""
@@ -46,7 +70,15 @@ class _FusedUpdate:
         )
 
     def _clip_gradients(self, grads: list[Any]) -> list[Any]:
-        """Scale the gradients down if their global norm exceeds the limit."""
+        """Scale the gradients down if their global norm exceeds the limit; called once per update.
+
+        Accumulated gradients are divided by their units first: so far they are the sum of the
+        weighted gradients divided by the number of batches.
+        """
+        if self.gradient_accumulation_steps:
+            scale = self.gradient_accumulation_steps / tf.maximum(self._units, 1.0)
+            grads = [None if grad is None else scale * grad for grad in grads]
+            self._units.assign(0.0)
         limit = getattr(self, "global_clipnorm", None)
         if not limit:
             return grads
@@ -68,12 +100,12 @@ def _handle(variable: Any) -> Any:
     return (variable.value if isinstance(variable, keras.Variable) else variable).handle
 
 
-def compile_model(model: keras.Model, training: TrainingConfig) -> None:
+def compile_model(model: TrainableModel, training: TrainingConfig) -> None:
     """Compile the model with Adam, or with AdamW if there is weight decay.
 
-    With ``gradient_accumulation_steps`` the weights change once per that many batches, by the mean
-    of their gradients; ``clip_norm`` limits the norm of the mean. Kingma & Ba 2015; Loshchilov &
-    Hutter 2019.
+    With ``gradient_accumulation_steps`` the weights change once per that many batches, by the
+    gradient of the mean loss of all their units; ``clip_norm`` limits its norm. Kingma & Ba 2015;
+    Loshchilov & Hutter 2019.
     """
     accumulate = training.gradient_accumulation_steps
     options = {
@@ -94,6 +126,7 @@ def compile_model(model: keras.Model, training: TrainingConfig) -> None:
         optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
     else:
         optimizer = Adam(**options)
+    optimizer.loss = model.plain_loss
     model.compile(optimizer=optimizer, jit_compile=training.jit_compile)
     model.optimizer.build(model.trainable_variables)
 

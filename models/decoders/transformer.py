@@ -139,10 +139,25 @@ class TransformerDecoder(TransformerStack, Decoder):
         return self.output_logits(self.normalize(hidden)), new_state, alignment
 
     def unroll(
-        self, tokens: Tensor, memory: Memory, training: bool = False
+        self,
+        tokens: Tensor,
+        memory: Memory,
+        training: bool = False,
+        layer: int | None = None,
+        head: int | None = None,
     ) -> tuple[Tensor, Tensor]:
+        """Decode all tokens with teacher forcing; see ``Decoder``.
+
+        Args:
+            tokens: the previous tokens, ``[batch, target]``.
+            memory: the output of the encoder.
+            training: whether dropout is on.
+            layer: the block of the alignments, from 1; None for the last one.
+            head: their head, from 1; None for the mean of all heads.
+        """
         logits, attention = self._unroll(tokens, memory, training)
-        return logits, ops.mean(attention[-1].cross, axis=1)
+        weights = attention[-1 if layer is None else layer - 1].cross
+        return logits, ops.mean(weights, axis=1) if head is None else weights[:, head - 1]
 
     def heads(self, tokens: Tensor, memory: Memory) -> dict[str, Tensor]:
         _, attention = self._unroll(tokens, memory, False)

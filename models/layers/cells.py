@@ -38,6 +38,8 @@ class RecurrentCell(ConfiguredLayer):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         self.units, self.directions, self.extra = units, directions, extra
+        # On TensorFlow XLA cannot differentiate the loops of the layers that own cells.
+        self.supports_jit = keras.backend.backend() == "jax"
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         self.kernel = self._kernel("kernel", inputs_shape[-1], orthogonal=False)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.models.metrics.base import MetricOptions, Rows, Statistics, ratio
+from regard.models.metrics.base import GoldAlignment, MetricOptions, Rows, Statistics, ratio
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,14 +32,16 @@ def alignment_error_rate(rows: Rows, options: MetricOptions) -> Statistics:
 
     The statistics of a row are |A ∩ S|, |A ∩ P|, |A| and |S|. Each target word (or character) has
     one link: to the source word with most of its attention, which is summed over the tokens of the
-    source word and averaged over the tokens of the target word. The end token is not a word. Links
-    of target words without a gold link do not count, because attention cannot point nowhere.
+    source word and averaged over the tokens of the target word. The end token is not a word. With
+    the option ``targets: gold`` only target words with a gold link have one, which suits gold links
+    of some words only.
 
     Args:
         rows: with the columns ``forced_alignment`` ``[target, source]``, ``forced_source_pieces``,
             ``forced_target_pieces`` and the gold links in Pharaoh's format, ``0-0 1-2 2p3``:
             source, then target, from 0; ``p`` marks a possible link.
-        options: ``alignment`` names the gold column, the unit, and the layer and head.
+        options: ``alignment`` names the gold column, the unit, the target words, and the layer and
+            head.
 
     Raises:
         ValueError: there are no gold links, or a link cannot be parsed.
@@ -48,17 +50,18 @@ def alignment_error_rate(rows: Rows, options: MetricOptions) -> Statistics:
 
     if options.alignment is None:
         raise ValueError("aer needs evaluation.alignment, which names the column of gold links")
-    gold, unit = options.alignment.gold, options.alignment.unit
+    gold = options.alignment.gold
     row_counts: list[tuple[int, int, int, int] | None] = [None] * len(rows.hypotheses)
     if all(name in rows.columns for name in (ALIGNMENT, SOURCE, TARGET)):
         columns = (rows.columns[name] for name in (ALIGNMENT, SOURCE, TARGET, gold))
         row_counts = [
-            _link_counts(weights, source, target, links, unit)
+            _link_counts(weights, source, target, links, options.alignment)
             for weights, source, target, links in zip(*columns, strict=True)
         ]
     counts = np.array([row or (0, 0, 0, 0) for row in row_counts], "float64").reshape(-1, 4)
     scored = sum(row is not None for row in row_counts)
-    settings = {name: getattr(options.alignment, name) for name in ("unit", "layer", "head")}
+    names = ("unit", "targets", "layer", "head")
+    settings = {name: getattr(options.alignment, name) for name in names}
     parts = [f"{name}:{value}" for name, value in settings.items() if value is not None]
     signature = "|".join([*parts, f"rows:{scored} of {len(row_counts)}"])
     if not counts[:, 2:].any():
@@ -72,7 +75,11 @@ def _error_rate(totals: Sequence[float]) -> float:
 
 
 def _link_counts(
-    weights: Any, source: Sequence[str] | None, target: Sequence[str] | None, gold: str, unit: str
+    weights: Any,
+    source: Sequence[str] | None,
+    target: Sequence[str] | None,
+    gold: str,
+    options: GoldAlignment,
 ) -> tuple[int, int, int, int] | None:
     """Return the four counts of a row; None if its tokens do not match the gold links."""
     import numpy as np
@@ -80,11 +87,11 @@ def _link_counts(
     if not gold or source is None or target is None:
         return None
     sure, possible = _parse_links(gold)
-    source_units, target_units = _unit_of_tokens(source, unit), _unit_of_tokens(target, unit)
+    source_units, target_units = (_unit_of_tokens(x, options.unit) for x in (source, target))
     sizes = [max(units, default=-1) + 1 for units in (source_units, target_units)]
     if any(s >= sizes[0] or t >= sizes[1] for s, t in possible):
         return None  # the text was normalised or truncated
-    linked = {t for _, t in possible}
+    linked = {t for _, t in possible} if options.targets == "gold" else range(sizes[1])
     grid = _unit_weights(np.asarray(weights, "float64"), source_units, target_units, sizes)
     links = {(int(grid[t].argmax()), t) for t in linked if grid[t].max() > 0}
     return len(links & sure), len(links & possible), len(links), len(sure)

@@ -92,12 +92,14 @@ class GoldAlignment:
     Attributes:
         gold: the column with the links in Pharaoh's format.
         unit: what the links count: words or characters.
+        targets: whose links count: those of all target words, or of words with a gold link.
         layer: the decoder layer of a Transformer, from 1; None: the model's default.
         head: the head in that layer, from 1; None: the mean of all heads.
     """
 
     gold: str
     unit: Literal["word", "character"] = "word"
+    targets: Literal["all", "gold"] = "all"
     layer: int | None = None
     head: int | None = None
 

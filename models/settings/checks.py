@@ -184,7 +184,9 @@ def check_unused(
 def check_no_attention_training(config: Any) -> Iterator[Problem]:
     """Check that a task without attention losses sets none."""
     message = f"does not apply to the task {config.task}; remove it"
-    yield from check_unused(config, "training", ("penalties", "reinforce"), message)
+    yield from check_unused(
+        config, "training", ("penalties", "reinforce", "scheduled_sampling"), message
+    )
 
 
 def check_n_best(search: Any) -> Iterator[Problem]:

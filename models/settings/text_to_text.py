@@ -17,6 +17,7 @@ from regard.models.settings.networks import (
     PretrainedEmbeddingsConfig,
     RecurrentEncoderConfig,
 )
+from regard.models.settings.training import AlignmentLinksConfig
 
 
 class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
@@ -46,6 +47,12 @@ class TextToTextModelConfig(Section):
     )
 
     _default_score = model_validator(mode="before")(add_default_score)
+
+
+class TextPreprocessingConfig(Section):
+    """What the preprocessing of text-to-text tasks depends on."""
+
+    guided_alignment: AlignmentLinksConfig | None = None
 
 
 def validate(config: Any) -> Iterator[Problem]:

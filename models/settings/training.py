@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import Self
@@ -19,6 +19,7 @@ from regard.models.settings.base import (
     PositiveFloat,
     Rate,
     Section,
+    Share,
     absolute,
     option,
 )
@@ -135,6 +136,71 @@ class AttentionPenaltiesConfig(Section):
         return {name: weight for name, weight in self if weight}
 
 
+class AlignmentLinksConfig(Section):
+    """Links between the words of source and target."""
+
+    links: str = Field(
+        description="Column of data.extra with the links in Pharaoh format, 0-0 1-2: source, then "
+        "target, from 0. Target words without a link are not supervised.",
+        examples=["links"],
+    )
+    unit: Literal["word", "character"] = option("word", "Unit that links count.")
+
+
+class GuidedAlignmentConfig(AlignmentLinksConfig):
+    """Supervises the attention with word alignments (Chen 2016, section 3.1; Garg 2019)."""
+
+    weight: PositiveFloat = option(0.05, "Weight of the cross-entropy of the attention.")
+    layer: Positive | None = option(
+        None, "Decoder layer of a Transformer, from 1; null: the last one."
+    )
+    head: Positive | None = option(
+        None, "Attention head of the layer, from 1; null: the mean of all heads."
+    )
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return what concerns the model as plain values."""
+        return self.model_dump(include={"weight", "layer", "head"})
+
+
+class _SamplingConfig(Section):
+    minimum: Share = option(0.0, "Minimum probability of the target's token.")
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return the arguments of ``ScheduledSampling`` as plain values."""
+        values = self.model_dump(mode="json")
+        return {"schedule": values.pop("type"), **values}
+
+
+class LinearSamplingConfig(_SamplingConfig):
+    """The probability of the target's token falls linearly from 1 to the minimum."""
+
+    type: Literal["linear"] = option("linear", "Schedule type.")
+    steps: Positive = option(10_000, "Steps until the minimum.")
+
+
+class ExponentialSamplingConfig(_SamplingConfig):
+    """The probability of the target's token in step i is k^i."""
+
+    type: Literal["exponential"] = option("exponential", "Schedule type.")
+    k: Fraction = option(0.9999, "Factor on the probability per step.")
+
+
+class InverseSigmoidSamplingConfig(_SamplingConfig):
+    """The probability of the target's token in step i is k / (k + exp(i / k))."""
+
+    type: Literal["inverse_sigmoid"] = option("inverse_sigmoid", "Schedule type.")
+    k: Annotated[float, Field(ge=1.0)] = option(
+        1000.0, "Constant: the probability is 0.5 in step k ln k."
+    )
+
+
+ScheduledSamplingConfig = Annotated[
+    LinearSamplingConfig | ExponentialSamplingConfig | InverseSigmoidSamplingConfig,
+    ByType("inverse_sigmoid"),
+]
+
+
 class WarmStartConfig(Section):
     """Starts from the weights of a model that has been trained and exported before."""
 
@@ -209,6 +275,14 @@ class TrainingConfig(Section):
         ReinforceConfig(), "Options of hard attention with training: reinforce."
     )
     penalties: AttentionPenaltiesConfig = option(AttentionPenaltiesConfig(), "Attention penalties.")
+    scheduled_sampling: ScheduledSamplingConfig | None = option(
+        None,
+        "Sampled tokens instead of those of the target as inputs of the decoder, more often with "
+        "every step (Bengio 2015); null: none.",
+    )
+    guided_alignment: GuidedAlignmentConfig | None = option(
+        None, "Supervision of the attention by word alignments; null: none."
+    )
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = option(
         60, "Seconds between checkpoints, that is the maximum loss if a run is killed."
     )

@@ -28,6 +28,7 @@ class Feature:
         role: ``input`` of the model, ``reference``, or ``extra``, which only the evaluation reads.
         multiple: Whether a row may have more than one value, such as the captions of an image.
         optional: Whether the value may be missing.
+        links: Whether the text is a list of word alignments in Pharaoh format.
         low: The minimum of a number.
         high: The maximum of a number.
         min_points: The minimum number of points.
@@ -38,6 +39,7 @@ class Feature:
     role: Role = "input"
     multiple: bool = False
     optional: bool = False
+    links: bool = False
     low: float | None = None
     high: float | None = None
     min_points: int = 1
@@ -68,8 +70,8 @@ class Description:
         has_input_length: Whether the length of an input is known, which allows slices by length.
         limit_features: Returns the features with the limits of a section ``model``, such as the
             range of a number.
-        preprocessing: The settings of the section ``model`` that the preprocessing depends on, as
-            a section with fields of the same names.
+        preprocessing: The settings of the sections ``model`` and ``training`` that the
+            preprocessing depends on, as a section with fields of the same names.
         has_independent_sentences: Whether the output of a text consists of those of its sentences.
     """
 
@@ -89,10 +91,15 @@ class Description:
     preprocessing: type[Section] = Section
     has_independent_sentences: bool = False
 
-    def preprocessing_settings(self, model: Section) -> Section:
-        """Return the settings of a section ``model`` that the preprocessing depends on."""
-        names = self.preprocessing.model_fields
-        return self.preprocessing(**{name: getattr(model, name) for name in names})
+    def preprocessing_settings(self, *sections: Section) -> Section:
+        """Return the settings that the preprocessing depends on.
+
+        Args:
+            sections: The sections ``model`` and ``training``.
+        """
+        values = {name: value for section in reversed(sections) for name, value in section}
+        own = self.preprocessing(**{name: values[name] for name in self.preprocessing.model_fields})
+        return self.preprocessing.model_validate(own.model_dump())  # without fields of subclasses
 
     @property
     def text_features(self) -> tuple[str, ...]:

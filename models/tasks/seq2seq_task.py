@@ -130,6 +130,8 @@ class TextOutputTask(Seq2SeqTask):
             dtype=dtype_policy(training),
             **model.decoder.to_kwargs(),
         )
+        guided, sampling = training.guided_alignment, training.scheduled_sampling
+        steps = {"batches_per_step": training.gradient_accumulation_steps}
         seq2seq = Seq2Seq(
             encoder,
             decoder,
@@ -137,6 +139,8 @@ class TextOutputTask(Seq2SeqTask):
             share_embeddings=model.tie_embeddings == "all",
             reinforce=training.reinforce.to_kwargs(),
             penalties=training.penalties.to_kwargs(),
+            guided_alignment=guided.to_kwargs() if guided else None,
+            scheduled_sampling={**sampling.to_kwargs(), **steps} if sampling else None,
             dtype=dtype_policy(training),
         )
         seq2seq.build()

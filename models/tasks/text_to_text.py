@@ -12,6 +12,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.alignment_links import link_features, link_matrix
 from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values
 from regard.models.tasks.seq2seq_task import TextOutputTask, append_eos
 from regard.models.tasks.served_text import ServedText
@@ -24,9 +25,19 @@ class TextToText(TextOutputTask):
     served = ServedText
 
     def preprocess(self, inputs: Columns, tokenizers: Tokenizers, settings: Any) -> dict[str, Any]:
-        """Return ``source_ids``, ``target_ids`` and ``target_lengths`` (ragged int64)."""
+        """Return ``source_ids``, ``target_ids``, ``target_lengths`` (ragged int64), and links."""
         source = tokenizers["source"].tokenize(flat_values(inputs["source"]))
-        return {"source_ids": tf.cast(source, tf.int64), **self.target_features(inputs, tokenizers)}
+        guided = getattr(settings, "guided_alignment", None)
+        return {
+            "source_ids": tf.cast(source, tf.int64),
+            **self.target_features(inputs, tokenizers),
+            **(link_features(inputs, tokenizers, guided) if guided else {}),
+        }
+
+    def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
+        """Return ``source``, ``target``, and ``links`` if there are any."""
+        links = {"links": link_matrix(features)} if "links" in features else {}
+        return {**super().model_inputs(features), **links}
 
     def length(self, features: Columns) -> tf.Tensor:
         """Return the number of tokens of the longer side, including EOS."""

@@ -127,7 +127,9 @@ class Config(DocumentedSection):
         """The features of a raw row, as ``model`` limits them, and ``data.extra``."""
         limit = self.description.limit_features
         own = limit(self.model) if limit else self.description.features
-        extra = (Feature(name, "text", "extra") for name in self.data.extra)
+        guided = self.training.guided_alignment
+        links = guided.links if guided else None
+        extra = (Feature(x, "text", "extra", links=x == links) for x in self.data.extra)
         return (*own, *extra)
 
     @property

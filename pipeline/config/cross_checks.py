@@ -21,14 +21,13 @@ from regard.models.metrics import (
 )
 from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import Path, Problem
-from regard.models.settings.networks import TransformerDecoderConfig
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown
 from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflow
 from regard.pipeline.config.schedule import validate_schedule
 from regard.pipeline.config.slice_checks import validate_slices
-from regard.pipeline.config.training_checks import validate_training
+from regard.pipeline.config.training_checks import validate_head, validate_training
 from regard.pipeline.config.tune_checks import validate_tuning
 
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -159,16 +158,7 @@ def _alignment(config: Config) -> Iterator[Problem]:
         yield Problem(path, "is used by aer only; add aer to evaluation.metrics")
     elif alignment.gold not in extra:
         yield Problem((*path, "gold"), unknown(alignment.gold, extra, "a column of data.extra"))
-    decoder = getattr(config.model, "decoder", None)
-    for name in ("layer", "head"):
-        if (number := getattr(alignment, name)) is None:
-            continue
-        if not isinstance(decoder, TransformerDecoderConfig):
-            yield Problem((*path, name), "only a transformer decoder has layers of heads; use null")
-        elif alignment.layer is None:
-            yield Problem((*path, name), "needs evaluation.alignment.layer too")
-        elif number > (maximum := getattr(decoder, f"{name}s")):
-            yield Problem((*path, name), f"must be 1 to {maximum}, model.decoder.{name}s")
+    yield from validate_head(alignment, config, path)
 
 
 def _drift(config: Config) -> Iterator[Problem]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
+from regard.models.settings.attention import SoftAlignmentConfig
 from regard.models.settings.base import Path, Problem
+from regard.models.settings.networks import TransformerDecoderConfig
 from regard.models.settings.training import (
     PRODUCTION,
     CosineScheduleConfig,
@@ -24,6 +27,8 @@ def validate_training(config: Config) -> Iterator[Problem]:
     more = _ensemble_problems(config) if training.ensemble else ()
     for key, message in (*_limit_problems(training), *_schedule_problems(training), *more):
         yield Problem(("training", *key.split(".")), message)
+    if training.guided_alignment:
+        yield from _guided_alignment_problems(config, ("training", "guided_alignment"))
     if message := missing_tokenizer_package(training.validation_tokenize):
         yield Problem(("training", "validation_tokenize"), message)
     if stop := training.early_stopping:
@@ -58,6 +63,50 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
         yield "warm_start.model", "production will be an ensemble; name a version of one model"
     if alignment and alignment.layer is not None:
         yield "ensemble", "an ensemble has no heads; remove it, or evaluation.alignment.layer"
+
+
+def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
+    """Check that there are links, and attention that they can supervise."""
+    guided: Any = config.training.guided_alignment
+    description, extra = config.description, config.data.extra
+    can_preprocess = path[-1] in description.preprocessing.model_fields
+    if not can_preprocess or description.reference.multiple:
+        message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
+        yield Problem(path, message)
+        return
+    if guided.links not in extra:
+        yield Problem((*path, "links"), unknown(guided.links, extra, "a column of data.extra"))
+    attention = config.model.attention
+    if attention is None:
+        yield Problem(path, "the model has no attention; remove it")
+    elif not isinstance(attention.alignment, SoftAlignmentConfig):
+        message = f"{attention.alignment.type} attention has weights of zero, which cannot be "
+        yield Problem(
+            path, f"{message}supervised; remove it, or use model.attention.alignment: soft"
+        )
+    if guided.layer is not None and config.training.penalties.active():
+        yield Problem((*path, "layer"), "training.penalties need the last layer's mean; use null")
+    yield from validate_head(guided, config, path)
+
+
+def validate_head(selection: Any, config: Config, path: Path) -> Iterator[Problem]:
+    """Check a selection of one layer and head of the attention of a decoder.
+
+    Args:
+        selection: A section with the keys ``layer`` and ``head``.
+        config: The configuration.
+        path: The key of the section.
+    """
+    decoder = getattr(config.model, "decoder", None)
+    for name in ("layer", "head"):
+        if (number := getattr(selection, name)) is None:
+            continue
+        if not isinstance(decoder, TransformerDecoderConfig):
+            yield Problem((*path, name), "only a transformer decoder has layers of heads; use null")
+        elif selection.layer is None:
+            yield Problem((*path, name), f"needs {'.'.join(map(str, path))}.layer too")
+        elif number > (maximum := getattr(decoder, f"{name}s")):
+            yield Problem((*path, name), f"must be 1 to {maximum}, model.decoder.{name}s")
 
 
 def _schedule_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:

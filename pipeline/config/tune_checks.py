@@ -177,7 +177,8 @@ def _to_json(config: Config) -> dict[str, JsonValue]:
 
 def _preprocessing(config: Config) -> object:
     """Return everything that the nodes before the Tuner depend on."""
-    return config.description.preprocessing_settings(config.model), config.features
+    settings = config.description.preprocessing_settings(config.model, config.training)
+    return settings, config.features
 
 
 def _dimension(key: str, range_: Range, config: Config) -> Dimension:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.models.losses import token_losses
+from regard.models.losses import guided_alignment, token_losses
 from tests.models.tensors import gradients
 
 
@@ -73,3 +73,17 @@ def test_gradient_is_the_softmax_minus_the_targets(smoothing):
 
     (gradient,) = gradients(total, logits.astype("float32"))
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
+
+
+def test_guided_alignment_is_the_cross_entropy_per_target_token():
+    """Token 0 is linked to two source tokens, token 1 to none, token 2 to one of weight 0."""
+    weights = np.array([[[0.5, 0.3, 0.2], [1.0, 0, 0], [0.4, 0.6, 0]], np.eye(3)], "float32")
+    links = np.array([[[1, 1, 0], [0, 0, 0], [0, 0, 1]], np.eye(3)[[1, 0, 2]]], "float32")
+    mask = np.array([[1, 1, 1], [1, 0, 0]], "float32")
+    first = -(np.log(0.5) + np.log(0.3)) / 2
+    expected = (first - 2 * np.log(1e-9)) / 4
+    assert float(guided_alignment(weights, links, mask)) == pytest.approx(expected, rel=1e-6)
+    (gradient, *_) = gradients(lambda x: guided_alignment(x, links, mask), weights)
+    np.testing.assert_allclose(gradient[0, 0], [-0.5 / 0.5 / 4, -0.5 / 0.3 / 4, 0.0], rtol=1e-5)
+    assert np.isfinite(gradient).all()
+    assert not gradient[1, 1:].any()

@@ -1,5 +1,7 @@
 """The reward's loss against its formula, its gradient, and what it teaches."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -24,17 +26,17 @@ def inputs():
 
 
 def reference(logp, alignments, distribution, baseline, reward_weight, entropy_weight):
-    """One choice at a time, in float64; also the mean reward of the rows with tokens."""
+    """One choice at a time, in float64; also the mean reward per token of the rows with tokens."""
     loss, rewards = 0.0, []
     for b in range(2):
         length = int(MASK[b].sum())
-        reward = logp[b, :length].astype("float64").mean()
-        rewards.append(reward)
+        reward = logp[b, :length].astype("float64").sum()
+        rewards.append(reward / length)
         for t in range(length):
             p = distribution[b, t].astype("float64")
             p = p[p > 0]
             chosen = np.log(distribution[b, t, alignments[b, t].argmax()], dtype="float64")
-            loss -= reward_weight * (reward - baseline) * chosen
+            loss -= reward_weight * (reward - length * baseline) * chosen
             loss += entropy_weight * (p * np.log(p)).sum()
     return loss / MASK.sum(), np.mean(rewards)
 
@@ -73,7 +75,7 @@ def test_only_the_distribution_learns():
     of_logp, of_alignments, of_distribution = tape.gradient(loss, tensors)
     assert of_logp is None
     assert of_alignments is None
-    rewards = [logp[0].mean(), logp[1, 0], 0.0]
+    rewards = [logp[0].sum(), logp[1, 0], 0.0]
     expected = np.zeros_like(distribution)
     for b, t in zip(*np.nonzero(MASK), strict=True):
         s = alignments[b, t].argmax()
@@ -116,6 +118,47 @@ def test_the_expected_gradient_is_that_of_the_expected_reward():
     (result,) = gradients(loss, scores)
     (expected,) = gradients(lambda x: -tf.reduce_sum(tf.nn.softmax(x) * rewards), scores)
     np.testing.assert_allclose(result, expected, atol=0.02)
+
+
+@pytest.mark.parametrize("lengths", [(3,), (1, 2)])
+@pytest.mark.parametrize("baseline", [0.0, -0.8])
+def test_over_all_alignments_the_expected_gradient_is_that_of_the_expected_loss(lengths, baseline):
+    """Every choice of every step, weighted with its probability: no sampling error.
+
+    A step's log-probability depends on all choices up to it, as with input feeding.
+    """
+    random = np.random.default_rng(4)
+    rows, steps, source = len(lengths), max(lengths), 2
+    mask = (np.arange(steps) < np.array(lengths)[:, None]).astype("float64")
+    scores = tf.Variable(random.normal(size=(rows, steps, source)))
+    weights = tf.Variable(random.normal(size=(steps, steps, source)))
+    layer = Reinforce(entropy_weight=0.0)
+    layer.build()
+    layer.baseline.assign(baseline)
+
+    def log_probs(choices):
+        history = tf.cumsum(tf.einsum("bts,uts->btu", choices, weights), axis=1)
+        return -tf.nn.softplus(tf.reduce_sum(history * tf.eye(steps, dtype="float64"), axis=-1))
+
+    everything = list(itertools.product(range(source), repeat=rows * steps))
+    with tf.GradientTape() as exact, tf.GradientTape() as estimated:
+        expected_loss = estimate = 0.0
+        distribution = tf.nn.softmax(scores)
+        for choice in everything:
+            choices = tf.one_hot(np.reshape(choice, (rows, steps)), source, dtype="float64")
+            probability = tf.reduce_prod(tf.reduce_sum(choices * distribution, axis=-1))
+            logp = log_probs(choices)
+            loss = -tf.reduce_sum(logp * mask) / mask.sum()
+            expected_loss += probability * loss
+            total = loss + tf.cast(layer(logp, choices, distribution, mask), "float64")
+            estimate += tf.stop_gradient(probability) * total
+    variables = [scores, weights]
+    for result, expected in zip(
+        estimated.gradient(estimate, variables),
+        exact.gradient(expected_loss, variables),
+        strict=True,
+    ):
+        np.testing.assert_allclose(result, expected, atol=2e-6)
 
 
 def test_low_precision_does_not_round_what_comes_in():

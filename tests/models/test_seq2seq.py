@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
 from regard.models.encoders import RecurrentEncoder, TransformerEncoder
@@ -32,6 +33,16 @@ def make(pair="luong", dtype="float32", attention="default", tied=False, **setti
     model = Seq2Seq(encoder, decoder, dtype=dtype, **settings)
     model.build()
     return model
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_keras_compiles_with_xla_what_it_can_differentiate(pair, monkeypatch):
+    """``jit_compile="auto"`` asks the layers if there is a GPU."""
+    devices = [tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: devices)
+    model = make(pair)
+    model.compile(optimizer="adam", jit_compile="auto")
+    assert model.jit_compile == (pair == "transformer")
 
 
 def logits_of(model):

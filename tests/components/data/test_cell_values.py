@@ -15,6 +15,7 @@ POINTS = Feature("points", "points", min_points=3)
 ANSWER = Feature("answer", "positions", role="reference")
 CAPTIONS = Feature("caption", "text", role="reference", multiple=True)
 TITLE = Feature("title", "text", optional=True)
+LINKS = Feature("links", "text", role="extra", links=True)
 SQUARE = [[0, 0], [0, 1.5], [1, 1], [1, 0]]
 
 
@@ -35,6 +36,8 @@ def parse(feature, cell, from_text=False):
         (IMAGE, "a b/c.jpg", "a b/c.jpg"),
         (POINTS, "[[0, 0], [0, 1.5], [1, 1]]", [0.0, 0.0, 0.0, 1.5, 1.0, 1.0]),
         (ANSWER, "3 0 1", [3, 0, 1]),
+        (LINKS, "0-0 1p2  12-3 ", "0-0 1p2  12-3 "),
+        (LINKS, "", ""),
         (ANSWER, " [3, 0, 1]", [3, 0, 1]),
     ],
 )
@@ -137,3 +140,12 @@ def test_error_has_column_and_name_of_file():
 def test_only_text_may_have_several_values():
     with pytest.raises(ValueError, match="only a text may have several values"):
         CellParser([Feature("scores", "number", multiple=True)])
+
+
+@pytest.mark.parametrize(
+    "cell", ["0:0", "0-0 1", "0-0,1-1", "1--2", "a-0", "0-0 1-1234567", "0-0\n"]
+)
+@pytest.mark.parametrize("from_text", [True, False])
+def test_links_have_pharaohs_format(cell, from_text):
+    with pytest.raises(CellError, match=r"links .* does not have the form 0-0 1-2"):
+        parse(LINKS, cell, from_text)

@@ -1,4 +1,4 @@
-"""A whole model: teacher forcing, a search, two steps of training."""
+"""A whole model: teacher forcing, a search, two steps of training with samples."""
 
 import keras
 import numpy as np
@@ -17,8 +17,10 @@ def outputs():
     size = {"embedding": 6, "units": 8, "layers": 2}
     encoder = RecurrentEncoder(9, **size)
     decoder = LuongDecoder(8, encoder.depth, encoder.final_depth, attention={}, **size)
-    model = Seq2Seq(encoder, decoder)
+    sampling = {"schedule": "linear", "minimum": 0.5, "steps": 1}
+    model = Seq2Seq(encoder, decoder, scheduled_sampling=sampling)
     model.build()
+    model.sampling.seed_generator.state.assign([5, 7])
     random = np.random.default_rng(0)
     model.set_weights([random.normal(size=w.shape) for w in model.get_weights()])
     yield from compiled(model.teacher_force)(SOURCE, TARGET)

@@ -29,18 +29,18 @@ def rows(alignments, golds, source=SOURCE, target=TARGET):
     return Rows(["das Haus ist klein"] * count, [["das Haus ist klein"]] * count, columns)
 
 
-def rate(alignments, golds, unit="word", **sides):
+def rate(alignments, golds, unit="word", targets="all", **sides):
     (metric,) = compute(
         ["aer"],
         rows(alignments, golds, **sides),
-        MetricOptions(alignment=GoldAlignment("links", unit)),
+        MetricOptions(alignment=GoldAlignment("links", unit, targets)),
     )
     return metric
 
 
 def test_correct_links_have_no_error():
     metric = rate([one_hot(RIGHT)], [GOLD])
-    assert (metric.value, metric.signature) == (0.0, "unit:word|rows:1 of 1")
+    assert (metric.value, metric.signature) == (0.0, "unit:word|targets:all|rows:1 of 1")
     assert not metric.higher_is_better
 
 
@@ -54,34 +54,45 @@ def test_the_error_rate_follows_the_paper():
 def test_rows_are_summed_and_not_averaged():
     wrong = [4, 4, 4, 0, 0, 0, 5]
     alone = [
-        rate([one_hot(links)], [gold]).value for links, gold in ((RIGHT, GOLD), (wrong, "0-0"))
+        rate([one_hot(links)], [gold], targets="gold").value
+        for links, gold in ((RIGHT, GOLD), (wrong, "0-0"))
     ]
     assert alone == [0.0, 1.0]
-    both = rate([one_hot(RIGHT), one_hot(wrong)], [GOLD, "0-0"]).value
+    both = rate([one_hot(RIGHT), one_hot(wrong)], [GOLD, "0-0"], targets="gold").value
     assert both == pytest.approx(1 - (4 + 4) / (5 + 5))
 
 
 def test_the_signature_names_layer_and_head():
     settings = GoldAlignment("links", layer=2)
-    for head, prefix in ((None, "unit:word|layer:2|"), (3, "unit:word|layer:2|head:3|")):
+    for head, prefix in (
+        (None, "unit:word|targets:all|layer:2|"),
+        (3, "unit:word|targets:all|layer:2|head:3|"),
+    ):
         options = MetricOptions(alignment=dataclasses.replace(settings, head=head))
         (metric,) = compute(["aer"], rows([one_hot(RIGHT)], [GOLD]), options)
         assert metric.signature == f"{prefix}rows:1 of 1"
 
 
-def test_words_without_a_gold_link_do_not_count():
-    assert rate([one_hot([0, 1, 2, 0, 0, 0, 5])], ["0-0 1-1"]).value == 0.0
+def test_links_of_words_without_gold_are_wrong_in_the_paper():
+    """A = {00, 11, 22}, S = P = {00}: 1 - (1 + 1) / (3 + 1)."""
+    words, diagonal = ["▁a", "▁b", "▁c"], np.eye(3).tolist()
+    assert rate([diagonal], ["0-0"], source=words, target=words).value == 0.5
+
+
+def test_words_without_a_gold_link_can_be_left_out():
+    metric = rate([one_hot([0, 1, 2, 0, 0, 0, 5])], ["0-0 1-1"], targets="gold")
+    assert (metric.value, metric.signature) == (0.0, "unit:word|targets:gold|rows:1 of 1")
 
 
 def test_weights_of_a_words_tokens_are_combined():
     weights = np.zeros((7, 6))
     weights[0] = [0.4, 0.3, 0.3, 0, 0, 0]  # the two tokens of "house" have 0.6
     weights[1] = weights[2] = [1, 0, 0, 0, 0, 0]
-    assert rate([weights.tolist()], ["1-0"]).value == 0.0
+    assert rate([weights.tolist()], ["1-0"], targets="gold").value == 0.0
     weights[1], weights[2] = [0.9, 0, 0, 0.1, 0, 0], [0, 0, 0, 0.7, 0.3, 0]
-    assert rate([weights.tolist()], ["0-1"]).value == 0.0  # 0.45 against 0.40
+    assert rate([weights.tolist()], ["0-1"], targets="gold").value == 0.0  # 0.45 against 0.40
     weights[0] = [0, 0, 0, 0, 0, 1.0]  # all on the end of sentence: no link
-    assert rate([weights.tolist()], ["0-0"]).value == 1.0
+    assert rate([weights.tolist()], ["0-0"], targets="gold").value == 1.0
 
 
 def test_links_between_characters():
@@ -90,13 +101,14 @@ def test_links_between_characters():
     weights[[0, 1, 2, 3], [4, 5, 3, 1]] = 1.0
     # "20 Nov" → "11-20": the token "20" belongs to its first character.
     gold = "3p0 4p0 5p0 3p1 4p1 5p1 0-3"
-    metric = rate([weights.tolist()], [gold], "character", source=source, target=target)
-    assert (metric.value, metric.signature) == (0.0, "unit:character|rows:1 of 1")
+    sides = {"source": source, "target": target}
+    metric = rate([weights.tolist()], [gold], "character", "gold", **sides)
+    assert (metric.value, metric.signature) == (0.0, "unit:character|targets:gold|rows:1 of 1")
 
 
 def test_rows_that_do_not_match_the_gold_links_are_skipped():
     metric = rate([one_hot(RIGHT), one_hot(RIGHT), one_hot(RIGHT)], [GOLD, "9-0", ""])
-    assert (metric.value, metric.signature) == (0.0, "unit:word|rows:1 of 3")
+    assert (metric.value, metric.signature) == (0.0, "unit:word|targets:all|rows:1 of 3")
     nothing = rate([one_hot(RIGHT)], ["7-7"])
     assert math.isnan(nothing.value)
     assert nothing.signature.endswith("undefined:no links")

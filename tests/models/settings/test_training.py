@@ -51,6 +51,18 @@ def test_validation_knows_the_tokenizations_of_the_evaluation() -> None:
 
 
 IMPOSSIBLE = {
+    "guided_alignment: {links: lines}": [
+        "training.guided_alignment.links: 'lines' is not a column of data.extra"
+    ],
+    "guided_alignment: {links: links, layer: 1}": [
+        "training.guided_alignment.links: ",
+        "training.guided_alignment.layer: only a transformer decoder has layers of heads",
+    ],
+    "guided_alignment: {links: a, layer: 1}, penalties: {coverage: 1.0}": [
+        "training.guided_alignment.links: ",
+        "training.guided_alignment.layer: training.penalties need the last layer's mean",
+        "training.guided_alignment.layer: only a transformer",
+    ],
     "batch_tokens: 199": ["training.batch_tokens: must be at least 200, two sides of max_length"],
     "max_epochs: null, early_stopping: null": ["training.max_epochs: training would never end"],
     "schedule: {type: cosine}": [

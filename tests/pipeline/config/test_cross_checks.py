@@ -249,6 +249,48 @@ def test_measured_attention_exists(heads, model, wrong, tmp_path: Path) -> None:
         assert messages == {"layer": 4, "head": 2 if "head" in heads else None}
 
 
+_GUIDED = "training: {guided_alignment: {links: links}}"
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "wrong"),
+    [
+        ("translation", "{}", None),
+        ("translation", _TRANSFORMER, None),
+        ("translation", "{attention: null}", "the model has no attention; remove it"),
+        (
+            "translation",
+            "{attention: {alignment: sparsemax}}",
+            "sparsemax attention has weights of",
+        ),
+        ("translation", "{attention: {alignment: hard}}", "hard attention has weights of zero"),
+        ("summarisation", "{}", "does not apply to the task summarisation"),
+        ("captioning", "{}", "does not apply to the task captioning"),
+        ("similarity", "{}", "does not apply to the task similarity"),
+    ],
+)
+def test_only_soft_attention_between_two_texts_is_guided(
+    task, model, wrong, tmp_path: Path
+) -> None:
+    data = "{train: a.jsonl, extra: [links], images: .}" if task == "captioning" else ""
+    data = data or "{train: a.jsonl, extra: [links]}"
+    text = f"name: x\ntask: {task}\ndata: {data}\nmodel: {model}\n{_GUIDED}\n"
+    if wrong:
+        compare(problems_of(tmp_path, text), [f"5: training.guided_alignment: {wrong}"])
+    else:
+        features = {feature.name: feature for feature in load_text(tmp_path, text).features}
+        assert (features["links"].links, features["source"].links) == (True, False)
+
+
+@pytest.mark.parametrize("task", ["similarity", "pointer"])
+def test_tasks_without_an_output_text_sample_no_tokens(task, tmp_path: Path) -> None:
+    text = (
+        f"name: x\ntask: {task}\ndata: {{train: a.jsonl}}\ntraining: {{scheduled_sampling: {{}}}}\n"
+    )
+    message = f"4: training.scheduled_sampling: does not apply to the task {task}; remove it"
+    assert message in "\n".join(problems_of(tmp_path, text))
+
+
 def test_a_check_given_in_part_keeps_its_own_limit(tmp_path: Path) -> None:
     section = "evaluation: {checks: {copies: {action: fail}}}\n"
     checks = load_text(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{section}").evaluation.checks

@@ -1,0 +1,68 @@
+"""Word alignments of training rows, from a column of text to a matrix of tokens."""
+
+from __future__ import annotations
+
+import copy
+
+import tensorflow as tf
+
+from regard.models.settings.training import AlignmentLinksConfig
+from regard.models.tasks.base import Columns, Tokenizers, flat_values
+
+_WORD_START = "\u2581"  # SentencePiece's sign for the space before a word
+
+
+def link_features(
+    inputs: Columns, tokenizers: Tokenizers, settings: AlignmentLinksConfig
+) -> dict[str, tf.RaggedTensor]:
+    """Parse the links of a batch of raw rows; runs in the Transform graph.
+
+    Returns:
+        ``links`` ``[batch, (2 * links)]``, a source and a target unit per link, and
+        ``source_units`` and ``target_units`` ``[batch, (tokens)]``, the unit of each token, as the
+        alignment error rate numbers them; ragged int64.
+    """
+    column = inputs[settings.links]
+    texts = tf.sparse.to_dense(column, "") if isinstance(column, tf.SparseTensor) else column
+    numbers = tf.strings.split(tf.strings.regex_replace(tf.reshape(texts, [-1]), "[-p]", " "))
+    links = {"links": tf.strings.to_number(numbers, tf.int64)}
+    for side in ("source", "target"):
+        # Ids do not tell whether an unknown token begins a word, but its text does.
+        tokenizer = copy.copy(tokenizers[side])
+        tokenizer.out_type = tf.string
+        pieces = tokenizer.tokenize(flat_values(inputs[side]))
+        links[f"{side}_units"] = pieces.with_values(_units(pieces, settings.unit))
+    return links
+
+
+def _units(pieces: tf.RaggedTensor, unit: str) -> tf.Tensor:
+    """Return the number of the word, or of the first character, of each token; int64 ``[tokens]``.
+
+    A sign without a character has the number of the character after it.
+    """
+    rows, tokens = pieces.value_rowids(), pieces.values
+    starts = tf.strings.substr(tokens, 0, 1, "UTF8_CHAR") == _WORD_START
+    if unit == "word":
+        counts = tf.cumsum(tf.cast(starts, tf.int64))
+    else:
+        # The sign before the first word is not a character of the text.
+        is_first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(rows)]
+        lengths = tf.strings.length(tokens, "UTF8_CHAR") - tf.cast(is_first & starts, tf.int32)
+        counts = tf.cumsum(tf.cast(lengths, tf.int64), exclusive=True)
+    # Counts never fall: the smallest of a row is that of its first token.
+    first = tf.math.unsorted_segment_min(counts, rows, pieces.nrows())
+    return counts - tf.gather(first, rows)
+
+
+def link_matrix(features: Columns) -> tf.Tensor:
+    """Return which tokens of a transformed row are linked, float32 ``[target + 1, source + 1]``.
+
+    All tokens of linked units are linked; the EOS of each side is not.
+    """
+    links = tf.reshape(features["links"], [-1, 2])
+    source, target = (
+        tf.cast(links[:, i : i + 1] == features[f"{side}_units"], tf.float32)
+        for i, side in enumerate(("source", "target"))
+    )
+    linked = tf.matmul(target, source, transpose_a=True) > 0
+    return tf.pad(tf.cast(linked, tf.float32), [[0, 1], [0, 1]])

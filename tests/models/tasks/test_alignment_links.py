@@ -1,0 +1,139 @@
+"""Links of words or characters become links of tokens, and supervise the attention."""
+
+import io
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text as text
+
+from regard.models import tasks
+from regard.models.metrics.attention import _unit_of_tokens
+from regard.models.seq2seq import shift
+from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
+from regard.models.settings.training import AlignmentLinksConfig, TrainingConfig
+from tests.models.tensors import train
+
+LINES = ["the house is small", "a house is big", "das Haus ist klein", "ein Haus ist groß"]
+SOURCES = ["the house is small", "", "the xyz7 house"]
+TARGETS = ["das Haus ist klein", "ein Haus", "Haus qq"]
+LINKS = ["0-0 1-1 2p2 3-3", "", "1-1  2-0 0-0 9-0"]
+
+
+def create_tokenizer(kind, size):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 20),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return text.SentencepieceTokenizer(model.getvalue(), out_type=tf.int32)
+
+
+def preprocessed(kind, size, unit="word", sparse=False):
+    tokenizer = create_tokenizer(kind, size)
+    settings = TextPreprocessingConfig(guided_alignment={"links": "gold", "unit": unit})
+    columns = {"source": SOURCES, "target": TARGETS, "gold": LINKS}
+    inputs = {name: tf.constant(values)[:, None] for name, values in columns.items()}
+    if sparse:
+        inputs["gold"] = tf.sparse.from_dense(inputs["gold"])
+    task = tasks.get("translation")
+    run = tf.function(
+        lambda: task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
+    )
+    return tokenizer, run()
+
+
+@pytest.mark.parametrize(("kind", "size"), [("word", 16), ("bpe", 45), ("char", 30)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_tokens_of_linked_words_are_linked(kind, size, sparse):
+    tokenizer, features = preprocessed(kind, size, sparse=sparse)
+    for i in range(3):
+        row = {name: value[i] for name, value in features.items()}
+        matrix = tasks.get("translation").model_inputs(row)["links"].numpy()
+        sides = [np.append(words_of(tokenizer, x[i]), -1) for x in (SOURCES, TARGETS)]
+        pairs = {tuple(map(int, link.replace("p", "-").split("-"))) for link in LINKS[i].split()}
+        expected = [[(s, t) in pairs for s in sides[0]] for t in sides[1]]
+        np.testing.assert_array_equal(matrix, np.array(expected, "float32"))
+    assert matrix.any()
+
+
+def words_of(tokenizer, sentence):
+    """The word of each token, from the offsets of the tokens in the text."""
+    _, _, ends = tokenizer.tokenize_with_offsets([sentence])
+    prefixes = [sentence.encode()[:end].decode() for end in ends.to_list()[0]]
+    return np.array([len(f"{x}.".split()) - 1 for x in prefixes], int)
+
+
+def test_characters_have_the_numbers_of_the_error_rate():
+    tokenizer, features = preprocessed("bpe", 45, "character")
+    for side, values in (("source", SOURCES), ("target", TARGETS)):
+        for sentence, numbers in zip(values, features[f"{side}_units"].to_list(), strict=True):
+            tokenizer.out_type = tf.string
+            pieces = [piece.decode() for piece in tokenizer.tokenize(sentence).numpy()]
+            expected = np.array(_unit_of_tokens(pieces, "character"), int).clip(0)
+            assert numbers == expected.tolist()
+
+
+def test_without_the_setting_there_are_no_links():
+    tokenizer = create_tokenizer("word", 16)
+    inputs = {"source": tf.constant([["a house"]]), "target": tf.constant([["ein Haus"]])}
+    settings = TextPreprocessingConfig()
+    task = tasks.get("translation")
+    features = task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
+    assert set(features) == {"source_ids", "target_ids", "target_lengths"}
+    row = {name: value[0] for name, value in features.items()}
+    assert set(task.model_inputs(row)) == {"source", "target"}
+
+
+def test_the_preprocessing_depends_on_column_and_unit_only():
+    describe = tasks.describe("translation").preprocessing_settings
+    guided = [{"links": "gold", "weight": weight} for weight in (0.1, 0.2)]
+    one, other = (
+        describe(TextToTextModelConfig(), TrainingConfig(guided_alignment=x)) for x in guided
+    )
+    assert one == other
+    assert one.model_dump() == {"guided_alignment": {"links": "gold", "unit": "word"}}
+    assert type(one.guided_alignment) is AlignmentLinksConfig
+
+
+MODELS = {
+    "luong": {"encoder": {"units": 8}, "decoder": {"type": "luong", "units": 16}},
+    "bahdanau": {"encoder": {"units": 8}, "decoder": {"type": "bahdanau", "units": 16}},
+    "transformer": {
+        "encoder": {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 32},
+        "decoder": {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 32},
+    },
+}
+
+
+@pytest.mark.parametrize("decoder", MODELS)
+def test_supervised_attention_follows_the_links(decoder):
+    """A permutation that the targets alone do not reveal: all tokens of a row are equal."""
+    random = np.random.default_rng(3)
+    tokens = random.integers(4, 9, size=(32, 1)).repeat(5, axis=1)
+    ids = np.pad(tokens, ((0, 0), (0, 1)), constant_values=3).astype("int32")
+    links = np.zeros((32, 6, 6), "float32")
+    links[:, :5, :5] = np.eye(5)[::-1]  # from right to left
+    inputs = {"source": ids, "target": ids, "links": links}
+    heads = {"layer": 1, "head": 2} if decoder == "transformer" else {}
+    accuracies = {}
+    for guided in ({"links": "gold", "weight": 1.0, **heads}, *[None][: decoder == "luong"]):
+        training = TrainingConfig(guided_alignment=guided, label_smoothing=0.0, seed=1)
+        tf.keras.utils.set_random_seed(1)
+        settings = TextToTextModelConfig(embedding=16, dropout=0.0, **MODELS[decoder])
+        model = tasks.get("translation").build(settings, training, {"source": 9, "target": 9})
+        model.compile(optimizer=tf.keras.optimizers.Adam(0.02))
+        train(model, inputs, steps=120)
+        _, weights = model.decoder.unroll(shift(ids), model.encode(ids), **heads)
+        chosen = np.argmax(tf.cast(weights, "float32"), axis=-1)[:, :5]
+        accuracies[guided is not None] = float((chosen == np.arange(4, -1, -1)).mean())
+    assert accuracies[True] > 0.9 > accuracies.get(False, 0.0) + 0.3

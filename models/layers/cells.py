@@ -127,22 +127,23 @@ class RecurrentCell(ConfiguredLayer):
 
 
 @register
-class LSTMCell(RecurrentCell):
-    """A long short-term memory cell: the state is (h, c).
+class RNNCell(RecurrentCell):
+    """A simple recurrent cell, h = tanh(W x + U h + b): the state is (h,).
 
-    Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000 (bias 1). Arguments
-    and shapes as in ``RecurrentCell``.
+    Elman 1990, "Finding Structure in Time", with tanh. Arguments and shapes as in
+    ``RecurrentCell``.
     """
 
-    state_names = ("h", "c")
-    blocks = 4
+    state_names: tuple[str, ...] = ("h",)
+    blocks = 1
+    bias_initializer: Any = "zeros"
 
     def _build_recurrence(self) -> None:
         # One matrix for the state and the additional input, so that a step is one product.
         self.recurrent_kernel = self._kernel(
             "recurrent_kernel", self.units + self.extra, orthogonal=True
         )
-        self.bias = self._bias("bias", 4, _forget_bias)
+        self.bias = self._bias("bias", self.blocks, self.bias_initializer)
 
     def deferred_gradient(self, *kernels: Tensor) -> DeferredWeightGradient | None:
         return DeferredWeightGradient(
@@ -157,11 +158,36 @@ class LSTMCell(RecurrentCell):
         state_mask: Tensor = None,
         gradient: DeferredWeightGradient | None = None,
     ) -> tuple[Tensor, ...]:
-        h, c = state
         kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
-        gates = projected + ops.matmul(self.recurrent_inputs(h, extra, state_mask), kernel)
+        inputs = self.recurrent_inputs(state[0], extra, state_mask)
+        return self._activate(projected + ops.matmul(inputs, kernel), state)
+
+    def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return the next state from the sum of all products, ``[..., blocks * units]``."""
+        return (ops.tanh(gates),)
+
+
+@register
+class LSTMCell(RNNCell):
+    """A long short-term memory cell: the state is (h, c).
+
+    Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000 (bias 1). Arguments
+    and shapes as in ``RecurrentCell``.
+    """
+
+    state_names = ("h", "c")
+    blocks = 4
+
+    @staticmethod
+    def bias_initializer(shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Return a bias of 1 for the forget gate and of 0 for the others."""
+        quarter = (*shape[:-1], shape[-1] // 4)
+        zeros, ones = ops.zeros(quarter, dtype=dtype), ops.ones(quarter, dtype=dtype)
+        return ops.concatenate([zeros, ones, zeros, zeros], axis=-1)
+
+    def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         i, f, g, o = ops.split(gates, 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        c = ops.sigmoid(f) * state[1] + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
 
 
@@ -221,13 +247,7 @@ def _blocks(initializer: type, lead: tuple[int, ...], gates: int) -> Any:
     return initialize
 
 
-def _forget_bias(shape: tuple[int, ...], dtype: Any = None) -> Any:
-    quarter = (*shape[:-1], shape[-1] // 4)
-    zeros, ones = ops.zeros(quarter, dtype=dtype), ops.ones(quarter, dtype=dtype)
-    return ops.concatenate([zeros, ones, zeros, zeros], axis=-1)
-
-
-CELLS: dict[str, type[RecurrentCell]] = {"gru": GRUCell, "lstm": LSTMCell}
+CELLS: dict[str, type[RecurrentCell]] = {"gru": GRUCell, "lstm": LSTMCell, "rnn": RNNCell}
 
 
 def create_cells(

@@ -76,13 +76,8 @@ class TextConvolutionEncoder(ConfiguredLayer):
             4.0 * (1.0 - dropout), "fan_in", "untruncated_normal"
         )
         self.convolutions = [
-            keras.layers.Conv1D(
-                2 * units,
-                kernel_size,
-                padding="same",
-                kernel_initializer=initializer.clone(),
-                dtype=policy,
-                name=f"layer_{i}",
+            keras.layers.Dense(
+                2 * units, kernel_initializer=initializer.clone(), dtype=policy, name=f"layer_{i}"
             )
             for i in range(layers)
         ]
@@ -100,7 +95,7 @@ class TextConvolutionEncoder(ConfiguredLayer):
         self.positions.build(shape)
         self.project.build(shape)
         for convolution in self.convolutions:
-            convolution.build((None, None, self.depth))
+            convolution.build((None, None, self.depth * self.settings["kernel_size"]))
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
@@ -110,9 +105,16 @@ class TextConvolutionEncoder(ConfiguredLayer):
         valid = ops.cast(mask[..., None], vectors.dtype)
         values = self.project(vectors) * valid
         for convolution in self.convolutions:
-            convolved = convolution(self.dropout(values, training=training))
-            # For an empty batch TensorFlow's convolution on CPUs returns a wrong depth.
-            convolved = ops.reshape(convolved, (-1, ops.shape(mask)[1], 2 * self.depth))
-            linear, gate = ops.split(convolved, 2, axis=-1)
+            windows = self._windows(self.dropout(values, training=training))
+            linear, gate = ops.split(convolution(windows), 2, axis=-1)
             values = (values + linear * ops.sigmoid(gate)) * valid * 0.5**0.5
         return {"values": self.dropout(values, training=training), "mask": mask}
+
+    def _windows(self, values: Tensor) -> Tensor:
+        """Return the neighbours of each position, concatenated.
+
+        One product of them is a convolution. Unlike TensorFlow's on CPUs, it can have no rows.
+        """
+        size, length = self.settings["kernel_size"], ops.shape(values)[1]
+        padded = ops.pad(values, [[0, 0], [(size - 1) // 2, size // 2], [0, 0]])
+        return ops.concatenate([padded[:, i : i + length] for i in range(size)], axis=-1)

@@ -172,7 +172,7 @@ class OneOrMore:
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
         one = handler.generate_schema(get_args(source)[0])
-        many = core_schema.tuple_variable_schema(one, min_length=1, strict=False)
+        many = core_schema.tuple_variable_schema(one, strict=False)
         return core_schema.tagged_union_schema(
             {"[one]": one, "[list]": many},
             lambda value: "[list]" if isinstance(value, list | tuple) else "[one]",

@@ -54,6 +54,8 @@ def check_layers(config: Any, width_key: str = "model.embedding") -> Iterator[Pr
     for name in _SIDES:
         side, key = getattr(config.model, name, None), width_key
         width = getattr(config.model, width_key.removeprefix("model."))
+        if side == ():
+            yield Problem(("model", name), "the list is empty; give at least one encoder")
         for i, part in enumerate(_parts(side)):
             path = ("model", name, i) if isinstance(side, tuple) else ("model", name)
             if isinstance(part, TransformerLayersConfig):

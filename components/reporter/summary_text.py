@@ -21,11 +21,8 @@ def describe_model(task: str, config: Mapping[str, Any]) -> str:
     model = config.get("model", {})
     encoder, decoder = (model.get(part) or {} for part in ("encoder", "decoder"))
     encoders = encoder if isinstance(encoder, list) else [encoder]
-    kind = (
-        decoder.get("type", "")
-        if decoder
-        else " + ".join(part.get("type", "") for part in encoders)
-    )
+    names = " + ".join(part.get("type", "") for part in encoders)
+    kind = decoder.get("type", "") if decoder else names
     name = f"{kind} {task} model".strip()
     if "attention" in model and model["attention"] is None:
         return f"{name} without attention"

@@ -50,8 +50,8 @@ class MultiHeadAttention(ConfiguredLayer):
     and the output is the bias of the output projection.
 
     Raises:
-        ValueError: ``heads`` does not divide ``width``; or relative positions with another score
-            or alignment, or, in ``build``, with a memory.
+        ValueError: ``heads`` does not divide ``width``; or, in ``build``, relative positions with
+            a memory, or with another score or alignment.
 
     Example:
         >>> attention = MultiHeadAttention(heads=4, width=128)
@@ -85,7 +85,6 @@ class MultiHeadAttention(ConfiguredLayer):
         if relative is not None:
             sizes = {"heads": heads, "depth": self.depth, "dtype": policy, "name": "relative"}
             self.relative = spec("relative positions", RELATIVE_POSITIONS, relative, **sizes)
-            self._require_relative(self.is_scaled_dot_soft)
 
     @property
     def stochastic(self) -> bool:
@@ -101,25 +100,18 @@ class MultiHeadAttention(ConfiguredLayer):
         depth, width = query_shape[-1], self.width
         if memory_shape is None:
             self.project = self._dense("project", depth, 3 * width, 1.0)
-            if self.relative is not None:
-                self.relative.build()
         else:
-            self._require_relative(self.relative is None)
             self.project_query = self._dense("project_query", depth, width, 0.5)
             self.project_memory = self._dense("project_memory", memory_shape[-1], 2 * width, 0.75)
         self.output_projection = self._dense("output", width, width, 1.0)
+        if self.relative is not None:
+            if memory_shape is not None or not self.is_scaled_dot_soft:
+                raise ValueError("Relative positions need self-attention by scaled_dot and soft.")
+            self.relative.build()
         per_head = (None, None, self.depth)
         self.score.build(per_head, per_head)
         self.alignment.build(per_head)
         self.built = True
-
-    @staticmethod
-    def _require_relative(is_possible: bool) -> None:
-        if not is_possible:
-            raise ValueError(
-                "Relative positions need self-attention with the score scaled_dot and the "
-                "alignment soft."
-            )
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
         """Return a projection; these scales give fused and separate projections one variance."""
@@ -239,16 +231,21 @@ class MultiHeadAttention(ConfiguredLayer):
             "keys": append_step(cache["keys"], rotate(projected[1], angles), 2, position),
             "values": append_step(cache["values"], projected[2], 2, position),
         }
-        heads, bias = rotate(projected[0], angles), bias[:, None]
+        heads, bias, distance = rotate(projected[0], angles), bias[:, None], None
+        if self.relative is not None:
+            # The hypotheses of a step are next to each other in the cache.
+            steps = (ops.arange(ops.shape(cache["keys"])[2]) - position) // hypotheses
+            distance = ops.repeat(steps[None], hypotheses, axis=0)
+            bias = bias + self.relative.scores(heads, distance)
+        weights = self._softmax_once(heads, cache["keys"], bias)
+        return self._merge_heads(self._contexts(weights, cache["values"], distance)), cache
+
+    def _contexts(self, weights: Tensor, values: Tensor, distance: Tensor) -> Tensor:
+        """Return the sums of the values, and of their relative positions if there are any."""
+        contexts = ops.matmul(weights, values)
         if self.relative is None:
-            weights = self._softmax_once(heads, cache["keys"], bias)
-            return self._merge_heads(ops.matmul(weights, cache["values"])), cache
-        # The hypotheses of a step are next to each other in the cache.
-        distance = (ops.arange(ops.shape(cache["keys"])[2]) - position) // hypotheses
-        extra = self.relative.scores(heads * self.depth**-0.5, distance)
-        weights = self._softmax_once(heads, cache["keys"], bias + ops.cast(extra, "float32"))
-        contexts = ops.matmul(weights, cache["values"])
-        return self._merge_heads(contexts + self.relative.contexts(weights, distance)), cache
+            return contexts
+        return contexts + self.relative.contexts(weights, distance)
 
     def _softmax_once(self, query: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
         """Return softmax weights, in the order of operations that TensorFlow fuses."""
@@ -295,11 +292,10 @@ class MultiHeadAttention(ConfiguredLayer):
                 query, keys, mask, position, causal, training, random_key
             )
         dropped = self.dropout(weights, training=training)
-        contexts = ops.matmul(dropped, prepared["values"])
-        if self.relative is not None:
-            if mask is not None:  # the values of padding are 0, but its relative vectors are not
-                dropped = dropped * ops.cast(mask[:, None, None, :], dropped.dtype)
-            contexts = contexts + self.relative.contexts(dropped, distances(weights))
+        if self.relative is not None and mask is not None:
+            # The values of padding are 0, but its relative vectors are not.
+            dropped = dropped * ops.cast(mask[:, None, None, :], dropped.dtype)
+        contexts = self._contexts(dropped, prepared["values"], distances(weights))
         joined = ops.transpose(contexts, (0, 2, 1, 3))
         joined = ops.reshape(joined, (-1, ops.shape(joined)[1], self.width))
         if (
@@ -313,8 +309,7 @@ class MultiHeadAttention(ConfiguredLayer):
         scores = ops.matmul(query * self.depth**-0.5, ops.swapaxes(keys, -1, -2))
         scores = ops.cast(scores, "float32")
         if self.relative is not None:
-            extra = self.relative.scores(query * self.depth**-0.5, distances(scores))
-            scores = scores + ops.cast(extra, "float32")
+            scores = scores + self.relative.scores(query, distances(scores))
         if mask is not None:
             scores = scores + _mask_bias(mask)
         causal_mask = _causal_mask(scores) if causal else None

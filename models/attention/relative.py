@@ -19,15 +19,12 @@ class RelativePositions(ConfiguredLayer):
         depth: the depth of a head.
         max_distance: the distance from which vectors are equal, for ``ShawPositions``.
 
-    Shapes: a distance is the position of the key minus that of the query, ``[target, source]``,
-    or ``[source]`` for queries at one position.
+    Shapes: a distance is the position of the key minus that of the query, ``[target, source]``.
     """
 
     def __init__(self, heads: int, depth: int, max_distance: int = 16, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if max_distance < 1:
-            raise ValueError(f"max_distance must be at least 1, not {max_distance}.")
         self.heads, self.depth, self.max_distance = heads, depth, max_distance
 
     def build(self, query_shape: Any = None) -> None:
@@ -35,11 +32,10 @@ class RelativePositions(ConfiguredLayer):
         self.built = True
 
     def scores(self, query: Tensor, distance: Tensor) -> Tensor:
-        """Return what is added to the scores, broadcastable to ``[batch, heads, target, source]``.
+        """Return what is added to the scores, in float32, for ``[batch, heads, target, source]``.
 
         Args:
-            query: queries divided by the square root of their depth, ``[batch, heads, target,
-                depth]``.
+            query: ``[batch, heads, target, depth]``.
             distance: see the class.
         """
         raise TypeError(f"{type(self).__name__} does not implement scores.")
@@ -71,13 +67,12 @@ class ShawPositions(RelativePositions):
 
     def scores(self, query: Tensor, distance: Tensor) -> Tensor:
         vectors = self._take(self.keys, distance, query.dtype)
-        form = "bhtd,tsd->bhts" if len(distance.shape) == 2 else "bhtd,sd->bhts"
-        return ops.einsum(form, query, vectors)
+        scores = ops.einsum("bhtd,tsd->bhts", query * self.depth**-0.5, vectors)
+        return ops.cast(scores, "float32")
 
     def contexts(self, weights: Tensor, distance: Tensor) -> Tensor:
         vectors = self._take(self.values, distance, weights.dtype)
-        form = "bhts,tsd->bhtd" if len(distance.shape) == 2 else "bhts,sd->bhtd"
-        return ops.einsum(form, weights, vectors)
+        return ops.einsum("bhts,tsd->bhtd", weights, vectors)
 
     def _take(self, table: Any, distance: Tensor, dtype: Any) -> Tensor:
         """Return the vectors of distances, ``[..., depth]``."""

@@ -61,7 +61,7 @@ class EmbeddingEncoder(ConfiguredLayer):
     def build(self, ids_shape: Any = None) -> None:
         if not self.embedding.built:
             self.embedding.build()
-        self.positions.build((None, None, self.depth))
+        self.positions.build((None, None, self.settings["embedding"]))
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:

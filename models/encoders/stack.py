@@ -35,6 +35,11 @@ class EncoderStack(ConfiguredLayer):
     Shapes: ids ``[batch, source]`` → the memory of the last encoder, with the ``final_states`` of
     the last one that has some.
 
+    Attributes:
+        depth: the depth of the memory.
+        final_depth: the depth of each tensor of ``final_states``; 0 if there are none.
+        head_names: the names of the attention weights of all heads, for ``Seq2Seq.heads``.
+
     Raises:
         ValueError: an encoder is unknown or has invalid options, or there is none.
     """
@@ -55,43 +60,22 @@ class EncoderStack(ConfiguredLayer):
             raise ValueError("A stack needs at least one encoder.")
         self.encoders: list[Any] = []
         for i, options in enumerate(encoders):
-            layer = spec(
-                "encoder",
-                ENCODERS,
-                options,
-                vocabulary=0 if i else vocabulary,
-                embedding=self.depth if i else embedding,
-                dropout=dropout,
-                scale=scale,
-                dtype=self.dtype_policy,
-                name=f"encoder_{i}",
-            )
-            self.encoders.append(layer)
-
-    @property
-    def embedding(self) -> Any:
-        """The embedding of the source."""
-        return self.encoders[0].embedding
-
-    @property
-    def depth(self) -> int:
-        """The depth of the memory."""
-        return int(self.encoders[-1].depth)
-
-    @property
-    def final_depth(self) -> int:
-        """The depth of each tensor of ``final_states``; 0 if there are none."""
-        return next((one.final_depth for one in self.encoders[::-1] if one.final_depth), 0)
-
-    @property
-    def head_names(self) -> tuple[str, ...]:
-        """The names of the attention weights of all heads, for ``Seq2Seq.heads``."""
-        return next((one.head_names for one in self.encoders[::-1] if _has_heads(one)), ())
+            sizes = {"vocabulary": 0 if i else vocabulary, "embedding": embedding}
+            common = {**sizes, "dropout": dropout, "scale": scale, "dtype": self.dtype_policy}
+            encoder = spec("encoder", ENCODERS, options, **common, name=f"encoder_{i}")
+            self.encoders.append(encoder)
+            embedding = encoder.depth
+        last_first = self.encoders[::-1]
+        self.depth = embedding
+        self.embedding = self.encoders[0].embedding
+        self.final_depth = next((one.final_depth for one in last_first if one.final_depth), 0)
+        self.head_names = next(
+            (one.head_names for one in last_first if hasattr(one, "head_names")), ()
+        )
 
     def build(self, ids_shape: Any = None) -> None:
         for encoder in self.encoders:
-            if not encoder.built:
-                encoder.build()
+            encoder.build()
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
@@ -102,16 +86,12 @@ class EncoderStack(ConfiguredLayer):
         inputs, weights = ids, None
         finals: dict[str, Any] = {}
         for encoder in self.encoders:
-            if _has_heads(encoder):
+            if hasattr(encoder, "head_names"):
                 inputs, weights = encoder.encode_with_attention(inputs, training)
             else:
                 inputs = encoder(inputs, training=training)
             finals = {"final_states": inputs["final_states"]} if encoder.final_depth else finals
         return {**inputs, **finals}, weights
-
-
-def _has_heads(encoder: Any) -> bool:
-    return isinstance(encoder, TransformerEncoder)
 
 
 def create_encoder(section: Any, vocabulary: int | None, **options: Any) -> Any:

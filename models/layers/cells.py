@@ -33,6 +33,7 @@ class RecurrentCell(ConfiguredLayer):
 
     state_names: tuple[str, ...] = ()
     blocks: int = 0  # the width of the kernels in ``units``
+    bias_initializer: Any = "zeros"
 
     def __init__(self, units: int, directions: int | None = None, extra: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -46,7 +47,11 @@ class RecurrentCell(ConfiguredLayer):
 
     def _build_recurrence(self) -> None:
         """Create all weights except the kernel of the inputs."""
-        raise TypeError(f"{type(self).__name__} does not implement _build_recurrence.")
+        # One matrix for the state and the additional input, so that a step is one product.
+        self.recurrent_kernel = self._kernel(
+            "recurrent_kernel", self.units + self.extra, orthogonal=True
+        )
+        self.bias = self._bias("bias", self.blocks, self.bias_initializer)
 
     def _kernel(self, name: str, rows: int | None, orthogonal: bool) -> Any:
         if orthogonal:
@@ -88,7 +93,9 @@ class RecurrentCell(ConfiguredLayer):
         Args:
             kernels: the kernels of further inputs, which ``advance`` gets as ``extra``.
         """
-        return None
+        return DeferredWeightGradient(
+            [self.recurrent_kernel, *kernels], self.bias, self.compute_dtype
+        )
 
     def advance(
         self,
@@ -108,7 +115,13 @@ class RecurrentCell(ConfiguredLayer):
                 steps (Gal and Ghahramani 2016, §5), or None.
             gradient: the deferred gradient of the loop.
         """
-        raise TypeError(f"{type(self).__name__} does not implement advance.")
+        kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
+        inputs = self.recurrent_inputs(state[0], extra, state_mask)
+        return self._activate(projected + ops.matmul(inputs, kernel), state)
+
+    def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return the next state from the sum of all products, ``[..., blocks * units]``."""
+        raise TypeError(f"{type(self).__name__} does not implement _activate.")
 
     @staticmethod
     def recurrent_inputs(h: Tensor, extra: Tensor = None, state_mask: Tensor = None) -> Any:
@@ -134,41 +147,15 @@ class RNNCell(RecurrentCell):
     ``RecurrentCell``.
     """
 
-    state_names: tuple[str, ...] = ("h",)
+    state_names = ("h",)
     blocks = 1
-    bias_initializer: Any = "zeros"
-
-    def _build_recurrence(self) -> None:
-        # One matrix for the state and the additional input, so that a step is one product.
-        self.recurrent_kernel = self._kernel(
-            "recurrent_kernel", self.units + self.extra, orthogonal=True
-        )
-        self.bias = self._bias("bias", self.blocks, self.bias_initializer)
-
-    def deferred_gradient(self, *kernels: Tensor) -> DeferredWeightGradient | None:
-        return DeferredWeightGradient(
-            [self.recurrent_kernel, *kernels], self.bias, self.compute_dtype
-        )
-
-    def advance(
-        self,
-        projected: Tensor,
-        state: tuple[Tensor, ...],
-        extra: Tensor = None,
-        state_mask: Tensor = None,
-        gradient: DeferredWeightGradient | None = None,
-    ) -> tuple[Tensor, ...]:
-        kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
-        inputs = self.recurrent_inputs(state[0], extra, state_mask)
-        return self._activate(projected + ops.matmul(inputs, kernel), state)
 
     def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Return the next state from the sum of all products, ``[..., blocks * units]``."""
         return (ops.tanh(gates),)
 
 
 @register
-class LSTMCell(RNNCell):
+class LSTMCell(RecurrentCell):
     """A long short-term memory cell: the state is (h, c).
 
     Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000 (bias 1). Arguments
@@ -210,6 +197,9 @@ class GRUCell(RecurrentCell):
             self.extra_kernel = self._kernel("extra_kernel", self.extra, orthogonal=False)
         self.bias = self._bias("bias", 3)
         self.reset_bias = self._bias("reset_bias", 1)
+
+    def deferred_gradient(self, *kernels: Tensor) -> None:
+        return None
 
     def advance(
         self,

@@ -59,14 +59,8 @@ class TransformerBlock(ConfiguredLayer):
         if norm not in NORMS:
             raise ValueError(f"Unknown norm {norm!r}. Choices: {', '.join(NORMS)}.")
         policy = self.dtype_policy
-        self.attention = MultiHeadAttention(
-            heads,
-            width,
-            dropout=attention_dropout,
-            relative=relative,
-            dtype=policy,
-            name="attention",
-        )
+        options = {"dropout": attention_dropout, "relative": relative, "dtype": policy}
+        self.attention = MultiHeadAttention(heads, width, **options, name="attention")
         self.attention_norm = self._create_norm("attention_norm")
         self.network = FeedForward(
             feed_forward, activation, activation_dropout, dtype=policy, name="feed_forward"

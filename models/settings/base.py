@@ -165,20 +165,6 @@ class ByType:
         return getattr(value, "type", self.default)
 
 
-class OneOrMore:
-    """Selects the variant of ``One | Listed[One]`` by whether the value is a list."""
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        one = handler.generate_schema(get_args(source)[0])
-        many = core_schema.tuple_variable_schema(one, strict=False)
-        return core_schema.tagged_union_schema(
-            {"[one]": one, "[list]": many},
-            lambda value: "[list]" if isinstance(value, list | tuple) else "[one]",
-        )
-
-
 # A type without options can be given by its name: ``soft`` for ``{type: soft}``.
 name_or_mapping = BeforeValidator(
     lambda value: {"type": value} if isinstance(value, str) else value

@@ -5,18 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from pydantic import Discriminator, Tag
 from typing_extensions import Self
 
-from regard.models.settings.base import (
-    ByType,
-    Listed,
-    OneOrMore,
-    Rate,
-    Section,
-    Size,
-    absolute,
-    option,
-)
+from regard.models.settings.base import ByType, Listed, Rate, Section, Size, absolute, option
 
 
 class RecurrentLayersConfig(Section):
@@ -117,7 +109,10 @@ EncoderConfig = Annotated[
     ByType("recurrent"),
 ]
 # Of a list each encoder reads the outputs of the one before.
-EncodersConfig = Annotated[EncoderConfig | Listed[EncoderConfig], OneOrMore()]
+EncodersConfig = Annotated[
+    Annotated[EncoderConfig, Tag("[one]")] | Annotated[Listed[EncoderConfig], Tag("[list]")],
+    Discriminator(lambda value: "[list]" if isinstance(value, list | tuple) else "[one]"),
+]
 
 
 class _RecurrentDecoderConfig(RecurrentLayersConfig):

@@ -40,8 +40,7 @@ class TextToTextModelConfig(Section):
         None, "Pretrained word vectors; null: random initialization."
     )
     encoder: EncodersConfig = option(
-        RecurrentEncoderConfig(),
-        "Encoder; a list stacks several, each of which reads the outputs of the one before.",
+        RecurrentEncoderConfig(), "Encoder, or a list: each reads the outputs of the one before."
     )
     decoder: DecoderConfig = option(LuongDecoderConfig(), "Decoder.")
     attention: DecoderAttentionConfig | None = option(

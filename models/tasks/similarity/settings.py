@@ -129,9 +129,7 @@ class SimilarityModelConfig(Section):
         None, "Pretrained word vectors; null: random initialization."
     )
     encoder: EncodersConfig = option(
-        RecurrentEncoderConfig(units=128),
-        "Encoder of a sentence; a list stacks several, each of which reads the outputs of the one "
-        "before.",
+        RecurrentEncoderConfig(units=128), "Encoder of a sentence, or a list of encoders."
     )
     pooling: PoolingConfig = option(
         MaxPoolingConfig(), "How the states become one vector: a name, or a mapping with type."

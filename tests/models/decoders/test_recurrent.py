@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
-from regard.models.layers.cells import RecurrentCell, RNNCell
+from regard.models.layers.cells import RecurrentCell
 from regard.models.layers.dropout import DropoutMasks
 from tests.models.tensors import gradients
 
@@ -232,6 +232,6 @@ def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, kind, mem
         return gradients(value, source_memory["values"], layer=decoder)
 
     deferred = computed()
-    monkeypatch.setattr(RNNCell, "deferred_gradient", RecurrentCell.deferred_gradient)
+    monkeypatch.setattr(RecurrentCell, "deferred_gradient", lambda *_: None)
     for ours, theirs in zip(deferred, computed(), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-4)

@@ -48,5 +48,3 @@ def test_an_empty_batch_and_the_configuration():
     assert encoder(np.zeros((0, 5), "int32"))["values"].shape == (0, 5, 4)
     again = round_trip(encoder)
     assert again.get_config() == encoder.get_config()
-    with pytest.raises(ValueError, match="kernel_size must be at least 1, not 1 and 0"):
-        TextConvolutionEncoder(10, layers=1, kernel_size=0)

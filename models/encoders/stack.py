@@ -65,13 +65,12 @@ class EncoderStack(ConfiguredLayer):
             encoder = spec("encoder", ENCODERS, options, **common, name=f"encoder_{i}")
             self.encoders.append(encoder)
             embedding = encoder.depth
-        last_first = self.encoders[::-1]
         self.depth = embedding
         self.embedding = self.encoders[0].embedding
-        self.final_depth = next((one.final_depth for one in last_first if one.final_depth), 0)
-        self.head_names = next(
-            (one.head_names for one in last_first if hasattr(one, "head_names")), ()
-        )
+        finals = [one.final_depth for one in self.encoders if one.final_depth]
+        self.final_depth = finals[-1] if finals else 0
+        heads = [one.head_names for one in self.encoders if hasattr(one, "head_names")]
+        self.head_names = heads[-1] if heads else ()
 
     def build(self, ids_shape: Any = None) -> None:
         for encoder in self.encoders:

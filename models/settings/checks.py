@@ -60,8 +60,9 @@ def check_layers(config: Any, width_key: str = "model.embedding") -> Iterator[Pr
             path = ("model", name, i) if isinstance(side, tuple) else ("model", name)
             if isinstance(part, TransformerLayersConfig):
                 yield from _check_heads(part.heads, (*path, "heads"), key, width)
-                if part.positions == "rotary" and width // part.heads % 2:
-                    message = f"rotary needs an even width per head, not {width // part.heads}"
+                depth = width // part.heads
+                if part.positions == "rotary" and depth % 2 and not width % part.heads:
+                    message = f"rotary needs an even width per head, but it is {depth}"
                     yield Problem((*path, "positions"), message)
             if isinstance(part, PositionsConfig):
                 yield from _check_positions(config, part, path)

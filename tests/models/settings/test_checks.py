@@ -37,7 +37,7 @@ CASES = {
         "6: model.encoder.heads: 6 heads do not divide model.embedding: 128; use 2, 4, 8,"
     ],
     "model:\n  embedding: 6\n  encoder: {type: transformer, heads: 2, positions: rotary}": [
-        "6: model.encoder.positions: rotary needs an even width per head, not 3"
+        "6: model.encoder.positions: rotary needs an even width per head, but it is 3"
     ],
     "model:\n  encoder: [{units: 20}, {type: transformer, heads: 3}]": [
         "5: model.encoder.1.heads: 3 heads do not divide the width of the outputs of "

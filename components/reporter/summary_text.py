@@ -20,7 +20,9 @@ def describe_model(task: str, config: Mapping[str, Any]) -> str:
     """Describe the model, for example ``luong translation model with general attention``."""
     model = config.get("model", {})
     encoder, decoder = (model.get(part) or {} for part in ("encoder", "decoder"))
-    kind = decoder.get("type") or (encoder.get("type", "") if not decoder else "")
+    encoders = encoder if isinstance(encoder, list) else [encoder]
+    names = " + ".join(part.get("type", "") for part in encoders)
+    kind = decoder.get("type", "") if decoder else names
     name = f"{kind} {task} model".strip()
     if "attention" in model and model["attention"] is None:
         return f"{name} without attention"

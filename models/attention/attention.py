@@ -76,15 +76,6 @@ class Attention(ConfiguredLayer):
             prepared["lengths"] = source_lengths(mask[:, None], mask[:, None])
         return prepared
 
-    def with_random_key(self, prepared: State) -> State:
-        """Add a random key for all samples of a sequence in training to a prepared memory.
-
-        A decoder that attends inside of a loop calls this before the loop. Without it every call
-        draws a key of its own, which changes the state of a random generator.
-        """
-        key = self.alignment.draw_key()
-        return prepared if key is None else {**prepared, "random_key": key}
-
     def attend_with_distribution(
         self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:

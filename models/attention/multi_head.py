@@ -9,6 +9,7 @@ from keras import ops
 
 from regard.models.attention.alignments import ALIGNMENTS
 from regard.models.attention.alignments.soft import SoftAlignment
+from regard.models.attention.relative import RELATIVE_POSITIONS, RelativePositions, distances
 from regard.models.attention.scores import SCORES
 from regard.models.attention.scores.products import ScaledDotScore
 from regard.models.layers.dropout import Dropout
@@ -39,6 +40,8 @@ class MultiHeadAttention(ConfiguredLayer):
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
         alignment: a name in ``ALIGNMENTS``, or ``{"type": name, **options}``.
         dropout: the dropout rate of the weights.
+        relative: the relative positions of self-attention with scaled dot products, a name in
+            ``RELATIVE_POSITIONS`` or ``{"type": name, **options}``; or None.
 
     Shapes: query ``[batch, target, depth]``, memory ``[batch, source, memory_depth]``, mask
     ``[batch, source]`` (true at valid positions) or None. Returns ``[batch, target, width]`` and
@@ -47,7 +50,8 @@ class MultiHeadAttention(ConfiguredLayer):
     and the output is the bias of the output projection.
 
     Raises:
-        ValueError: ``heads`` does not divide ``width``.
+        ValueError: ``heads`` does not divide ``width``; or, in ``build``, relative positions with
+            a memory, or with another score or alignment.
 
     Example:
         >>> attention = MultiHeadAttention(heads=4, width=128)
@@ -61,6 +65,7 @@ class MultiHeadAttention(ConfiguredLayer):
         score: str | dict[str, Any] = "scaled_dot",
         alignment: str | dict[str, Any] = "soft",
         dropout: float = 0.0,
+        relative: str | dict[str, Any] | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -76,6 +81,10 @@ class MultiHeadAttention(ConfiguredLayer):
         self.is_scaled_dot_soft = (
             type(self.score) is ScaledDotScore and type(self.alignment) is SoftAlignment
         )
+        self.relative: RelativePositions | None = None
+        if relative is not None:
+            sizes = {"heads": heads, "depth": self.depth, "dtype": policy, "name": "relative"}
+            self.relative = spec("relative positions", RELATIVE_POSITIONS, relative, **sizes)
 
     @property
     def stochastic(self) -> bool:
@@ -95,6 +104,10 @@ class MultiHeadAttention(ConfiguredLayer):
             self.project_query = self._dense("project_query", depth, width, 0.5)
             self.project_memory = self._dense("project_memory", memory_shape[-1], 2 * width, 0.75)
         self.output_projection = self._dense("output", width, width, 1.0)
+        if self.relative is not None:
+            if memory_shape is not None or not self.is_scaled_dot_soft:
+                raise ValueError("Relative positions need self-attention by scaled_dot and soft.")
+            self.relative.build()
         per_head = (None, None, self.depth)
         self.score.build(per_head, per_head)
         self.alignment.build(per_head)
@@ -179,11 +192,12 @@ class MultiHeadAttention(ConfiguredLayer):
         heads = _transpose_as_int(heads, (0, 2, 1, 3))
         if self.is_scaled_dot_soft:
             keys, values, bias = (prepared[name] for name in ("keys", "values", "bias"))
-            outputs, weights = self._attend_once(heads, keys, values, bias)
+            weights = self._softmax_once(heads, keys, bias)
+            outputs = self._merge_heads(ops.matmul(weights, values))
             return outputs, weights * ops.cast(prepared["mask"][:, None, None], weights.dtype)
         step = ops.reshape(position, (1, 1))
         weights, _ = self._align(heads, prepared["keys"], prepared["mask"], step, False, False)
-        return self._merge_heads(weights, prepared["values"]), weights
+        return self._merge_heads(ops.matmul(weights, prepared["values"])), weights
 
     def cache(self, rows: Tensor, length: Tensor) -> State:
         """Return keys and values ``[rows, heads, length, depth]`` to fill with ``step``."""
@@ -217,22 +231,31 @@ class MultiHeadAttention(ConfiguredLayer):
             "keys": append_step(cache["keys"], rotate(projected[1], angles), 2, position),
             "values": append_step(cache["values"], projected[2], 2, position),
         }
-        heads = rotate(projected[0], angles)
-        outputs, _ = self._attend_once(heads, cache["keys"], cache["values"], bias[:, None])
-        return outputs, cache
+        heads, bias, distance = rotate(projected[0], angles), bias[:, None], None
+        if self.relative is not None:
+            # The hypotheses of a step are next to each other in the cache.
+            steps = (ops.arange(ops.shape(cache["keys"])[2]) - position) // hypotheses
+            distance = ops.repeat(steps[None], hypotheses, axis=0)
+            bias = bias + self.relative.scores(heads, distance)
+        weights = self._softmax_once(heads, cache["keys"], bias)
+        return self._merge_heads(self._contexts(weights, cache["values"], distance)), cache
 
-    def _attend_once(
-        self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return outputs and softmax weights, in the order of operations that TensorFlow fuses."""
+    def _contexts(self, weights: Tensor, values: Tensor, distance: Tensor) -> Tensor:
+        """Return the sums of the values, and of their relative positions if there are any."""
+        contexts = ops.matmul(weights, values)
+        if self.relative is None:
+            return contexts
+        return contexts + self.relative.contexts(weights, distance)
+
+    def _softmax_once(self, query: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
+        """Return softmax weights, in the order of operations that TensorFlow fuses."""
         scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) * self.depth**-0.5
         weights = ops.softmax(ops.cast(scores, "float32") + bias, axis=-1)
-        weights = ops.cast(weights, self.compute_dtype)
-        return self._merge_heads(weights, values), weights
+        return ops.cast(weights, self.compute_dtype)
 
-    def _merge_heads(self, weights: Tensor, values: Tensor) -> Any:
+    def _merge_heads(self, contexts: Tensor) -> Any:
         """Return the projected contexts of all heads, ``[rows * targets, width]``."""
-        contexts = _transpose_as_int(ops.matmul(weights, values), (0, 2, 1, 3))
+        contexts = _transpose_as_int(contexts, (0, 2, 1, 3))
         return self.output_projection(ops.reshape(contexts, (-1, self.width)))
 
     def _project_self(self, inputs: Tensor, angles: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -264,8 +287,15 @@ class MultiHeadAttention(ConfiguredLayer):
             weights = self._softmax(query, keys, mask, causal)
             distribution = weights
         else:
-            weights, distribution = self._align(query, keys, mask, position, causal, training)
-        contexts = ops.matmul(self.dropout(weights, training=training), prepared["values"])
+            random_key = prepared.get("random_key")
+            weights, distribution = self._align(
+                query, keys, mask, position, causal, training, random_key
+            )
+        dropped = self.dropout(weights, training=training)
+        if self.relative is not None and mask is not None:
+            # The values of padding are 0, but its relative vectors are not.
+            dropped = dropped * ops.cast(mask[:, None, None, :], dropped.dtype)
+        contexts = self._contexts(dropped, prepared["values"], distances(weights))
         joined = ops.transpose(contexts, (0, 2, 1, 3))
         joined = ops.reshape(joined, (-1, ops.shape(joined)[1], self.width))
         if (
@@ -278,6 +308,8 @@ class MultiHeadAttention(ConfiguredLayer):
         """Return the softmax of the scaled dot products in float32."""
         scores = ops.matmul(query * self.depth**-0.5, ops.swapaxes(keys, -1, -2))
         scores = ops.cast(scores, "float32")
+        if self.relative is not None:
+            scores = scores + self.relative.scores(query, distances(scores))
         if mask is not None:
             scores = scores + _mask_bias(mask)
         causal_mask = _causal_mask(scores) if causal else None
@@ -296,6 +328,7 @@ class MultiHeadAttention(ConfiguredLayer):
         position: Tensor,
         causal: bool,
         training: bool,
+        random_key: Tensor = None,
     ) -> tuple[Tensor, Tensor]:
         """Apply any score and alignment; every head is a separate row for the alignment."""
         scores = self.score.match(query, keys)
@@ -313,6 +346,7 @@ class MultiHeadAttention(ConfiguredLayer):
             query=ops.reshape(query, (-1, target, self.depth)),
             position=ops.repeat(position, self.heads, axis=0),
             training=training,
+            random_key=random_key,
         )
         weights, distribution = (ops.reshape(x, (-1, self.heads, target, source)) for x in both)
         return weights, distribution
@@ -335,5 +369,4 @@ def _mask_bias(mask: Tensor) -> Any:
 
 def _causal_mask(scores: Tensor) -> Any:
     """Return where the source is not after the target, ``[target, source]``."""
-    target, source = ops.shape(scores)[-2:]
-    return ops.arange(target)[:, None] >= ops.arange(source)[None]
+    return distances(scores) <= 0

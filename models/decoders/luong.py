@@ -54,10 +54,11 @@ class LuongDecoder(RecurrentDecoder):
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
         state = super().start(memory, max_length, hypotheses)
-        # W [c; h] = Σ a (W_c memory) + W_h h, so W_c multiplies the memory once per sentence.
-        prepared, name = state["memory"], "context" if self.attention is None else "values"
-        values = ops.cast(prepared[name], self.compute_dtype)
-        prepared[name] = ops.matmul(values, ops.cast(self._split_kernel()[0], self.compute_dtype))
+        if self.attention_heads == 1:
+            # W [c; h] = Σ a (W_c memory) + W_h h, so W_c multiplies the memory once per sentence.
+            prepared, name = state["memory"], "context" if self.attention is None else "values"
+            kernel = ops.cast(self._split_kernel()[0], self.compute_dtype)
+            prepared[name] = ops.matmul(ops.cast(prepared[name], self.compute_dtype), kernel)
         if self.input_feeding:
             state["attentional"] = ops.zeros_like(state["cells"][0][0])
         return state
@@ -125,7 +126,9 @@ class LuongDecoder(RecurrentDecoder):
         return self._attentional(context, hidden, self._split_kernel()[1]), alignments
 
     def _attentional(self, context: Tensor, hidden: Tensor, kernel: Tensor) -> Tensor:
-        """Return tanh(W [c; h]), where ``context`` is already multiplied by its part of W."""
+        """Return tanh(W [c; h]); with one head ``context`` is already multiplied by its part."""
+        if self.attention_heads > 1:
+            return self.combine(ops.concatenate([context, hidden], axis=-1))
         return ops.tanh(context + ops.matmul(hidden, ops.cast(kernel, self.compute_dtype)))
 
     def _split_kernel(self) -> list[Tensor]:

@@ -8,6 +8,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.attention import Attention
+from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
@@ -42,7 +43,9 @@ class RecurrentDecoder(Decoder):
         final_depth: the depth of the encoder's final states; 0 if there are none.
         embedding: the depth of the embeddings.
         dropout: the dropout rate of the embeddings, between layers, and before the logits.
-        attention: the arguments of ``Attention``; None for no attention.
+        attention: the arguments of ``Attention``, and ``heads``, the number of heads of a
+            ``MultiHeadAttention`` in its place if there are several; None for no attention. The
+            alignment is the mean over the heads.
         tied: use the embedding matrix as output matrix.
         units: the size of a state and of the output layer's input.
         layers: the number of layers.
@@ -58,7 +61,8 @@ class RecurrentDecoder(Decoder):
 
     Raises:
         ValueError: the cell, dropout type or attention is unknown; ``layers`` is below 1; the
-            embeddings are tied and do not have the depth ``units``; or ``pointer_generator``
+            embeddings are tied and do not have the depth ``units``; ``heads`` does not divide
+            ``memory_depth``, or comes with a stochastic alignment; or ``pointer_generator``
             without attention.
     """
 
@@ -99,9 +103,15 @@ class RecurrentDecoder(Decoder):
         self.cells = create_cells(cell, units, layers, extra, dtype=policy)
         # Whether each layer's input is added to its output.
         self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]
-        self.attention = (
-            None if attention is None else Attention(**attention, dtype=policy, name="attention")
-        )
+        options = {**(attention or {}), "dtype": policy, "name": "attention"}
+        self.attention_heads = options.pop("heads", 1)
+        self.attention: Attention | MultiHeadAttention | None = None
+        if self.attention_heads > 1:
+            self.attention = MultiHeadAttention(self.attention_heads, memory_depth, **options)
+            if self.stochastic:
+                raise ValueError("REINFORCE needs one choice per step: use one head.")
+        elif attention is not None:
+            self.attention = Attention(**options)
         self.bridge = Bridge(
             self.cells[0].state_names,
             units,
@@ -179,7 +189,7 @@ class RecurrentDecoder(Decoder):
         """Return the state before the first token, with the random key that a loop needs."""
         state = self.start(memory)
         if training and self.attention is not None:
-            state["memory"] = self.attention.with_random_key(state["memory"])
+            state["memory"] = self.attention.alignment.with_random_key(state["memory"])
         return state
 
     def _attend(
@@ -201,6 +211,8 @@ class RecurrentDecoder(Decoder):
         context, *alignments = self.attention.attend_with_distribution(
             query, prepared, position, training
         )
+        if self.attention_heads > 1:
+            alignments = [ops.mean(weights, axis=1) for weights in alignments]
         return context, tuple(alignments if self.stochastic else alignments[:1])
 
     def _zero_alignments(self, prepared: State, dtype: Any) -> Alignments:

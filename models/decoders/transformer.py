@@ -42,6 +42,8 @@ class TransformerDecoder(TransformerStack, Decoder):
         norm: ``pre`` or ``post``, as in ``TransformerBlock``.
         positions: a name in ``POSITIONS``.
         max_positions: the number of learned positions.
+        position_merge: ``add`` or ``concat``, as in ``Positions``.
+        max_distance: the distance from which relative positions are equal.
         activation: the activation of the feed-forward networks.
         attention_dropout: the dropout rate of the attention weights.
         activation_dropout: the dropout rate inside the feed-forward networks.
@@ -68,6 +70,8 @@ class TransformerDecoder(TransformerStack, Decoder):
         norm: str = "pre",
         positions: str = "sinusoidal",
         max_positions: int = 1024,
+        position_merge: str = "add",
+        max_distance: int = 16,
         activation: str = "relu",
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,

@@ -2,12 +2,16 @@
 
 from regard.models.encoders.embedding import EmbeddingEncoder
 from regard.models.encoders.recurrent import RecurrentEncoder
+from regard.models.encoders.stack import ENCODERS, EncoderStack, create_encoder
+from regard.models.encoders.text_convolution import TextConvolutionEncoder
 from regard.models.encoders.transformer import TransformerEncoder
 
-ENCODERS = {
-    "recurrent": RecurrentEncoder,
-    "transformer": TransformerEncoder,
-    "embedding": EmbeddingEncoder,
-}
-
-__all__ = ["ENCODERS", "EmbeddingEncoder", "RecurrentEncoder", "TransformerEncoder"]
+__all__ = [
+    "ENCODERS",
+    "EmbeddingEncoder",
+    "EncoderStack",
+    "RecurrentEncoder",
+    "TextConvolutionEncoder",
+    "TransformerEncoder",
+    "create_encoder",
+]

@@ -6,23 +6,26 @@ from typing import Any
 
 from keras import ops
 
-from regard.models.layers.embeddings import TokenEmbedding
+from regard.models.layers.embeddings import source_embedding
+from regard.models.layers.positions import create_positions
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
-from regard.models.vocabulary import PAD
 
 
 @register
 class EmbeddingEncoder(ConfiguredLayer):
-    """Return the embedding of each token, independent of its context.
+    """Return the embedding of each token, independent of its context, possibly with positions.
 
     With mean pooling this is the average of word vectors, a common baseline of sentence encoders
     (Wieting et al. 2016, "Towards Universal Paraphrastic Sentence Embeddings").
 
     Args:
-        vocabulary: the size of the vocabulary.
+        vocabulary: the size of the vocabulary, as in ``source_embedding``.
         embedding: the depth of the embeddings and of the memory.
         dropout: the dropout rate of the embeddings.
+        positions: a name in ``POSITIONS``.
+        max_positions: the number of learned positions.
+        position_merge: ``add`` or ``concat``, as in ``Positions``.
         scale: multiply them by the square root of their depth, as in ``RecurrentEncoder``.
 
     Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
@@ -33,17 +36,22 @@ class EmbeddingEncoder(ConfiguredLayer):
 
     def __init__(
         self,
-        vocabulary: int,
+        vocabulary: int | None,
         embedding: int = 256,
         dropout: float = 0.0,
+        positions: str = "none",
+        max_positions: int = 1024,
+        position_merge: str = "add",
         scale: bool = True,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        self.embedding = TokenEmbedding(
-            vocabulary, embedding, dropout, scale, dtype=self.dtype_policy, name="embedding"
+        policy = self.dtype_policy
+        self.embedding = source_embedding(
+            vocabulary, embedding, dropout, scale, dtype=policy, name="embedding"
         )
+        self.positions = create_positions(self.settings, dtype=policy, name="positions")
 
     @property
     def depth(self) -> int:
@@ -53,9 +61,11 @@ class EmbeddingEncoder(ConfiguredLayer):
     def build(self, ids_shape: Any = None) -> None:
         if not self.embedding.built:
             self.embedding.build()
+        self.positions.build((None, None, self.settings["embedding"]))
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
-        mask = ops.not_equal(ids, PAD)
-        values = self.embedding(ids, training=training)
+        mask = self.embedding.mask(ids)
+        position = ops.arange(ops.shape(mask)[1])[None]
+        values = self.positions(self.embedding(ids, training=training), position)
         return {"values": values * ops.cast(mask[..., None], values.dtype), "mask": mask}

@@ -23,7 +23,7 @@ class RecurrentEncoder(ConfiguredLayer):
     Padding never changes a state, so padding does not change the result of a row.
 
     Args:
-        vocabulary: the size of the source vocabulary; None for an encoder of points.
+        vocabulary: the size of the source vocabulary, as in ``source_embedding``.
         embedding: the depth of the embeddings.
         dropout: the dropout rate of the input of every layer and of the memory.
         units: the size of a state in one direction.
@@ -71,6 +71,8 @@ class RecurrentEncoder(ConfiguredLayer):
         # Whether each direction reads from the end.
         self.backward = [reverse, not reverse][: self.directions]
         self.variational = dropout_type == "variational"
+        # The memory of another encoder has dropout already.
+        self.input_dropout = self.variational and vocabulary != 0
         self.embedding = source_embedding(
             vocabulary,
             embedding,
@@ -83,7 +85,7 @@ class RecurrentEncoder(ConfiguredLayer):
         # After the embedding, if that has no dropout of its own, and after every layer.
         self.dropouts = [
             sequence_dropout(dropout, dropout_type, dtype=policy)
-            for _ in range(layers + self.variational)
+            for _ in range(layers + self.input_dropout)
         ]
         self.state_dropout = Dropout(dropout if self.variational else 0.0, dtype=policy)
 
@@ -110,7 +112,7 @@ class RecurrentEncoder(ConfiguredLayer):
         mask = self.embedding.mask(ids)
         outputs = self.embedding(ids, training=training)
         dropouts = iter(self.dropouts)
-        if self.variational:
+        if self.input_dropout:
             outputs = next(dropouts)(outputs, training=training)
         float_mask = ops.cast(mask[..., None], outputs.dtype)
         finals = []

@@ -20,7 +20,7 @@ class TransformerEncoder(TransformerStack):
     change the result of a row.
 
     Args:
-        vocabulary: the size of the source vocabulary; None for an encoder of points.
+        vocabulary: the size of the source vocabulary, as in ``source_embedding``.
         embedding: the depth of the embeddings, of every block and of the memory.
         dropout: the dropout rate of the embeddings and of the output of each sublayer.
         layers: the number of blocks.
@@ -29,6 +29,8 @@ class TransformerEncoder(TransformerStack):
         norm: ``pre`` or ``post``, as in ``TransformerBlock``.
         positions: a name in ``POSITIONS``.
         max_positions: the number of learned positions.
+        position_merge: ``add`` or ``concat``, as in ``Positions``.
+        max_distance: the distance from which relative positions are equal.
         activation: the activation of the feed-forward networks.
         attention_dropout: the dropout rate of the attention weights.
         activation_dropout: the dropout rate inside the feed-forward networks.
@@ -56,6 +58,8 @@ class TransformerEncoder(TransformerStack):
         norm: str = "pre",
         positions: str = "sinusoidal",
         max_positions: int = 1024,
+        position_merge: str = "add",
+        max_distance: int = 16,
         activation: str = "relu",
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
@@ -91,7 +95,7 @@ class TransformerEncoder(TransformerStack):
         values of padded queries have no meaning.
         """
         mask = self.embedding.mask(ids)
-        position = ops.arange(ops.shape(ids)[1])[None]
+        position = ops.arange(ops.shape(mask)[1])[None]
         values, angles = self.embed(ids, position, training)
         weights = []
         for block in self.blocks:

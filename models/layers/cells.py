@@ -33,6 +33,7 @@ class RecurrentCell(ConfiguredLayer):
 
     state_names: tuple[str, ...] = ()
     blocks: int = 0  # the width of the kernels in ``units``
+    bias_initializer: Any = "zeros"
 
     def __init__(self, units: int, directions: int | None = None, extra: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -48,7 +49,11 @@ class RecurrentCell(ConfiguredLayer):
 
     def _build_recurrence(self) -> None:
         """Create all weights except the kernel of the inputs."""
-        raise TypeError(f"{type(self).__name__} does not implement _build_recurrence.")
+        # One matrix for the state and the additional input, so that a step is one product.
+        self.recurrent_kernel = self._kernel(
+            "recurrent_kernel", self.units + self.extra, orthogonal=True
+        )
+        self.bias = self._bias("bias", self.blocks, self.bias_initializer)
 
     def _kernel(self, name: str, rows: int | None, orthogonal: bool) -> Any:
         if orthogonal:
@@ -90,7 +95,9 @@ class RecurrentCell(ConfiguredLayer):
         Args:
             kernels: the kernels of further inputs, which ``advance`` gets as ``extra``.
         """
-        return None
+        return DeferredWeightGradient(
+            [self.recurrent_kernel, *kernels], self.bias, self.compute_dtype
+        )
 
     def advance(
         self,
@@ -110,7 +117,13 @@ class RecurrentCell(ConfiguredLayer):
                 steps (Gal and Ghahramani 2016, §5), or None.
             gradient: the deferred gradient of the loop.
         """
-        raise TypeError(f"{type(self).__name__} does not implement advance.")
+        kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
+        inputs = self.recurrent_inputs(state[0], extra, state_mask)
+        return self._activate(projected + ops.matmul(inputs, kernel), state)
+
+    def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return the next state from the sum of all products, ``[..., blocks * units]``."""
+        raise TypeError(f"{type(self).__name__} does not implement _activate.")
 
     @staticmethod
     def recurrent_inputs(h: Tensor, extra: Tensor = None, state_mask: Tensor = None) -> Any:
@@ -129,6 +142,21 @@ class RecurrentCell(ConfiguredLayer):
 
 
 @register
+class RNNCell(RecurrentCell):
+    """A simple recurrent cell, h = tanh(W x + U h + b): the state is (h,).
+
+    Elman 1990, "Finding Structure in Time", with tanh. Arguments and shapes as in
+    ``RecurrentCell``.
+    """
+
+    state_names = ("h",)
+    blocks = 1
+
+    def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (ops.tanh(gates),)
+
+
+@register
 class LSTMCell(RecurrentCell):
     """A long short-term memory cell: the state is (h, c).
 
@@ -139,31 +167,16 @@ class LSTMCell(RecurrentCell):
     state_names = ("h", "c")
     blocks = 4
 
-    def _build_recurrence(self) -> None:
-        # One matrix for the state and the additional input, so that a step is one product.
-        self.recurrent_kernel = self._kernel(
-            "recurrent_kernel", self.units + self.extra, orthogonal=True
-        )
-        self.bias = self._bias("bias", 4, _forget_bias)
+    @staticmethod
+    def bias_initializer(shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Return a bias of 1 for the forget gate and of 0 for the others."""
+        quarter = (*shape[:-1], shape[-1] // 4)
+        zeros, ones = ops.zeros(quarter, dtype=dtype), ops.ones(quarter, dtype=dtype)
+        return ops.concatenate([zeros, ones, zeros, zeros], axis=-1)
 
-    def deferred_gradient(self, *kernels: Tensor) -> DeferredWeightGradient | None:
-        return DeferredWeightGradient(
-            [self.recurrent_kernel, *kernels], self.bias, self.compute_dtype
-        )
-
-    def advance(
-        self,
-        projected: Tensor,
-        state: tuple[Tensor, ...],
-        extra: Tensor = None,
-        state_mask: Tensor = None,
-        gradient: DeferredWeightGradient | None = None,
-    ) -> tuple[Tensor, ...]:
-        h, c = state
-        kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
-        gates = projected + ops.matmul(self.recurrent_inputs(h, extra, state_mask), kernel)
+    def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         i, f, g, o = ops.split(gates, 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        c = ops.sigmoid(f) * state[1] + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
 
 
@@ -186,6 +199,9 @@ class GRUCell(RecurrentCell):
             self.extra_kernel = self._kernel("extra_kernel", self.extra, orthogonal=False)
         self.bias = self._bias("bias", 3)
         self.reset_bias = self._bias("reset_bias", 1)
+
+    def deferred_gradient(self, *kernels: Tensor) -> None:
+        return None
 
     def advance(
         self,
@@ -223,13 +239,7 @@ def _blocks(initializer: type, lead: tuple[int, ...], gates: int) -> Any:
     return initialize
 
 
-def _forget_bias(shape: tuple[int, ...], dtype: Any = None) -> Any:
-    quarter = (*shape[:-1], shape[-1] // 4)
-    zeros, ones = ops.zeros(quarter, dtype=dtype), ops.ones(quarter, dtype=dtype)
-    return ops.concatenate([zeros, ones, zeros, zeros], axis=-1)
-
-
-CELLS: dict[str, type[RecurrentCell]] = {"gru": GRUCell, "lstm": LSTMCell}
+CELLS: dict[str, type[RecurrentCell]] = {"gru": GRUCell, "lstm": LSTMCell, "rnn": RNNCell}
 
 
 def create_cells(

@@ -11,7 +11,7 @@ from keras import ops
 
 from regard.models.layers.dropout import Dropout
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
-from regard.models.tensors import Tensor
+from regard.models.tensors import Memory, Tensor
 from regard.models.vocabulary import PAD
 
 
@@ -150,18 +150,38 @@ class PointEmbedding(ConfiguredLayer):
         return points[..., 2] > 0.5
 
 
+@register
+class MemoryInput(ConfiguredLayer):
+    """Stands for the embedding of an encoder that reads the memory of another one.
+
+    Shapes: a memory with ``values`` ``[batch, length, depth]`` → its values.
+    """
+
+    def build(self, memory_shape: Any = None) -> None:
+        self.built = True
+
+    def call(self, memory: Memory, training: bool = False) -> Tensor:
+        return memory["values"]
+
+    def mask(self, memory: Memory) -> Tensor:
+        """Return which positions are not padding, ``[batch, length]``."""
+        return memory["mask"]
+
+
 def source_embedding(
     vocabulary: int | None, depth: int, dropout: float = 0.0, scale: bool = False, **kwargs: Any
-) -> TokenEmbedding | PointEmbedding:
-    """Return an encoder's embedding: of tokens, or of points without a vocabulary.
+) -> TokenEmbedding | PointEmbedding | MemoryInput:
+    """Return an encoder's embedding of tokens or points, or its input from another encoder.
 
     Args:
-        vocabulary: the size of the vocabulary; None for points.
+        vocabulary: the size of the vocabulary; None for points; 0 for the memory of an encoder.
         depth: the size of a vector.
         dropout: the dropout rate.
-        scale: as in ``TokenEmbedding``; ignored for points.
+        scale: as in ``TokenEmbedding``; ignored for points and memories.
         kwargs: further arguments of the layer.
     """
+    if vocabulary == 0:
+        return MemoryInput(**kwargs)
     if vocabulary is None:
         return PointEmbedding(depth, dropout, **kwargs)
     return TokenEmbedding(vocabulary, depth, dropout, scale, **kwargs)

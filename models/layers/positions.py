@@ -2,40 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
+from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 BASE = 10000.0  # wavelengths of sinusoids and rotations are from 2π to BASE · 2π
 
 
+MERGES = ("add", "concat")
+
+
 class Positions(ConfiguredLayer):
-    """Base class: positions are added to the embeddings, or rotate queries and keys.
+    """Base class: positions are joined to the embeddings, or rotate queries and keys.
 
     Args:
         max_positions: the number of learned positions.
+        merge: ``add`` the vectors of the positions to the embeddings, or ``concat`` both and
+            project them to the depth of the embeddings.
 
     Shapes: vectors ``[batch, length, depth]`` and their positions ``[batch or 1, length]``,
     starting at 0 → vectors of the same shape.
     """
 
-    def __init__(self, max_positions: int = 1024, **kwargs: Any):
+    def __init__(self, max_positions: int = 1024, merge: str = "add", **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, not {max_positions}.")
-        self.max_positions = max_positions
+        if merge not in MERGES:
+            raise ValueError(f"Unknown merge {merge!r}. Choices: {', '.join(MERGES)}.")
+        self.max_positions, self.merge = max_positions, merge
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
         """Create the weights, if there are any; the depth must be known."""
+        if self.merge == "concat":
+            depth = int(vectors_shape[-1] or 0)
+            self.project = self.create_dense("project", 2 * depth, depth)
         self.built = True
 
     def call(self, vectors: Tensor, position: Tensor) -> Tensor:
-        raise TypeError(f"{type(self).__name__} does not implement call.")
+        encoded = self.encode(position, int(vectors.shape[-1]))
+        if encoded is None:
+            return vectors
+        encoded = ops.cast(encoded, vectors.dtype)
+        if self.merge == "add":
+            return vectors + encoded
+        encoded = ops.broadcast_to(encoded, ops.shape(vectors))
+        return self.project(ops.concatenate([vectors, encoded], axis=-1))
+
+    def encode(self, position: Tensor, depth: int) -> Tensor | None:
+        """Return the vectors of positions, ``[batch or 1, length, depth]``, or None."""
+        return None
 
     def check(self, depth: int) -> None:
         """Check that these positions support the depth of a head.
@@ -58,32 +80,28 @@ class Positions(ConfiguredLayer):
 class NoPositions(Positions):
     """No positions: the input is a set.
 
-    Lee et al. 2019, "Set Transformer", §3.
+    Lee et al. 2019, "Set Transformer", §3. Also stands for the positions that are part of the
+    attention itself (``regard.models.attention.relative``).
     """
-
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
-        return vectors
 
 
 @register
 class SinusoidalPositions(Positions):
-    """Add sin(pos / 10000^(2i/d)) to even and the cosine to odd components of a vector.
+    """Have sin(pos / 10000^(2i/d)) as even and the cosine as odd components of a vector.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.5.
     """
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
-        depth = int(vectors.shape[-1])
+    def encode(self, position: Tensor, depth: int) -> Tensor:
         phase = phases(position, depth)
         pairs = ops.stack([ops.sin(phase), ops.cos(phase)], axis=-1)
         length = ops.shape(position)[1]
-        waves = ops.reshape(pairs, (-1, length, 2 * int(phase.shape[-1])))[:, :, :depth]
-        return vectors + ops.cast(waves, vectors.dtype)
+        return ops.reshape(pairs, (-1, length, 2 * int(phase.shape[-1])))[:, :, :depth]
 
 
 @register
 class LearnedPositions(Positions):
-    """Add a learned vector per position.
+    """Have a learned vector per position.
 
     Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", §3.1. Positions beyond the
     last learned one use its vector.
@@ -98,10 +116,9 @@ class LearnedPositions(Positions):
         )
         super().build(vectors_shape)
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+    def encode(self, position: Tensor, depth: int) -> Tensor:
         index = ops.minimum(position, self.max_positions - 1)
-        learned = ops.take(ops.convert_to_tensor(self.table), index, axis=0)
-        return vectors + ops.cast(learned, vectors.dtype)
+        return ops.take(ops.convert_to_tensor(self.table), index, axis=0)
 
 
 @register
@@ -116,9 +133,6 @@ class RotaryPositions(Positions):
     def check(self, depth: int) -> None:
         if depth % 2:
             raise ValueError(f"Rotary positions need heads with an even depth, not {depth}.")
-
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
-        return vectors
 
     def angles(self, position: Tensor, depth: int) -> tuple[Tensor, Tensor] | None:
         phase = phases(position, depth)[:, None]
@@ -144,8 +158,25 @@ def rotate(vectors: Tensor, angles: tuple[Tensor, Tensor] | None) -> Tensor:
 
 
 POSITIONS: dict[str, type[Positions]] = {
+    "alibi": NoPositions,
     "learned": LearnedPositions,
     "none": NoPositions,
+    "relative": NoPositions,
     "rotary": RotaryPositions,
     "sinusoidal": SinusoidalPositions,
 }
+
+
+def create_positions(settings: Mapping[str, Any], **kwargs: Any) -> Positions:
+    """Return the positions of a layer.
+
+    Args:
+        settings: ``positions``, a name in ``POSITIONS``, ``max_positions`` and
+            ``position_merge``, the arguments of ``Positions``.
+        kwargs: further arguments of the layer.
+
+    Raises:
+        ValueError: the name or the merge is unknown, or ``max_positions`` is below 1.
+    """
+    create = by_name("positions", POSITIONS, settings["positions"])
+    return create(settings["max_positions"], settings["position_merge"], **kwargs)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from regard.models.attention.multi_head import MultiHeadAttention
+from regard.models.attention.relative import RELATIVE_POSITIONS
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.normalization import LayerNormalization
-from regard.models.layers.positions import POSITIONS
-from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
+from regard.models.layers.positions import create_positions
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")
@@ -34,6 +35,7 @@ class TransformerBlock(ConfiguredLayer):
         dropout: the dropout rate of the output of each sublayer.
         attention_dropout: the dropout rate of the attention weights.
         activation_dropout: the dropout rate inside the feed-forward network.
+        relative: the relative positions of the self-attention, as in ``MultiHeadAttention``.
 
     Raises:
         ValueError: the norm or activation is unknown, or ``heads`` does not divide ``width``.
@@ -49,6 +51,7 @@ class TransformerBlock(ConfiguredLayer):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
+        relative: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -56,9 +59,8 @@ class TransformerBlock(ConfiguredLayer):
         if norm not in NORMS:
             raise ValueError(f"Unknown norm {norm!r}. Choices: {', '.join(NORMS)}.")
         policy = self.dtype_policy
-        self.attention = MultiHeadAttention(
-            heads, width, dropout=attention_dropout, dtype=policy, name="attention"
-        )
+        options = {"dropout": attention_dropout, "relative": relative, "dtype": policy}
+        self.attention = MultiHeadAttention(heads, width, **options, name="attention")
         self.attention_norm = self._create_norm("attention_norm")
         self.network = FeedForward(
             feed_forward, activation, activation_dropout, dtype=policy, name="feed_forward"
@@ -120,10 +122,13 @@ class TransformerStack(ConfiguredLayer):
         settings, policy = self.settings, self.dtype_policy
         if settings["layers"] < 1:
             raise ValueError(f"A Transformer needs at least one layer, not {settings['layers']}.")
-        self.positions = by_name("positions", POSITIONS, settings["positions"])(
-            settings["max_positions"], dtype=policy, name="positions"
-        )
-        self.dropout = Dropout(settings["dropout"], dtype=policy)
+        self.positions = create_positions(settings, dtype=policy, name="positions")
+        if settings["positions"] in RELATIVE_POSITIONS:
+            distance = settings["max_distance"]
+            options["relative"] = {"type": settings["positions"], "max_distance": distance}
+        # The memory of another encoder has dropout already.
+        rate = settings["dropout"] if settings["vocabulary"] != 0 else 0.0
+        self.dropout = Dropout(rate, dtype=policy)
         for name in ("norm", "activation", "dropout", "attention_dropout", "activation_dropout"):
             options[name] = settings[name]
         sizes = settings["embedding"], settings["heads"], settings["feed_forward"]

@@ -179,6 +179,21 @@ class AttentionConfig(Section):
     )
 
 
+class DecoderAttentionConfig(AttentionConfig):
+    """A score and an alignment, of one or several heads."""
+
+    heads: Size = option(
+        1,
+        "Number of heads of a recurrent decoder; must divide the width of the encoder. A "
+        "transformer decoder has its own key heads.",
+    )
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return the fields without a default ``heads``, which only a recurrent decoder takes."""
+        options = super().to_kwargs()
+        return {name: x for name, x in options.items() if name != "heads" or self.heads > 1}
+
+
 # The default score of each decoder is that of its paper.
 _SCORES = {"luong": "general", "bahdanau": "additive", "transformer": "scaled_dot"}
 

@@ -16,10 +16,8 @@ from regard.models.settings.attention import (
 )
 from regard.models.settings.base import Path, Problem, Section
 from regard.models.settings.networks import (
-    RecurrentEncoderConfig,
+    PositionsConfig,
     RecurrentLayersConfig,
-    TransformerDecoderConfig,
-    TransformerEncoderConfig,
     TransformerLayersConfig,
 )
 from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig
@@ -34,7 +32,7 @@ def check_seq2seq(config: Any, width: int) -> Iterator[Problem]:
         config: The configuration.
         width: The width of the encoder's outputs.
     """
-    yield from check_transformers(config)
+    yield from check_layers(config)
     yield from _check_attention(config, width)
     yield from _check_tied_embeddings(config)
     yield from _check_search(config)
@@ -46,41 +44,56 @@ def check_seq2seq(config: Any, width: int) -> Iterator[Problem]:
         yield from check_unused(config, "search", ("coverage_penalty",), message)
 
 
-def check_transformers(config: Any) -> Iterator[Problem]:
-    """Check widths and positions of Transformer encoders and decoders."""
-    model = config.model
-    for name in _SIDES:
-        part = getattr(model, name, None)
-        if not isinstance(part, TransformerEncoderConfig | TransformerDecoderConfig):
-            continue
-        yield from check_heads(part, name, "model.embedding", model.embedding)
-        if part.positions == "learned":
-            needed, keys = _positions(config, name)
-            if part.max_positions < needed:
-                message = f"{part.max_positions} is less than the {needed} that {keys} allow; use "
-                yield Problem(("model", name, "max_positions"), f"{message}at least {needed}")
-
-
-def check_heads(
-    layers: TransformerLayersConfig, name: str, width_key: str, width: int
-) -> Iterator[Problem]:
-    """Check that the number of heads divides the width, and that rotary positions fit a head.
+def check_layers(config: Any, width_key: str = "model.embedding") -> Iterator[Problem]:
+    """Check the heads and positions of encoders and decoders.
 
     Args:
-        layers: The section with the heads.
-        name: Its key in the section ``model``.
-        width_key: The key of the width.
-        width: The width of the layers.
+        config: The configuration.
+        width_key: The key of the width of the embeddings.
     """
-    if width % layers.heads:
+    for name in _SIDES:
+        side, key = getattr(config.model, name, None), width_key
+        width = getattr(config.model, width_key.removeprefix("model."))
+        if side == ():
+            yield Problem(("model", name), "the list is empty; give at least one encoder")
+        for i, part in enumerate(_parts(side)):
+            path = ("model", name, i) if isinstance(side, tuple) else ("model", name)
+            if isinstance(part, TransformerLayersConfig):
+                yield from _check_heads(part.heads, (*path, "heads"), key, width)
+                depth = width // part.heads
+                if part.positions == "rotary" and depth % 2 and not width % part.heads:
+                    message = f"rotary needs an even width per head, but it is {depth}"
+                    yield Problem((*path, "positions"), message)
+            if isinstance(part, PositionsConfig):
+                yield from _check_positions(config, part, path)
+            if isinstance(side, tuple):
+                key, width = f"the width of the outputs of model.{name}.{i}", part.width(width)
+
+
+def _parts(side: Any) -> list[Any]:
+    """Return the encoders of a list, or the only one."""
+    return list(side) if isinstance(side, tuple) else [side]
+
+
+def _check_heads(heads: int, path: Path, width_key: str, width: int) -> Iterator[Problem]:
+    """Check that the number of heads divides the width."""
+    if width % heads:
         divisors = [n for n in range(1, width + 1) if width % n == 0]
-        near = sorted(sorted(divisors, key=lambda n: abs(n - layers.heads))[:3])
-        message = f"{layers.heads} heads do not divide {width_key}: {width}; use "
-        message += f"{', '.join(map(str, near))}, or another width"
-        yield Problem(("model", name, "heads"), message)
-    elif layers.positions == "rotary" and width // layers.heads % 2:
-        message = f"rotary needs an even width per head, but it is {width // layers.heads}"
-        yield Problem(("model", name, "positions"), message)
+        near = sorted(sorted(divisors, key=lambda n: abs(n - heads))[:3])
+        message = f"{heads} heads do not divide {width_key}: {width}; use "
+        yield Problem(path, f"{message}{', '.join(map(str, near))}, or another width")
+
+
+def _check_positions(config: Any, part: PositionsConfig, path: Path) -> Iterator[Problem]:
+    """Check that there are enough learned positions, and positions to concatenate."""
+    if part.positions == "learned":
+        needed, keys = _positions(config, str(path[1]))
+        if part.max_positions < needed:
+            message = f"{part.max_positions} is less than the {needed} that {keys} allow; use "
+            yield Problem((*path, "max_positions"), f"{message}at least {needed}")
+    elif part.position_merge == "concat" and part.positions != "sinusoidal":
+        message = f"{part.positions} positions are no vectors; use add, or positions: sinusoidal"
+        yield Problem((*path, "position_merge"), f"{message} or learned")
 
 
 def _positions(config: Any, side: str) -> tuple[int, str]:
@@ -98,9 +111,9 @@ def _positions(config: Any, side: str) -> tuple[int, str]:
 
 
 def encoder_width(encoder: Any, default: int) -> int:
-    """Return the width of the outputs of an encoder; ``default`` if it is not recurrent."""
-    if isinstance(encoder, RecurrentEncoderConfig):
-        return encoder.units * (2 if encoder.bidirectional else 1)
+    """Return the width of the outputs of an encoder, or of a list, for that of the embeddings."""
+    for part in _parts(encoder):
+        default = part.width(default)
     return default
 
 
@@ -131,18 +144,32 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
         if not is_recurrent:
             message = "a transformer decoder needs attention; null is for recurrent decoders"
             yield Problem(path, message)
+        kinds = [isinstance(part, RecurrentLayersConfig) for part in _parts(config.model.encoder)]
+        if any(kinds) and not kinds[-1]:
+            message = "null needs the final states of the last encoder; put the recurrent one last"
+            yield Problem(path, message)
         return
-    score, alignment = attention.score, attention.alignment
+    score, alignment, heads = attention.score, attention.alignment, attention.heads
+    is_hard = isinstance(alignment, HardAlignmentConfig)
+    is_reinforced = is_hard and alignment.training == "reinforce"
     if is_recurrent:
-        yield from check_widths(score, decoder, width, (*path, "score"))
+        if heads == 1:
+            yield from check_widths(score, decoder, width, (*path, "score"))
+        yield from _check_heads(heads, (*path, "heads"), "the width of the encoder", width)
     elif isinstance(alignment, LocalPAlignmentConfig):
         message = "local_p predicts positions from a recurrent state, which a transformer decoder "
         message += "does not have; use local_m or soft, or a recurrent decoder"
         yield Problem((*path, "alignment"), message)
-    elif isinstance(alignment, HardAlignmentConfig) and alignment.training == "reinforce":
+    elif is_reinforced:
         message = "reinforce needs a recurrent decoder with one choice per step; use training: "
         message += "straight_through, or a recurrent decoder (luong, bahdanau)"
         yield Problem((*path, "alignment"), message)
+    if heads > 1 and not is_recurrent:
+        message = "is of recurrent decoders; use model.decoder.heads, and 1 here"
+        yield Problem((*path, "heads"), message)
+    elif heads > 1 and is_reinforced:
+        message = f"reinforce needs one choice per step, not {heads}; use heads: 1, or training: "
+        yield Problem((*path, "heads"), f"{message}straight_through")
     if isinstance(score, LocationScoreConfig):
         needed, keys = _positions(config, "encoder")
         if score.max_source < needed:
@@ -221,9 +248,12 @@ def _check_search(config: Any) -> Iterator[Problem]:
 
 def check_xla(config: Any) -> Iterator[Problem]:
     """Check that XLA can compile the model."""
-    parts = {name: getattr(config.model, name, None) for name in _SIDES}
-    recurrent = [name for name, part in parts.items() if isinstance(part, RecurrentLayersConfig)]
-    if config.training.jit_compile and recurrent:
-        keys = [f"model.{name}.type: {getattr(config.model, name).type}" for name in recurrent]
+    keys = [
+        f"model.{name}.type: {part.model_dump()['type']}"
+        for name in _SIDES
+        for part in _parts(getattr(config.model, name, None))
+        if isinstance(part, RecurrentLayersConfig)
+    ]
+    if config.training.jit_compile and keys:
         message = f"XLA cannot compile recurrent layers ({' and '.join(keys)}); use false"
         yield Problem(("training", "jit_compile"), message)

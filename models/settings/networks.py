@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from pydantic import Discriminator, Tag
 from typing_extensions import Self
 
-from regard.models.settings.base import ByType, Rate, Section, Size, absolute, option
+from regard.models.settings.base import ByType, Listed, Rate, Section, Size, absolute, option
 
 
 class RecurrentLayersConfig(Section):
     """Options of recurrent encoders and decoders."""
 
-    cell: Literal["lstm", "gru"] = option("lstm", "Recurrent cell.")
+    cell: Literal["lstm", "gru", "rnn"] = option("lstm", "Recurrent cell.")
     units: Size = option(256, "Width of each layer, in each direction.")
     layers: Size = option(1, "Number of layers.")
     residual: bool = option(False, "Residual connections between layers of equal width.")
@@ -22,7 +23,26 @@ class RecurrentLayersConfig(Section):
     )
 
 
-class TransformerLayersConfig(Section):
+TransformerPositions = Literal["sinusoidal", "learned", "rotary", "relative", "alibi", "none"]
+
+
+class PositionsConfig(Section):
+    """Options of layers that know the positions of their inputs."""
+
+    positions: Literal["none", "sinusoidal", "learned"] = option("none", "Position encoding.")
+    max_positions: Size = option(1024, "Number of learned positions, for positions: learned.")
+    position_merge: Literal["add", "concat"] = option(
+        "add",
+        "How sinusoidal and learned positions join the embeddings. add: their sum; concat: a "
+        "projection of both, concatenated.",
+    )
+
+    def width(self, inputs: int) -> int:
+        """Return the width of the outputs from that of the inputs."""
+        return inputs
+
+
+class TransformerLayersConfig(PositionsConfig):
     """Options of Transformer encoders and decoders; their width is ``model.embedding``."""
 
     layers: Size = option(6, "Number of layers of this side.")
@@ -31,10 +51,12 @@ class TransformerLayersConfig(Section):
     norm: Literal["pre", "post"] = option(
         "pre", "Layer normalization before each sub-layer, or after it (Vaswani 2017)."
     )
-    positions: Literal["sinusoidal", "learned", "rotary"] = option(
+    positions: TransformerPositions = option(  # type: ignore[assignment]
         "sinusoidal", "Position encoding."
     )
-    max_positions: Size = option(1024, "Number of learned positions, for positions: learned.")
+    max_distance: Size = option(
+        16, "Distance from which all positions are equally far, for positions: relative."
+    )
     activation: Literal["relu", "gelu", "swiglu"] = option(
         "relu", "Activation of the feed-forward layer."
     )
@@ -49,6 +71,10 @@ class RecurrentEncoderConfig(RecurrentLayersConfig):
     bidirectional: bool = option(True, "Read in both directions, which doubles the output width.")
     reverse: bool = option(False, "Read the source from its end (Sutskever 2014).")
 
+    def width(self, inputs: int) -> int:
+        """Return the width of the outputs from that of the inputs."""
+        return self.units * (2 if self.bidirectional else 1)
+
 
 class TransformerEncoderConfig(TransformerLayersConfig):
     """Self-attention layers (Vaswani 2017)."""
@@ -56,15 +82,36 @@ class TransformerEncoderConfig(TransformerLayersConfig):
     type: Literal["transformer"] = option("transformer", "Encoder type.")
 
 
-class EmbeddingEncoderConfig(Section):
+class TextConvolutionEncoderConfig(PositionsConfig):
+    """Gated convolutions with residual connections (Gehring 2017)."""
+
+    type: Literal["convolutional"] = option("convolutional", "Encoder type.")
+    units: Size = option(256, "Width of each layer.")
+    layers: Size = option(4, "Number of layers.")
+    kernel_size: Size = option(3, "Number of neighbouring positions that a layer combines.")
+
+    def width(self, inputs: int) -> int:
+        """Return the width of the outputs from that of the inputs."""
+        return self.units
+
+
+class EmbeddingEncoderConfig(PositionsConfig):
     """Token embeddings without further layers."""
 
     type: Literal["embedding"] = option("embedding", "Encoder type.")
 
 
 EncoderConfig = Annotated[
-    RecurrentEncoderConfig | TransformerEncoderConfig | EmbeddingEncoderConfig,
+    RecurrentEncoderConfig
+    | TransformerEncoderConfig
+    | TextConvolutionEncoderConfig
+    | EmbeddingEncoderConfig,
     ByType("recurrent"),
+]
+# Of a list each encoder reads the outputs of the one before.
+EncodersConfig = Annotated[
+    Annotated[EncoderConfig, Tag("[one]")] | Annotated[Listed[EncoderConfig], Tag("[list]")],
+    Discriminator(lambda value: "[list]" if isinstance(value, list | tuple) else "[one]"),
 ]
 
 

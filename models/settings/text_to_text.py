@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from regard.models.settings import checks
-from regard.models.settings.attention import AttentionConfig, add_default_score
+from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
 from regard.models.settings.base import Problem, Rate, Section, Size, option
 from regard.models.settings.networks import (
     DecoderConfig,
-    EncoderConfig,
+    EncodersConfig,
     LuongDecoderConfig,
     PretrainedEmbeddingsConfig,
     RecurrentEncoderConfig,
@@ -40,10 +40,13 @@ class TextToTextModelConfig(Section):
     pretrained: TextEmbeddingsConfig | None = option(
         None, "Pretrained word vectors; null: random initialization."
     )
-    encoder: EncoderConfig = option(RecurrentEncoderConfig(), "Encoder.")
+    encoder: EncodersConfig = option(
+        RecurrentEncoderConfig(), "Encoder, or a list: each reads the outputs of the one before."
+    )
     decoder: DecoderConfig = option(LuongDecoderConfig(), "Decoder.")
-    attention: AttentionConfig | None = option(
-        AttentionConfig(), "Attention to the source; null: only the final state of the encoder."
+    attention: DecoderAttentionConfig | None = option(
+        DecoderAttentionConfig(),
+        "Attention to the source; null: only the final state of the encoder.",
     )
 
     _default_score = model_validator(mode="before")(add_default_score)

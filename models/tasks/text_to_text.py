@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.encoders import ENCODERS
+from regard.models.encoders import create_encoder
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
 from regard.models.settings.text_to_text import TextToTextModelConfig
@@ -66,13 +66,13 @@ class TextToText(TextOutputTask):
         files = model.pretrained.files() if model.pretrained else {}
         # Pretrained vectors already have the right size, unless they also score tokens.
         tied = model.tie_embeddings != "none"
-        encoder = ENCODERS[model.encoder.type](
+        encoder = create_encoder(
+            model.encoder,
             vocabulary_sizes["source"],
             scale=tied or "source" not in files,
             embedding=model.embedding,
             dropout=model.dropout,
             dtype=dtype_policy(training),
-            **model.encoder.to_kwargs(),
         )
         scale = tied or "target" not in files
         return self.build_seq2seq(encoder, model, training, vocabulary_sizes, scale)

@@ -123,12 +123,12 @@ def _locate(
         variants = {type_of(variant): variant for variant in models} if len(models) > 1 else {}
         if part in variants:
             annotation = variants[part]
-        elif part != "[key]":  # the key itself is wrong, not its value
+        elif not str(part).startswith("["):  # such as [key]: the key is wrong, not its value
             path, owner = (*path, part), models[0] if models else None
             if owner is not None and part in owner.model_fields:
                 annotation = owner.model_fields[str(part)].annotation
             elif typing.get_origin(annotation) is dict:  # the user chooses the keys
                 annotation = typing.get_args(annotation)[1]
-            else:
+            elif not isinstance(part, int):
                 annotation = None
     return path, owner, annotation

@@ -31,11 +31,16 @@ def find_unsupported(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """
     unsupported = []
     for side in ("encoder", "decoder"):
-        kind = settings[side]["type"]
+        part = settings[side]
+        kind = part["type"] if isinstance(part, Mapping) else "a list"
         if kind != "transformer":
             unsupported.append((f"model.{side}.type", f"is {kind}, not transformer"))
     if unsupported:
         return unsupported
+    for side in ("encoder", "decoder"):
+        for key, value in (("positions", "alibi"), ("position_merge", "concat")):
+            if settings[side].get(key) == value:
+                unsupported.append((f"model.{side}.{key}", f"is {value}, which is not supported"))
     if settings["decoder"].get("pointer_generator"):
         unsupported.append(("model.decoder.pointer_generator", "is not supported"))
     attention = settings.get("attention") or {}
@@ -105,6 +110,7 @@ def _layer_options(side: Mapping[str, Any]) -> dict[str, Any]:
         "pre_norm": side["norm"] == "pre",
         "activation": activations[activation],
         "ffn_glu": activation == "swiglu",
+        "relative_position": side["positions"] == "relative",
     }
     if side["positions"] == "rotary":
         options |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": _BASE}
@@ -131,6 +137,9 @@ def _fill(spec: Any, weights: Weights, side: Mapping[str, Any], depth: int) -> N
         _linear(layer.self_attention.linear[0], own, "attention/project")
         _linear(layer.self_attention.linear[1], own, "attention/output")
         _norm(layer.self_attention.layer_norm, own, "attention_norm")
+        if side["positions"] == "relative":
+            layer.self_attention.relative_position_keys = own["attention/relative/keys"]
+            layer.self_attention.relative_position_values = own["attention/relative/values"]
         if hasattr(layer, "attention"):
             _linear(layer.attention.linear[0], own, "cross/project_query")
             _linear(layer.attention.linear[1], own, "cross/project_memory")
@@ -174,8 +183,8 @@ def _norm(spec: Any, weights: Weights, name: str) -> None:
 
 
 def _positions(kind: str, weights: Weights, depth: int) -> np.ndarray | None:
-    """Return the position encodings, ``[POSITIONS, depth]``; None for rotary positions."""
-    if kind == "rotary":
+    """Return the position encodings, ``[POSITIONS, depth]``; None inside of attention."""
+    if kind in ("rotary", "relative"):
         return None
     if kind == "learned":
         table = weights["positions/table"]  # later positions use its last vector

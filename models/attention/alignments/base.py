@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.serialization import ConfiguredLayer
-from regard.models.tensors import Tensor
+from regard.models.tensors import State, Tensor
 
 MASKED = -1e9  # the score of masked positions: below all others, and finite
 
@@ -45,6 +45,15 @@ class Alignment(ConfiguredLayer):
         of a generator.
         """
         return None
+
+    def with_random_key(self, prepared: State) -> State:
+        """Add a random key for all samples of a sequence in training to a prepared memory.
+
+        A decoder that attends inside of a loop calls this before the loop. Without it every call
+        draws a key of its own, which changes the state of a random generator.
+        """
+        key = self.draw_key()
+        return prepared if key is None else {**prepared, "random_key": key}
 
     def call(self, scores: Tensor, mask: Tensor = None, **context: Any) -> Tensor:
         """Return the weights.

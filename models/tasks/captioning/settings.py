@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from regard.models.settings import checks
 from regard.models.settings.attention import (
-    AttentionConfig,
+    DecoderAttentionConfig,
     LocationScoreConfig,
     add_default_score,
 )
@@ -53,8 +53,8 @@ class CaptioningModelConfig(Section):
     )
     encoder: ConvolutionalEncoderConfig = option(ConvolutionalEncoderConfig(), "Image encoder.")
     decoder: DecoderConfig = option(BahdanauDecoderConfig(units=256, readout="tanh"), "Decoder.")
-    attention: AttentionConfig | None = option(
-        AttentionConfig(),
+    attention: DecoderAttentionConfig | None = option(
+        DecoderAttentionConfig(),
         "Attention to the grid; null: the decoder only receives the mean of the grid.",
     )
 

@@ -19,7 +19,11 @@ from regard.models.settings.base import (
     name_or_mapping,
     option,
 )
-from regard.models.settings.networks import RecurrentEncoderConfig, TransformerLayersConfig
+from regard.models.settings.networks import (
+    RecurrentEncoderConfig,
+    TransformerLayersConfig,
+    TransformerPositions,
+)
 from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
 
@@ -40,8 +44,7 @@ class SetEncoderConfig(TransformerLayersConfig):
     layers: Size = option(3, "Number of layers.")
     heads: Size = option(8, "Number of attention heads; must divide the width.")
     feed_forward: Size = option(256, "Width of the feed-forward layer.")
-    # One more choice than for text.
-    positions: Literal["none", "sinusoidal", "learned", "rotary"] = option(  # type: ignore[assignment]
+    positions: TransformerPositions = option(
         "none", "Position encoding; none: the points are a set."
     )
 
@@ -55,7 +58,7 @@ EncoderConfig = Annotated[
 class PointerDecoderConfig(Section):
     """Recurrent layers that select one of the points at each step (Vinyals 2015)."""
 
-    cell: Literal["lstm", "gru"] = option("lstm", "Recurrent cell.")
+    cell: Literal["lstm", "gru", "rnn"] = option("lstm", "Recurrent cell.")
     units: Size = option(128, "Width of each layer.")
     layers: Size = option(1, "Number of layers.")
     score: ScoreConfig = option(
@@ -108,8 +111,7 @@ _REPETITION_KEYS = ("no_repeat_ngram_size", "repetition_penalty")
 def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
     model, training, unused = config.model, config.training, "does not apply to points; remove it"
-    if isinstance(model.encoder, SetEncoderConfig):
-        yield from checks.check_heads(model.encoder, "encoder", "model.width", model.width)
+    yield from checks.check_layers(config, "model.width")
     width = checks.encoder_width(model.encoder, model.width)
     path = ("model", "decoder", "score")
     yield from checks.check_widths(model.decoder.score, model.decoder, width, path)

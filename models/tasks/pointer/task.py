@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.decoders.pointer import FIRST, PointerDecoder
-from regard.models.encoders import ENCODERS
+from regard.models.encoders import create_encoder
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.base import Columns, Tokenizers, dtype_policy
@@ -69,9 +69,7 @@ class Pointing(Seq2SeqTask):
     ) -> Seq2Seq:
         policy = dtype_policy(training)
         common = {"dropout": model.dropout, "dtype": policy}
-        encoder = ENCODERS[model.encoder.type](
-            None, embedding=model.width, **model.encoder.to_kwargs(), **common
-        )
+        encoder = create_encoder(model.encoder, None, embedding=model.width, **common)
         decoder = PointerDecoder(
             encoder.depth,
             encoder.final_depth,

@@ -28,7 +28,7 @@ from regard.models.settings.base import (
     option,
 )
 from regard.models.settings.networks import (
-    EncoderConfig,
+    EncodersConfig,
     PretrainedEmbeddingsConfig,
     RecurrentEncoderConfig,
 )
@@ -128,7 +128,9 @@ class SimilarityModelConfig(Section):
     pretrained: SentenceEmbeddingsConfig | None = option(
         None, "Pretrained word vectors; null: random initialization."
     )
-    encoder: EncoderConfig = option(RecurrentEncoderConfig(units=128), "Encoder of a sentence.")
+    encoder: EncodersConfig = option(
+        RecurrentEncoderConfig(units=128), "Encoder of a sentence, or a list of encoders."
+    )
     pooling: PoolingConfig = option(
         MaxPoolingConfig(), "How the states become one vector: a name, or a mapping with type."
     )
@@ -173,7 +175,7 @@ def validate(config: Any) -> Iterator[Problem]:
         message = "does not apply to scores; use 0"
         yield Problem(("training", "label_smoothing"), message)
     yield from checks.check_no_attention_training(config)
-    yield from checks.check_transformers(config)
+    yield from checks.check_layers(config)
     yield from checks.check_xla(config)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.encoders import ENCODERS
+from regard.models.encoders import create_encoder
 from regard.models.settings.training import TrainingConfig
 from regard.models.similarity import Similarity
 from regard.models.tasks.base import Columns, DecodeFn, Task, Tokenizers, dtype_policy, flat_values
@@ -70,14 +70,14 @@ class SentenceSimilarity(Task):
         vocabulary_sizes: Mapping[str, int],
     ) -> Similarity:
         policy = dtype_policy(training)
-        encoder = ENCODERS[model.encoder.type](
+        encoder = create_encoder(
+            model.encoder,
             vocabulary_sizes["first"] + model.oov_buckets,
             embedding=model.embedding,
             dropout=model.dropout,
             # Pretrained vectors already have the right size, and learn slowly.
             scale=not model.pretrained,
             dtype=policy,
-            **model.encoder.to_kwargs(),
         )
         similarity = Similarity(
             encoder,

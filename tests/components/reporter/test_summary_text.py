@@ -36,6 +36,10 @@ def test_format_share(value, text):
         ({"decoder": {"type": "a"}, "attention": None}, "a translation model without attention"),
         ({"decoder": {"type": "transformer"}}, "transformer translation model"),
         ({"encoder": {"type": "recurrent"}}, "recurrent translation model"),
+        (
+            {"encoder": [{"type": "convolutional"}, {"type": "recurrent"}]},
+            "convolutional + recurrent translation model",
+        ),
         ({"decoder": {"score": "additive"}}, "translation model with additive attention"),
         ({}, "translation model"),
     ],

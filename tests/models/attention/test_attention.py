@@ -147,7 +147,7 @@ def test_a_graph_takes_any_lengths(score, alignment):
 def test_single_steps_equal_all_steps_together(alignment):
     query, memory, mask = inputs()
     attention = created("general", alignment)
-    prepared = attention.with_random_key(attention.prepare(memory, mask))
+    prepared = attention.alignment.with_random_key(attention.prepare(memory, mask))
     whole, weights, distribution = attention.attend_with_distribution(
         query, prepared, training=True
     )

@@ -108,11 +108,19 @@ def test_every_pair_of_score_and_alignment(score, alignment):
     np.testing.assert_allclose(weights[1:2, :, :, :2], alone_weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("rotary", [False, True])
-def test_steps_equal_the_whole_sequence(rotary):
+@pytest.mark.parametrize(
+    ("rotary", "relative"),
+    [
+        (False, None),
+        (True, None),
+        (False, {"type": "relative", "max_distance": 2}),
+        (False, "alibi"),
+    ],
+)
+def test_steps_equal_the_whole_sequence(rotary, relative):
     """Two hypotheses per row; both continue the second after two steps."""
     query = RANDOM.normal(size=(2, 2, 4, 6)).astype("float32")
-    layer, positions = created(memory=False), RotaryPositions()
+    layer, positions = created(memory=False, relative=relative), RotaryPositions()
 
     def angles(first, last):
         at = np.arange(first, last, dtype="int32")[None]
@@ -125,7 +133,7 @@ def test_steps_equal_the_whole_sequence(rotary):
         ancestors = np.concatenate([ancestors, np.eye(2, dtype=bool)[:, None]], axis=1)
         unseen = np.where(ancestors.reshape(1, 2, -1), 0, MASK_BIAS).astype("float32")
         now, bias = query[:, :, t].reshape(4, 6), np.repeat(unseen, 2, axis=0)
-        one, cache = layer.step(now, cache, bias, None, angles(t, t + 1))
+        one, cache = layer.step(now, cache, bias, 2 * t, angles(t, t + 1))
         whole, _ = layer(query.reshape(4, 4, 6), causal=True, angles=angles(0, 4))
         np.testing.assert_allclose(one, whole[:, t], atol=1e-5)
     assert tuple(cache["values"].shape) == (2, 2, 8, 4)

@@ -34,7 +34,7 @@ def outputs():
             result = attention.attend_with_distribution(query, prepared)
             if attention.alignment.draw_key() is None:
                 return result
-            prepared = attention.with_random_key(prepared)
+            prepared = attention.alignment.with_random_key(prepared)
             return *result, *attention.attend_with_distribution(query, prepared, training=True)
 
         yield from compiled(answers)(QUERY.astype("float32"), MEMORY.astype("float32"))

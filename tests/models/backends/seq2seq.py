@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from regard.models.decoders import LuongDecoder
-from regard.models.encoders import RecurrentEncoder
+from regard.models.encoders import EncoderStack, RecurrentEncoder
 from regard.models.search import BeamSearch
 from regard.models.seq2seq import Seq2Seq
 from tests.models.test_backends import compiled
@@ -28,3 +28,23 @@ def outputs():
     model.compile(optimizer=keras.optimizers.SGD(0.1))
     data = {"source": SOURCE, "target": TARGET}
     yield model.fit(data, epochs=2, verbose=0, shuffle=False).history["plain_loss"]
+    yield from stack_outputs()
+
+
+def stack_outputs():
+    """Convolutions, Elman cells and self-attention, with several heads in the decoder."""
+    encoders = [
+        {"type": "convolutional", "units": 4, "layers": 1},
+        {"type": "recurrent", "units": 2, "cell": "rnn"},
+        {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 4, "positions": "none"},
+    ]
+    encoder = EncoderStack(9, encoders, embedding=3)
+    attention = {"score": "general", "heads": 2}
+    decoder = LuongDecoder(
+        8, encoder.depth, encoder.final_depth, embedding=3, units=4, cell="rnn", attention=attention
+    )
+    model = Seq2Seq(encoder, decoder)
+    model.build()
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(size=w.shape) for w in model.get_weights()])
+    yield from compiled(model.teacher_force)(SOURCE, TARGET)

@@ -13,6 +13,8 @@ KINDS = [
     ({"norm": "pre", "positions": "sinusoidal", "activation": "relu"}, None),
     ({"norm": "post", "positions": "learned", "activation": "gelu"}, {"score": "general"}),
     ({"norm": "pre", "positions": "rotary", "activation": "swiglu"}, {"alignment": "local_m"}),
+    ({"positions": "relative", "max_distance": 1}, None),
+    ({"positions": "alibi", "position_merge": "concat"}, None),
 ]
 
 

@@ -50,6 +50,9 @@ class Reference:
     def cell(self, i, x, extra):
         w = {n.split("/")[1]: v for n, v in self.weights.items() if n.startswith(f"layer_{i}/")}
         wx = x @ w["kernel"] + w["bias"]
+        if self.settings["cell"] == "rnn":
+            hidden = np.concatenate([self.states[i][0], extra])
+            return [np.tanh(wx + hidden @ w["recurrent_kernel"])]
         if self.settings["cell"] == "lstm":
             h, c = self.states[i]
             z = wx + np.concatenate([h, extra]) @ w["recurrent_kernel"]
@@ -68,6 +71,8 @@ class Reference:
         """Return context and weights for the scores dot and general, or without attention."""
         if self.settings["attention"] is None:
             return self.finals[0][-self.values.shape[1] :], np.zeros(len(self.values))
+        if "attention/project_query/kernel" in self.weights:
+            return self.attend_with_heads(query, self.settings["attention"]["heads"])
         keys = self.values
         if "attention/score/kernel" in self.weights:
             kernel = self.weights["attention/score/kernel"]
@@ -75,6 +80,24 @@ class Reference:
         weights = np.exp(keys @ query)
         weights /= weights.sum()
         return weights @ self.values, weights
+
+    def attend_with_heads(self, query, heads):
+        """Vaswani et al. 2017, §3.2.2, with scaled dot products and the mean of the weights."""
+
+        def project(x, name):
+            return (
+                x @ self.weights[f"attention/{name}/kernel"]
+                + self.weights[f"attention/{name}/bias"]
+            )
+
+        queries = np.split(project(query, "project_query"), heads)
+        keys, values = np.split(project(self.values, "project_memory"), 2, -1)
+        contexts, alignments = [], []
+        for q, k, v in zip(queries, *(np.split(x, heads, -1) for x in (keys, values)), strict=True):
+            weights = np.exp(k @ q / np.sqrt(len(q)))
+            alignments.append(weights / weights.sum())
+            contexts.append(alignments[-1] @ v)
+        return project(np.concatenate(contexts), "output"), np.mean(alignments, 0)
 
     def logits(self, hidden):
         if self.settings["tied"]:

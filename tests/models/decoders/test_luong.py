@@ -21,6 +21,8 @@ VARIANTS += [
 VARIANTS += [
     {"residual": True, "layers": 2, "embedding": 5, "attention": DOT, "input_feeding": False},
     {"tied": True, "embedding": 5, "attention": DOT},
+    {"attention": {"score": "scaled_dot", "heads": 5}, "cell": "rnn"},
+    {"attention": {"score": "scaled_dot", "heads": 5}, "cell": "gru", "input_feeding": False},
 ]
 
 

@@ -17,6 +17,7 @@ KINDS = {
     "luong, fed": (LuongDecoder, {"attention": {"score": "general"}}),
     "luong, free": (LuongDecoder, {"attention": {"score": "dot"}, "input_feeding": False}),
     "bahdanau": (BahdanauDecoder, {"attention": {"score": "additive"}, "cell": "gru"}),
+    "heads": (LuongDecoder, {"attention": {"score": "scaled_dot", "heads": 2}, "cell": "rnn"}),
 }
 
 

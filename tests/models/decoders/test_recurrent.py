@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
-from regard.models.layers.cells import LSTMCell, RecurrentCell
+from regard.models.layers.cells import RecurrentCell
 from regard.models.layers.dropout import DropoutMasks
 from tests.models.tensors import gradients
 
@@ -25,6 +25,10 @@ VARIANTS = [
     ("bahdanau", {"attention": None, "layers": 2}),
     ("luong", {"initial_state": "zeros", "layers": 2, "cell": "gru"}),
     ("bahdanau", {"initial_state": "zeros"}),
+    ("luong", {"attention": {"score": "additive", "heads": 5}, "cell": "rnn", "layers": 2}),
+    ("luong", {"attention": {"score": "dot", "heads": 5}, "input_feeding": False}),
+    ("bahdanau", {"attention": {"score": "scaled_dot", "heads": 5}, "cell": "rnn"}),
+    ("bahdanau", {"attention": {"alignment": {"type": "local_p", "window": 1}, "heads": 5}}),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
 every_path = pytest.mark.parametrize("path", PATHS)
@@ -157,6 +161,21 @@ def test_hard_alignments_come_with_their_distribution(path, settings, memory):
 
 
 @every_path
+def test_hard_attention_of_several_heads_trains_straight_through(path, memory):
+    hard = {"type": "hard", "training": "straight_through", "expectation": 0.0}
+    decoder = make(path, attention={**GENERAL, "heads": 5, "alignment": hard})
+    source_memory = rows(memory(), 20)
+    tokens = np.repeat(TOKENS, 20, axis=0)
+    trained = tf.function(lambda: decoder.unroll(tokens, source_memory, training=True))
+    alignments = np.asarray(trained()[1])
+    np.testing.assert_allclose(alignments * 5, np.round(alignments * 5), atol=1e-5)
+    assert len(np.unique(alignments[:20, 0], axis=0)) > 1  # every row has samples of its own
+    assert (alignments != np.asarray(trained()[1])).any()
+    with pytest.raises(ValueError, match="use one head"):
+        make(path, attention={**HARD, "heads": 5})
+
+
+@every_path
 def test_soft_alignments_are_their_own_distribution(path, memory):
     _, alignments, distribution = make(path).unroll_with_distribution(TOKENS, memory())
     assert alignments is distribution
@@ -213,6 +232,6 @@ def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, kind, mem
         return gradients(value, source_memory["values"], layer=decoder)
 
     deferred = computed()
-    monkeypatch.setattr(LSTMCell, "deferred_gradient", RecurrentCell.deferred_gradient)
+    monkeypatch.setattr(RecurrentCell, "deferred_gradient", lambda *_: None)
     for ours, theirs in zip(deferred, computed(), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-4)

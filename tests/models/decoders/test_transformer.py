@@ -11,6 +11,9 @@ VARIANTS = [
     {"norm": "post", "positions": "learned", "activation": "gelu", "tied": True},
     {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
     {"attention": {"score": "general", "alignment": {"type": "local_m", "window": 1}}},
+    {"positions": "relative", "max_distance": 1},
+    {"positions": "alibi", "norm": "post"},
+    {"positions": "learned", "position_merge": "concat", "tied": True},
 ]
 every_variant = pytest.mark.parametrize("settings", VARIANTS, ids=str)
 

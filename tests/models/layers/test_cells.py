@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.layers.cells import GRUCell, LSTMCell
+from regard.models.layers.cells import GRUCell, LSTMCell, RNNCell
 from regard.models.layers.loops import batch_first, scan_steps
 
 RANDOM = np.random.default_rng(7)
@@ -62,6 +62,23 @@ def test_gru_coincides_with_keras():
     np.testing.assert_allclose(run(ours, x), theirs(x), atol=1e-5)
 
 
+def test_the_simple_cell_coincides_with_keras_and_elman():
+    theirs = keras.layers.SimpleRNN(4, return_sequences=True)
+    x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
+    theirs.build(x.shape)
+    weights = [RANDOM.normal(size=w.shape) for w in theirs.get_weights()]
+    theirs.set_weights(weights)
+    ours = RNNCell(4)
+    ours.build((None, 3))
+    ours.set_weights(weights)
+    np.testing.assert_allclose(run(ours, x), theirs(x), atol=1e-5)
+    kernel, recurrent, bias = weights
+    h = np.zeros((2, 4))
+    for step in range(6):
+        h = np.tanh(x[:, step] @ kernel + h @ recurrent + bias)
+    np.testing.assert_allclose(run(ours, x)[:, -1], h, atol=1e-5)
+
+
 def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
     cell = GRUCell(4, extra=2)
     cell.build((None, 3))
@@ -74,7 +91,7 @@ def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
     np.testing.assert_allclose(cell(x, (h,), extra)[0], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
 @pytest.mark.parametrize("extra", [0, 2])
 def test_a_dropped_state_only_leaves_the_products(make, extra):
     """What is kept of the state where it meets its weights; the carried state stays whole."""
@@ -95,7 +112,7 @@ def test_a_dropped_state_only_leaves_the_products(make, extra):
         assert not np.allclose(ours[1], expected[1])
 
 
-@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
 def test_directions_are_cells_of_their_own(make):
     both = make(4, directions=2)
     both.build((None, 3))
@@ -112,7 +129,7 @@ def test_directions_are_cells_of_their_own(make):
     assert not np.allclose(first, second)
 
 
-@pytest.mark.parametrize("make", [LSTMCell, GRUCell])
+@pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
 def test_every_gate_starts_orthogonal(make):
     cell = make(6)
     cell.build((None, 3))

@@ -37,6 +37,23 @@ def test_learned_positions_are_rows_and_the_last_one_stands_for_all_beyond():
     np.testing.assert_allclose(result, vectors + table[[0, 1, 3, 3, 3]], atol=1e-6)
 
 
+@pytest.mark.parametrize("make", [SinusoidalPositions, LearnedPositions])
+def test_concatenated_positions_are_projected_with_the_vectors(make):
+    vectors, at = RANDOM.normal(size=(2, 3, 4)).astype("float32"), positions(0, 1, 5)
+    layer = make(max_positions=8, merge="concat")
+    result = layer(vectors, at)
+    kernel, bias = (np.asarray(w, "float64") for w in layer.project.weights)
+    encoded = np.broadcast_to(layer.encode(at, 4), (2, 3, 4))
+    expected = np.concatenate([vectors, encoded], -1) @ kernel + bias
+    np.testing.assert_allclose(result, expected, atol=1e-5)
+    added = make(max_positions=8)
+    added.build((None, None, 4))
+    added.set_weights(layer.get_weights()[: len(added.weights)])
+    np.testing.assert_allclose(added(vectors, at), vectors + encoded, atol=1e-6)
+    with pytest.raises(ValueError, match="Unknown merge 'sum'"):
+        make(merge="sum")
+
+
 def test_no_positions_change_nothing():
     vectors = RANDOM.normal(size=(2, 5, 3)).astype("float32")
     layer = NoPositions()

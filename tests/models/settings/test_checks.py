@@ -39,6 +39,38 @@ CASES = {
     "model:\n  embedding: 6\n  encoder: {type: transformer, heads: 2, positions: rotary}": [
         "6: model.encoder.positions: rotary needs an even width per head, but it is 3"
     ],
+    "model:\n  encoder: [{units: 20}, {type: transformer, heads: 3}]": [
+        "5: model.encoder.1.heads: 3 heads do not divide the width of the outputs of "
+        "model.encoder.0: 40; use"
+    ],
+    "model:\n  encoder: [{type: convolutional, kernel_size: 0}, {type: recurent}, {unit: 3}]": [
+        "5: model.encoder.0.kernel_size: must be greater than or equal to 1; 0 was given",
+        "5: model.encoder.1.type: 'recurent' is not a choice. Did you mean recurrent?",
+        "5: model.encoder.2.unit: unknown key. Did you mean units?",
+    ],
+    "model:\n  encoder: []": ["5: model.encoder: the list is empty; give at least one encoder"],
+    "model:\n  encoder: {type: embedding, positions: learned, max_positions: 9}": [
+        "5: model.encoder.max_positions: 9 is less than the 257 that"
+    ],
+    "model:\n  encoder: {type: transformer, positions: alibi, position_merge: concat}": [
+        "5: model.encoder.position_merge: alibi positions are no vectors; use add, or positions:"
+    ],
+    "model:\n  attention: null\n  encoder: [{units: 20}, {type: convolutional}]": [
+        "5: model.attention: null needs the final states of the last encoder; put the recurrent"
+    ],
+    "model:\n  attention: {heads: 3}": [
+        "5: model.attention.heads: 3 heads do not divide the width of the encoder: 512; use"
+    ],
+    "model:\n  attention: {heads: 4, alignment: hard}": [
+        "5: model.attention.heads: reinforce needs one choice per step, not 4; use heads: 1, or"
+    ],
+    "model:\n  decoder: {type: transformer}\n  attention: {heads: 4}": [
+        "6: model.attention.heads: is of recurrent decoders; use model.decoder.heads, and 1 here"
+    ],
+    "training: {jit_compile: true}\nmodel:\n  encoder: [{type: convolutional}, {units: 9}]\n"
+    "  decoder: {type: transformer}": [
+        "4: training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: recur"
+    ],
     "model:\n  encoder: {type: transformer, positions: learned, max_positions: 200}": [
         "5: model.encoder.max_positions: 200 is less than the 257 that training.max_length and "
         "search.max_source_length allow; use at least 257"
@@ -91,6 +123,10 @@ def test_impossible(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "model: {encoder: [{type: convolutional}, {cell: rnn}, {type: transformer}]}",
+        "model: {attention: {score: dot, heads: 8}}",
+        "model: {attention: {heads: 2, alignment: {type: hard, training: straight_through}}}",
+        "model: {encoder: {type: transformer, positions: none}}",
         "model: {attention: {score: dot}, decoder: {units: 512}}",
         "model: {attention: {score: dot}, encoder: {bidirectional: false}}",
         "model: {attention: null}",

@@ -1,6 +1,7 @@
 """The choices that the settings allow are those that the code has."""
 
 import typing
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,7 @@ from regard.models.decoders import DECODERS
 from regard.models.encoders import ENCODERS
 from regard.models.layers.cells import CELLS
 from regard.models.layers.pooling import POOLINGS
+from regard.models.layers.positions import MERGES, POSITIONS
 from regard.models.losses import PENALTIES
 from regard.models.search import SEARCHES, Search
 from regard.models.settings import attention, networks, search
@@ -42,6 +44,12 @@ def test_types(union: object, registry: typing.Iterable[str]) -> None:
     assert types(union) == set(registry)
 
 
+def test_positions() -> None:
+    assert choices(networks.TransformerEncoderConfig, "positions") == set(POSITIONS)
+    assert choices(networks.EmbeddingEncoderConfig, "positions") < set(POSITIONS)
+    assert choices(networks.EmbeddingEncoderConfig, "position_merge") == set(MERGES)
+
+
 def test_cells() -> None:
     assert choices(networks.RecurrentEncoderConfig, "cell") == set(CELLS)
 
@@ -52,10 +60,11 @@ def test_cells() -> None:
         (attention.ScoreConfig, SCORES),
         (attention.AlignmentConfig, ALIGNMENTS),
         (similarity.PoolingConfig, POOLINGS),
+        (networks.EncoderConfig, {name: partial(one, 9) for name, one in ENCODERS.items()}),
     ],
 )
 def test_a_class_takes_every_option_of_its_section(
-    union: object, registry: dict[str, type]
+    union: object, registry: dict[str, typing.Callable[..., object]]
 ) -> None:
     for section in models_in(union):
         options = section().model_dump(exclude={"type"})

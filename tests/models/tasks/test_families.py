@@ -41,6 +41,25 @@ FAMILIES = {
         },
         {"type": "sampling", "top_k": 5, "max_source_length": 20},
     ),
+    "stack, heads": (
+        {
+            "encoder": [
+                {"type": "convolutional", "units": 6, "layers": 1, "positions": "learned"},
+                {"type": "recurrent", "units": 4, "cell": "rnn"},
+                {"type": "transformer", "positions": "alibi", **SMALL},
+            ],
+            "decoder": {"type": "bahdanau", "cell": "rnn", "units": 8},
+            "attention": {"heads": 2, "score": "additive"},
+        },
+        BEAM,
+    ),
+    "transformer, relative": (
+        {
+            "encoder": {"type": "transformer", "positions": "relative", "max_distance": 2, **SMALL},
+            "decoder": {"type": "transformer", "positions": "relative", "max_distance": 2, **SMALL},
+        },
+        BEAM,
+    ),
     "no attention": (
         {
             "encoder": {"units": 6, "reverse": True},

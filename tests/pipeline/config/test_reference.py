@@ -64,7 +64,7 @@ def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) ->
     content = json.loads(json.dumps(json_schema()))
     (score,) = (
         variant
-        for variant in content["$defs"]["AttentionConfig"]["properties"]["score"]["oneOf"]
+        for variant in content["$defs"]["DecoderAttentionConfig"]["properties"]["score"]["oneOf"]
         if variant.get("title") == "BilinearScoreConfig"
     )
     assert score["properties"]["rank"]["minimum"] == 1

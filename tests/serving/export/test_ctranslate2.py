@@ -71,6 +71,7 @@ VARIANTS = {
     "all tied, gelu": settings("all", activation="gelu"),
     "rotary, swiglu": settings(positions="rotary", activation="swiglu"),
     "learned, few": settings(positions="learned", max_positions=5),
+    "relative": settings(positions="relative", max_distance=2),
     "sides that differ": settings(
         encoder={"layers": 1, "norm": "post", "heads": 4, "positions": "rotary"},
         decoder={"layers": 3, "activation": "swiglu"},
@@ -130,6 +131,9 @@ def test_quantization_changes_scores_little(tmp_path, quantization):
     ("change", "key"),
     [
         ({"encoder": {"type": "recurrent"}}, "model.encoder.type"),
+        ({"encoder": [SIDE]}, "model.encoder.type"),
+        ({"encoder": {**SIDE, "positions": "alibi"}}, "model.encoder.positions"),
+        ({"decoder": {**SIDE, "position_merge": "concat"}}, "model.decoder.position_merge"),
         ({"decoder": {**SIDE, "pointer_generator": True}}, "model.decoder.pointer_generator"),
         ({"attention": {"score": {"type": "additive"}}}, "model.attention.score"),
         ({"attention": {"alignment": {"type": "local_m"}}}, "model.attention.alignment"),

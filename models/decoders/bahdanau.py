@@ -71,7 +71,7 @@ class BahdanauDecoder(RecurrentDecoder):
         cells, hidden = self._advance(self._loop_inputs(embedded), state["cells"], context)
         new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
         readout = self._readout(hidden, embedded, context)
-        logits = self._output_once(readout, embedded, alignments[0], prepared)
+        logits = self.output(readout, embedded, alignments[0], prepared)
         return logits, new_state, alignments[0]
 
     def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
@@ -97,7 +97,7 @@ class BahdanauDecoder(RecurrentDecoder):
         readout = batch_first(self._readout(hidden, embedded, context))
         readout = self.dropout(readout, training=training)
         alignments = tuple(batch_first(x) for x in alignments)
-        return self._output(readout, batch_first(embedded), alignments[0], prepared), alignments
+        return self.output(readout, batch_first(embedded), alignments[0], prepared), alignments
 
     def _readout(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         """Return the readout ``[..., units]``, of all steps in one product."""

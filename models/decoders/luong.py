@@ -71,7 +71,7 @@ class LuongDecoder(RecurrentDecoder):
         new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
         if self.input_feeding:
             new_state["attentional"] = attentional
-        logits = self._output_once(attentional, embedded, alignments[0], prepared)
+        logits = self.output(attentional, embedded, alignments[0], prepared)
         return logits, new_state, alignments[0]
 
     def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
@@ -80,7 +80,7 @@ class LuongDecoder(RecurrentDecoder):
         unroll = self._unroll_feeding if self.input_feeding else self._unroll_without_feeding
         attentional, alignments = unroll(embedded, masks, state, training)
         attentional = self.dropout(attentional, training=training)
-        logits = self._output(attentional, batch_first(embedded), alignments[0], state["memory"])
+        logits = self.output(attentional, batch_first(embedded), alignments[0], state["memory"])
         return logits, alignments
 
     def _unroll_feeding(

@@ -11,7 +11,6 @@ from regard.models.attention.attention import Attention
 from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
-from regard.models.layers.copying import Copying
 from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
 from regard.models.layers.dropout import (
     NO_DROPOUT,
@@ -116,16 +115,11 @@ class RecurrentDecoder(Decoder):
         self.state_dropout = Dropout(per_sequence, dtype=policy)
         self.layer_dropout = Dropout(dropout, dtype=policy)
         self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
-        self.create_output(vocabulary, units, tied)
+        self.create_output(vocabulary, units, tied, pointer_generator)
         if pointer_generator and attention is None:
             raise ValueError(
                 "A pointer-generator copies source tokens by attention weights: set `attention`."
             )
-        self.copying = Copying(dtype=policy, name="copying") if pointer_generator else None
-
-    @property
-    def copies(self) -> bool:
-        return self.copying is not None
 
     @property
     def stochastic(self) -> bool:
@@ -141,10 +135,6 @@ class RecurrentDecoder(Decoder):
             self.attention.build((None, None, self.units), (None, None, memory_depth))
         self.bridge.build()
         self.build_output(self.units)
-        if self.copying is not None:
-            vocabulary = self.settings["vocabulary"]
-            features = (None, None, self.units + self.settings["embedding"])
-            self.copying.build((None, None, vocabulary), None, None, features)
         self.built = True
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
@@ -218,28 +208,6 @@ class RecurrentDecoder(Decoder):
         position = ops.reshape(position, (batch, -1))
         context, alignments = self._attend(query, prepared, position, training)
         return flatten_rows(context), tuple(flatten_rows(x) for x in alignments)
-
-    def _output(
-        self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
-    ) -> Tensor:
-        """Return logits ``[batch, target, vocabulary]``, with copies if there are any."""
-        logits = self.output_logits(hidden)
-        if self.copying is None:
-            return logits
-        features = ops.concatenate([hidden, embedded], axis=-1)
-        return self.copying(logits, alignment, prepared["ids"], features)
-
-    def _output_once(
-        self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
-    ) -> Tensor:
-        """Run ``_output`` for one step; all tensors are ``[rows, ...]``."""
-        if self.copying is None:
-            return self.output_logits(hidden)
-        batch = ops.shape(prepared["mask"])[0]
-        hidden = ops.reshape(hidden, (batch, -1, self.units))
-        embedded = ops.reshape(embedded, (batch, -1, self.settings["embedding"]))
-        alignment = ops.reshape(alignment, (batch, -1, ops.shape(alignment)[-1]))
-        return flatten_rows(self._output(hidden, embedded, alignment, prepared))
 
     def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
         """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""

@@ -12,7 +12,7 @@ from keras import ops
 from regard.models.layers.dropout import Dropout
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Tensor
-from regard.models.vocabulary import PAD
+from regard.models.vocabulary import PAD, UNK
 
 
 @register
@@ -20,7 +20,8 @@ class TokenEmbedding(ConfiguredLayer):
     """One vector per token, with dropout; the same matrix can compute logits (``attend``).
 
     Vaswani et al. 2017, §3.4, multiply the vectors by the square root of their depth; Press and
-    Wolf 2017 also use the matrix as output layer.
+    Wolf 2017 also use the matrix as output layer. An id after the vocabulary, which ``Copying``
+    uses for an unknown token of a source, gets the vector of ``UNK``.
 
     Args:
         vocabulary: the size of the vocabulary.
@@ -74,6 +75,7 @@ class TokenEmbedding(ConfiguredLayer):
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Tensor:
+        ids = ops.where(ids < self.vocabulary, ids, UNK)
         vectors = ops.take(ops.convert_to_tensor(self.table), ids, axis=0)
         vectors = ops.cast(vectors, self.compute_dtype)
         if self.scale:

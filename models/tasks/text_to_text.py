@@ -13,6 +13,7 @@ from regard.models.settings.search import SearchLimits
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values
+from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize
 from regard.models.tasks.seq2seq_task import TextOutputTask, append_eos
 from regard.models.tasks.served_text import ServedText
 from regard.models.vocabulary import PAD
@@ -25,7 +26,13 @@ class TextToText(TextOutputTask):
 
     def preprocess(self, inputs: Columns, tokenizers: Tokenizers, settings: Any) -> dict[str, Any]:
         """Return ``source_ids``, ``target_ids`` and ``target_lengths`` (ragged int64)."""
-        source = tokenizers["source"].tokenize(flat_values(inputs["source"]))
+        sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
+        if settings.copies:
+            tokenizer, column = CopyTokenizer.from_sources(tokenizer, sources), inputs["target"]
+            is_sparse = isinstance(column, tf.SparseTensor)
+            rows = column.indices[:, 0] if is_sparse else tf.range(tf.size(sources))
+            tokenizers = {"target": tokenizer.for_rows(rows)}
+        source = tokenizer.tokenize(sources)
         return {"source_ids": tf.cast(source, tf.int64), **self.target_features(inputs, tokenizers)}
 
     def length(self, features: Columns) -> tf.Tensor:
@@ -44,7 +51,7 @@ class TextToText(TextOutputTask):
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         ids = tf.cast(features["source_ids"], tf.int32)
-        return {"source": tokenizers["source"].detokenize(ids).numpy()}
+        return {"source": detokenize(tokenizers["source"], ids[None])[0].numpy()}
 
     def build(
         self,

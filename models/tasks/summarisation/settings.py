@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.settings.text_to_text import TextToTextModelConfig, validate
+from regard.models.settings.text_to_text import (
+    TextToTextModelConfig,
+    TextToTextPreprocessing,
+    validate,
+)
 from regard.models.tasks.description import Description, Feature
 
 # A summary is much shorter than its source.
@@ -31,4 +35,5 @@ DESCRIPTION = Description(
         "evaluation": {"length_buckets": (100, 200, 300), "baselines": ("lead_1",)},
     },
     validate=validate,
+    preprocessing=TextToTextPreprocessing,
 )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.settings.text_to_text import TextToTextModelConfig, validate
+from regard.models.settings.text_to_text import (
+    TextToTextModelConfig,
+    TextToTextPreprocessing,
+    validate,
+)
 from regard.models.tasks.description import Description, Feature
 
 DESCRIPTION = Description(
@@ -18,5 +22,6 @@ DESCRIPTION = Description(
     search=(SearchConfig, BeamSearchConfig()),
     defaults={"evaluation": {"baselines": ("copy", "most_frequent")}},
     validate=validate,
+    preprocessing=TextToTextPreprocessing,
     has_independent_sentences=True,
 )

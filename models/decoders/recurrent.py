@@ -125,6 +125,11 @@ class RecurrentDecoder(Decoder):
     def stochastic(self) -> bool:
         return self.attention is not None and self.attention.stochastic
 
+    @property
+    def covers(self) -> bool:
+        """Whether the score depends on the attention of the previous steps."""
+        return self.attention is not None and self.attention.score.coverage
+
     def build(self, tokens_shape: Any = None) -> None:
         memory_depth = self.settings["memory_depth"]
         depth = self.settings["embedding"]
@@ -147,7 +152,10 @@ class RecurrentDecoder(Decoder):
         if self.copying is not None:
             prepared["ids"] = memory["ids"]
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
-        return {"memory": prepared, "cells": cells, "position": position}
+        state = {"memory": prepared, "cells": cells, "position": position}
+        if self.covers:
+            state["coverage"] = ops.cast(ops.zeros_like(prepared["mask"]), "float32")
+        return state
 
     def unroll(
         self, tokens: Tensor, memory: Memory, training: bool = False
@@ -199,15 +207,36 @@ class RecurrentDecoder(Decoder):
         return (zeros, ops.cast(zeros, "float32")) if self.stochastic else (zeros,)
 
     def _attend_once(
-        self, query: Tensor, prepared: State, position: Tensor, training: bool = False
-    ) -> tuple[Tensor, Alignments]:
-        """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``."""
+        self,
+        query: Tensor,
+        prepared: State,
+        position: Tensor,
+        coverage: State,
+        training: bool = False,
+    ) -> tuple[Tensor, Alignments, State]:
+        """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``.
+
+        ``coverage`` is the result of ``_coverage`` or of the previous step, and the last output
+        is that after this step.
+        """
         batch = ops.shape(prepared["mask"])[0]
+        if coverage:
+            covered = coverage["coverage"]
+            shape = (batch, -1, ops.shape(covered)[-1])
+            prepared = {**prepared, "coverage": ops.reshape(covered, shape)}
         # The hypotheses of a row are several queries to the row's one memory.
         query = ops.reshape(query, (batch, -1, self.units))
         position = ops.reshape(position, (batch, -1))
         context, alignments = self._attend(query, prepared, position, training)
-        return flatten_rows(context), tuple(flatten_rows(x) for x in alignments)
+        alignments = tuple(flatten_rows(x) for x in alignments)
+        if coverage:
+            coverage = {"coverage": covered + ops.cast(alignments[0], "float32")}
+        return flatten_rows(context), alignments, coverage
+
+    @staticmethod
+    def _coverage(state: State) -> State:
+        """Return the entry ``coverage`` of a state, if there is one."""
+        return {name: state[name] for name in ("coverage",) if name in state}
 
     def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
         """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""

@@ -113,6 +113,7 @@ def validate(config: Any) -> Iterator[Problem]:
     width = checks.encoder_width(model.encoder, model.width)
     path = ("model", "decoder", "score")
     yield from checks.check_widths(model.decoder.score, model.decoder, width, path)
+    yield from checks.check_no_coverage(model.decoder.score, path)
     if training.label_smoothing:
         yield Problem(("training", "label_smoothing"), "does not apply to points; use 0")
     if training.precision != "float32":

@@ -38,11 +38,12 @@ class InputEntry(_RequiredInputKeys, total=False):
     """An input of a signature.
 
     ``like`` names the model input or output that it repeats, ``default`` is the value of an input
-    that a client may leave out.
+    that a client may leave out. ``dimensions`` are those of points, if they are not 2.
     """
 
     like: str
     default: str
+    dimensions: int
 
 
 class SignatureEntry(TypedDict):

@@ -158,7 +158,10 @@ class ServedModel:
     def _input_specs(self, name: str) -> dict[str, tuple[str, str]]:
         specs = {}
         for entry in self.contract["signatures"][name]["inputs"]:
-            specs[entry["name"]] = INPUT_SPECS[entry["kind"]]
+            dtype, shape = INPUT_SPECS[entry["kind"]]
+            if "dimensions" in entry:
+                shape = shape.replace("2", str(entry["dimensions"]))
+            specs[entry["name"]] = dtype, shape
             if entry["kind"] in KINDS_WITH_LENGTH:
                 specs[f"{entry['name']}_length"] = LENGTH_SPEC
         return specs
@@ -282,7 +285,7 @@ def batch_inputs(entries: Sequence[InputEntry], rows: Sequence[InputRow]) -> dic
             arrays[name] = np.empty(len(rows), dtype=object)
             arrays[name][:] = [one.encode() if isinstance(one, str) else one for one in values]
             continue
-        inner = (2,) if entry["kind"] == "points" else ()
+        inner = (entry.get("dimensions", 2),) if entry["kind"] == "points" else ()
         sequences = [np.asarray(value, dtype=dtype).reshape(-1, *inner) for value in values]
         lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int32)
         arrays[name] = np.zeros((len(rows), lengths.max(initial=0), *inner), dtype=dtype)

@@ -270,7 +270,8 @@ def _format_value(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:.4g}"
     if value and isinstance(value[0], Sequence):
-        return " ".join(f"({x:.3g}, {y:.3g})" for x, y in value)
+        points = (", ".join(f"{coordinate:.3g}" for coordinate in point) for point in value)
+        return " ".join(f"({point})" for point in points)
     return " → ".join(map(str, value)) or "(empty)"
 
 

@@ -49,10 +49,12 @@ CASES = {
     "model:\n  attention: {score: {type: location, max_source: 100}}": [
         "5: model.attention.score: max_source: 100 is less than the 257 that"
     ],
-    "model:\n  decoder: {type: transformer}\n  attention: {score: {type: additive, coverage: true}}": [
+    "model:\n  decoder: {type: transformer}\n"
+    "  attention: {score: {type: additive, coverage: true}}": [
         "6: model.attention.score.coverage: needs a recurrent decoder that attends to its source"
     ],
-    "model:\n  decoder: {input_feeding: false}\n  attention: {score: {type: concat, coverage: true}}": [
+    "model:\n  decoder: {input_feeding: false}\n"
+    "  attention: {score: {type: concat, coverage: true}}": [
         "6: model.attention.score.coverage: needs the attention of the previous step; set model"
     ],
     "model:\n  attention: {score: {type: general, coverage: true}}": [

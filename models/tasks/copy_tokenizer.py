@@ -75,7 +75,8 @@ def detokenize(tokenizer: Any, ids: tf.RaggedTensor) -> tf.Tensor:
 
     A copied token becomes a placeholder, the same for equal ids.
     """
-    count = tf.maximum(tf.reduce_max(ids.values) - tf.cast(tokenizer.vocab_size(), tf.int32) + 1, 0)
+    size = tf.cast(tokenizer.vocab_size(), tf.int32)
+    count = tf.maximum(tf.reduce_max(ids.values) + 1, size) - size
     names = tf.strings.join([SPACE + "copy", tf.strings.as_string(tf.range(count))])
     names = tf.tile(tf.concat([names, [""]], 0)[None], [ids.nrows(tf.int32), 1])
     return CopyTokenizer(tokenizer, names).detokenize(ids)
@@ -91,6 +92,6 @@ def _split(tokenizer: Any, texts: tf.Tensor) -> tf.RaggedTensor:
         tokenizer.out_type = out_type
     # SentencePiece joins adjacent unknown words.
     is_unknown = tokenizer.string_to_id(tokens.values) == UNK
-    marked = tf.strings.regex_replace(tokens.values, f"(.){SPACE}", rf"\1\n{SPACE}")
+    marked = tf.strings.regex_replace(tokens.values, f"(.){SPACE}", f"\\1\n{SPACE}")
     marked = tf.where(is_unknown, marked, tokens.values)
     return tokens.with_values(tf.strings.split(marked, "\n")).merge_dims(1, 2)

@@ -51,7 +51,8 @@ class TextToText(TextOutputTask):
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         ids = tf.cast(features["source_ids"], tf.int32)
-        return {"source": detokenize(tokenizers["source"], ids[None])[0].numpy()}
+        rows = tf.RaggedTensor.from_tensor(ids[None])
+        return {"source": detokenize(tokenizers["source"], rows)[0].numpy()}
 
     def build(
         self,

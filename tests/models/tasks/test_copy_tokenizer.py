@@ -98,7 +98,7 @@ def created(folder, decoder, search):
             embedding=8, dropout=0.0, encoder={"units": 4}, decoder=DECODERS[decoder]
         ).model_dump(),
         training=TrainingConfig().model_dump(),
-        search={**SEARCHES[search], "max_source_length": 20, "max_length_offset": 3},
+        search={**SEARCHES[search], "max_source_length": 20, "min_length_factor": 1.0},
     )
     for side in ("source", "target"):
         path = folder / f"{side}.model"

@@ -22,7 +22,7 @@ TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to
 INPUT_SPECS = {
     "text": ("string", "[batch]"),
     "image": ("string", "[batch]"),
-    "points": ("float32", "[batch, n, 2]"),
+    "points": ("float32", "[batch, n, dimensions]"),
     "positions": ("int32", "[batch, n]"),
 }
 LENGTH_SPEC = ("int32", "[batch]")

@@ -27,7 +27,7 @@ from regard.serving.contract import (
 from regard.serving.session import Session, SessionError, Signature, numpy_type
 from regard.serving.streaming import STEP, stream_tokens
 
-_SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
+_SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, dimensions]"}
 _LENGTH_MESSAGE = re.compile(
     r"\[(an? \w+ has (?:(?:more|fewer) than .*?\b(?:max_\w+|model\.\w+)|unknown characters))"
 )
@@ -158,10 +158,7 @@ class ServedModel:
     def _input_specs(self, name: str) -> dict[str, tuple[str, str]]:
         specs = {}
         for entry in self.contract["signatures"][name]["inputs"]:
-            dtype, shape = INPUT_SPECS[entry["kind"]]
-            if "dimensions" in entry:
-                shape = shape.replace("2", str(entry["dimensions"]))
-            specs[entry["name"]] = dtype, shape
+            specs[entry["name"]] = INPUT_SPECS[entry["kind"]]
             if entry["kind"] in KINDS_WITH_LENGTH:
                 specs[f"{entry['name']}_length"] = LENGTH_SPEC
         return specs

@@ -160,9 +160,8 @@ def _specs(name: str, kind: str, dimensions: int = 2, **description: str) -> lis
     """Return the tensors of an input of the contract."""
     if kind in ("text", "image"):
         return [tf.TensorSpec([None], tf.string, name)]
-    values = (
-        ([None, None, dimensions], tf.float32) if kind == "points" else ([None, None], tf.int32)
-    )
+    is_points = kind == "points"
+    values = ([None, None, dimensions], tf.float32) if is_points else ([None, None], tf.int32)
     return [tf.TensorSpec(*values, name), tf.TensorSpec([None], tf.int32, f"{name}_length")]
 
 

@@ -134,7 +134,7 @@ def test_an_exported_model_copies_unknown_words(decoder, search, tmp_path):
     if search == "greedy":
         model = saved_model.load(tmp_path / "saved")
         parts = list(model.stream({"source": SOURCES[0]}))
-        assert "".join(part.text for part in parts) == texts[0]
+        assert "".join(part["text"] for part in parts) == texts[0]
     else:
         several = loaded.signatures["nbest"](source=tf.constant(SOURCES))["hypotheses"]
         assert several[0, 0].numpy().decode() == texts[0]

@@ -131,7 +131,7 @@ def test_areas_are_refused_outside_of_the_plane(tmp_path):
     text = "name: x\ntask: pointer\ndata: {train: train.jsonl.gz}\nmodel: {dimensions: 3}\n"
     path.write_text(text + "evaluation: {metrics: [tour_length, hull_area]}\n")
     with pytest.raises(UserError, match="hull_area is defined in the plane, not in 3 dimensions"):
-        load.load(path)
+        load(path)
 
 
 def test_training_rows_fit_the_model():

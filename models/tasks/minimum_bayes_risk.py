@@ -5,14 +5,12 @@ The graph computes sacreBLEU's sentence chrF and sentence BLEU.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import tensorflow as tf
 
 from regard.models.search import Hypotheses, SamplingSearch, Search
 from regard.models.search.base import MIN_SCORE, RowInputs, Step
-from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from regard.models.tensors import State
 
 # The columns of a matrix of n-grams. A product of two such matrices is exact in float32.
@@ -38,24 +36,16 @@ class MbrSearch(Search):
     text count as references, and are one hypothesis.
 
     Args:
-        to_texts: returns ids ``[samples, length]`` with their lengths as texts ``[samples]``, by
-            the tokenizer of its first argument.
-        tokenizer: the tokenizer of the outputs.
+        to_texts: returns ids ``[samples, length]`` with their lengths and the number of their row
+            as texts ``[samples]``.
         utility: ``chrf`` or ``bleu``; see ``pairwise_utility``.
         n_best: the number of hypotheses to return.
         samples: the number of samples, and the other arguments of ``SamplingSearch``.
     """
 
-    def __init__(self, to_texts: Any, tokenizer: Any, utility: str, n_best: int, **options: Any):
-        self.to_texts, self.tokenizer = to_texts, tokenizer
-        self.utility, self.hypotheses = utility, n_best
+    def __init__(self, to_texts: Any, utility: str, n_best: int, **options: Any):
+        self.to_texts, self.utility, self.hypotheses = to_texts, utility, n_best
         self.sampling = SamplingSearch(**options)
-
-    def with_tokenizer(self, tokenizer: Any) -> MbrSearch:
-        """Return this search with the tokenizer of a batch."""
-        search = copy.copy(self)
-        search.tokenizer = tokenizer
-        return search
 
     def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
         samples = self.sampling.run(step, state, inputs)
@@ -69,11 +59,7 @@ class MbrSearch(Search):
         return Hypotheses(ids, tf.where(scores == MIN_SCORE, 0, lengths), log_probs, scores)
 
     def _expected_utility(self, row: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        ids, lengths, number = row
-        tokenizer = self.tokenizer
-        if isinstance(tokenizer, CopyTokenizer):
-            tokenizer = tokenizer.for_rows(number[None])
-        texts = self.to_texts(tokenizer, ids, lengths)
+        texts = self.to_texts(*row)
         utility = tf.reduce_mean(pairwise_utility(texts, self.utility), axis=1)
         numbers, (_, groups) = tf.range(tf.size(texts)), tf.unique(texts)
         first = tf.gather(tf.math.unsorted_segment_min(numbers, groups, tf.size(texts)), groups)

@@ -29,7 +29,7 @@ def create_search(config: SearchLimits, tokenizer: Any = None) -> Search:
     options = config.model_dump(mode="json", exclude=set(SearchLimits.model_fields))
     kind = options.pop("type")
     if kind == "mbr":
-        return MbrSearch(to_texts, tokenizer, **options)
+        return MbrSearch(lambda *row: to_texts(tokenizer, *row[:2]), **options)
     return SEARCHES[kind](**options)
 
 

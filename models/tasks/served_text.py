@@ -263,8 +263,11 @@ class ServedTextOutput(StreamedModule):
         **constraints: Any,
     ) -> Hypotheses:
         """Search; the hypotheses of a blank source are empty and have no log-probability."""
-        if isinstance(search, MbrSearch):
-            search = search.with_tokenizer(tokenizer)
+        if isinstance(search, MbrSearch) and isinstance(tokenizer, CopyTokenizer):
+            search = copy.copy(search)
+            search.to_texts = lambda ids, lengths, row: to_texts(
+                tokenizer.for_rows(row[None]), ids, lengths
+            )
         ids, lengths, log_probs, scores = self._run_search(
             source, encoded, search, *arguments, **constraints
         )

@@ -301,6 +301,7 @@ class Reporter(Component):
         "corpus": Findings,
         "checks": Findings,
         "model_run": ModelRun,
+        "model": Model,
         "predictions": Predictions,
         "evaluation": ModelEvaluation,
         "blessing": ModelBlessing,

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from regard.models.decoders.base import Decoder
-from regard.models.search.base import beam_state, shared_cache
+from regard.models.search.base import MIN_SCORE, beam_state, shared_cache
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tensors import Memory, State, Tensor
 
@@ -75,7 +75,8 @@ class EnsembleDecoder(Decoder):
             for decoder, own_state, cache, memory in models
         ]
         logits, states, alignments = zip(*outputs, strict=True)
-        return _mean_probability(logits), _join_states(state["memory"], states), _mean(alignments)
+        probability = _mean_probability(self._extend(logits, alignments))
+        return probability, _join_states(state["memory"], states), _mean(alignments)
 
     def unroll(
         self, tokens: Tensor, memory: Memory, training: bool = False
@@ -85,7 +86,19 @@ class EnsembleDecoder(Decoder):
             for decoder, own_memory in zip(self.decoders, _memories(memory), strict=True)
         ]
         logits, alignments = zip(*outputs, strict=True)
-        return _mean_probability(logits), _mean(alignments)
+        return _mean_probability(self._extend(logits, alignments)), _mean(alignments)
+
+    def _extend(self, logits: Sequence[Tensor], alignments: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Give models that do not copy the columns of those that do, as impossible tokens."""
+        if not self.copies:
+            return logits
+        rows = zip(self.decoders, logits, alignments, strict=True)
+        return [
+            x
+            if decoder.copies
+            else ops.concatenate([ops.cast(x, "float32"), ops.full_like(weights, MIN_SCORE)], -1)
+            for decoder, x, weights in rows
+        ]
 
 
 class Ensemble(Seq2Seq):

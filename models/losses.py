@@ -24,18 +24,23 @@ class TokenLosses(NamedTuple):
     correct: Tensor
 
 
-def token_losses(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> TokenLosses:
+def token_losses(
+    logits: Tensor, targets: Tensor, smoothing: float = 0.0, vocabulary: int | None = None
+) -> TokenLosses:
     """Return the loss of every token, smoothed for training and plain for perplexity.
 
     Label smoothing spreads ``smoothing`` evenly over the vocabulary (Szegedy et al. 2016, §7;
-    Vaswani et al. 2017, §5.4); one-hot targets are never built.
+    Vaswani et al. 2017, §5.4); one-hot targets are never built. Of logits with an extended
+    vocabulary, ``vocabulary`` is the size without the extension, which gets no share.
 
     Shapes: logits ``[batch, target, vocabulary]``, targets ``[batch, target]``. The size of the
     vocabulary may be known only at run time.
     """
     targets = ops.cast(targets, "int32")
-    vocabulary = ops.shape(logits)[-1]
-    uniform_share = smoothing / ops.cast(vocabulary, "float32") if smoothing else 0.0
+    columns = ops.shape(logits)[-1]
+    vocabulary = columns if vocabulary is None else vocabulary
+    is_regular = ops.cast(ops.arange(columns) < vocabulary, "float32")
+    uniform_share = smoothing / ops.cast(vocabulary, "float32") * is_regular
 
     # The logits are the largest tensor of a model. Automatic differentiation would read and write
     # them a dozen times; the gradient is simply the softmax minus the targets.
@@ -48,7 +53,7 @@ def token_losses(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tok
         normalizer = peak - ops.log(ops.max(probs, axis=-1))
         target_logits = ops.take_along_axis(wide, targets[..., None], axis=-1)[..., 0]
         plain = normalizer - target_logits
-        uniform = normalizer - ops.mean(wide, axis=-1) if smoothing else plain
+        uniform = normalizer - ops.mean(wide[..., :vocabulary], axis=-1) if smoothing else plain
         correct = ops.cast(target_logits >= peak, "float32")
         smoothed = (1.0 - smoothing) * plain + smoothing * uniform
         outputs = ops.stack([smoothed, plain, correct], axis=-1)
@@ -60,7 +65,7 @@ def token_losses(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tok
             if smoothing:
                 grads = grads - uniform_share * smoothed
             # A scatter touches one number per token; a mask would touch the whole vocabulary.
-            rows = ops.reshape(grads, (-1, vocabulary))
+            rows = ops.reshape(grads, (-1, columns))
             ids = ops.reshape(targets, (-1,))
             indices = ops.stack([ops.arange(ops.shape(rows)[0]), ids], axis=-1)
             target_grads = ops.reshape((1.0 - smoothing) * smoothed + plain, (-1,))

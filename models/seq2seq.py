@@ -154,7 +154,10 @@ class Seq2Seq(TrainableModel):
         """Return the mean loss per target token in nats, and update the running means."""
         target = x["target"]
         mask = ops.cast(ops.not_equal(target, PAD), "float32")
-        losses = token_losses(y_pred["logits"], target, self.settings["label_smoothing"])
+        vocabulary = self.decoder.embedding.vocabulary if self.decoder.copies else None
+        losses = token_losses(
+            y_pred["logits"], target, self.settings["label_smoothing"], vocabulary
+        )
         count = ops.sum(mask)
         self.plain_loss.update_state(ops.sum(losses.plain * mask) / ops.maximum(count, 1.0), count)
         correct = ops.sum(losses.correct * mask)

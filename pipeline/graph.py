@@ -173,6 +173,7 @@ def build_pipeline(
         corpus=corpus.outputs["findings"],
         checks=validator.outputs["findings"],
         model_run=trainer.outputs["model_run"],
+        model=trainer.outputs["model"],
         predictions=predictions,
         evaluation=evaluator.outputs["evaluation"],
         blessing=evaluator.outputs["blessing"],

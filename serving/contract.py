@@ -23,7 +23,7 @@ TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to
 INPUT_SPECS = {
     "text": ("string", "[batch]"),
     "image": ("string", "[batch]"),
-    "points": ("float32", "[batch, n, 2]"),
+    "points": ("float32", "[batch, n, dimensions]"),
     "positions": ("int32", "[batch, n]"),
 }
 LENGTH_SPEC = ("int32", "[batch]")
@@ -39,11 +39,12 @@ class InputEntry(_RequiredInputKeys, total=False):
     """An input of a signature.
 
     ``like`` names the model input or output that it repeats, ``default`` is the value of an input
-    that a client may leave out.
+    that a client may leave out. ``dimensions`` are those of points, if they are not 2.
     """
 
     like: str
     default: str
+    dimensions: int
 
 
 class SignatureEntry(TypedDict):

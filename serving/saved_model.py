@@ -28,7 +28,7 @@ from regard.serving.contract import (
 from regard.serving.session import Session, SessionError, Signature, numpy_type
 from regard.serving.streaming import STEP, stream_tokens
 
-_SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, 2]"}
+_SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, dimensions]"}
 _LENGTH_MESSAGE = re.compile(
     r"\[(an? \w+ has (?:(?:more|fewer) than .*?\b(?:max_\w+|model\.\w+)|unknown characters))"
 )
@@ -283,7 +283,7 @@ def batch_inputs(entries: Sequence[InputEntry], rows: Sequence[InputRow]) -> dic
             arrays[name] = np.empty(len(rows), dtype=object)
             arrays[name][:] = [one.encode() if isinstance(one, str) else one for one in values]
             continue
-        inner = (2,) if entry["kind"] == "points" else ()
+        inner = (entry.get("dimensions", 2),) if entry["kind"] == "points" else ()
         sequences = [np.asarray(value, dtype=dtype).reshape(-1, *inner) for value in values]
         lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int32)
         arrays[name] = np.zeros((len(rows), lengths.max(initial=0), *inner), dtype=dtype)

@@ -14,7 +14,8 @@ from regard.components.data.images import Images
 from regard.models.tasks.description import Feature
 
 # A text or the path of an image is a str, several texts a list of them; a number is a float;
-# points are flat, x0 y0 x1 y1 ...; positions are a list of int; a missing optional value is None.
+# points are flat, such as x0 y0 x1 y1 ...; positions are a list of int; a missing optional value
+# is None.
 Value = str | float | list[str] | list[float] | list[int] | None
 
 # The largest values of tf.Examples: float32 and int64.
@@ -56,6 +57,7 @@ class CellParser:
                 raise ValueError(f"{feature.name}: only a text may have several values")
         kinds = [feature.kind for feature in features]
         self._points = kinds.index("points") if "points" in kinds else None
+        self._dimensions = features[self._points or 0].dimensions
         self._positions = [i for i, kind in enumerate(kinds) if kind == "positions"]
         # Nearly all corpora are plain text, whose cells are their own values.
         self._plain = from_text and not any(
@@ -99,7 +101,7 @@ class CellParser:
 
     def _check_positions(self, positions: Sequence[int], values: Sequence[Any]) -> None:
         points = values[self._points] if self._points is not None else None
-        limit = _MAX_INT if points is None else len(points) // 2
+        limit = _MAX_INT if points is None else len(points) // self._dimensions
         for position in positions:
             if position < 0:
                 raise CellError(f"invalid position {position}: it is less than 0")
@@ -120,7 +122,7 @@ def _parse_text(feature: Feature, name: str, cell: str) -> Any:
         if feature.kind == "points" or (feature.kind == "positions" and "[" in cell):
             return json.loads(cell)
     except (ValueError, RecursionError):
-        expected = {"number": "a number", "points": "a JSON list of [x, y]"}
+        expected = {"number": "a number", "points": f"a JSON list of {_point_form(feature)}"}
         kind = expected.get(feature.kind, "a JSON list")
         raise CellError(f"{name} {truncate(cell)!r} is not {kind}") from None
     if feature.kind == "positions":
@@ -169,17 +171,24 @@ def _to_number(feature: Feature, name: str, cell: Any) -> Value:
 
 def _to_points(feature: Feature, name: str, cell: Any) -> Value:
     if not isinstance(cell, list | tuple):
-        raise CellError(f"{name} {truncate(repr(cell))} is not a list of [x, y]")
+        raise CellError(f"{name} {truncate(repr(cell))} is not a list of {_point_form(feature)}")
     flat: list[float] = []
     for number, point in enumerate(cell):
-        is_pair = isinstance(point, list | tuple) and len(point) == 2
-        if not is_pair or not all(map(_is_number, point)):
-            raise CellError(f"point {number} is {truncate(repr(point))}, not [x, y]")
+        is_point = isinstance(point, list | tuple) and len(point) == feature.dimensions
+        if not is_point or not all(map(_is_number, point)):
+            form = _point_form(feature)
+            raise CellError(f"point {number} is {truncate(repr(point))}, not {form}")
         flat += [_to_float(f"point {number}", coordinate) for coordinate in point]
     if len(cell) < feature.min_points:
         needed = format_count(feature.min_points, "point")
         raise CellError(f"{needed} needed, got {len(cell)}")
     return flat or None
+
+
+def _point_form(feature: Feature) -> str:
+    if feature.dimensions <= 3:
+        return f"[{', '.join('xyz'[: feature.dimensions])}]"
+    return f"lists of {feature.dimensions} numbers"
 
 
 def _to_positions(feature: Feature, name: str, cell: Any) -> Value:

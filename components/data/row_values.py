@@ -77,7 +77,15 @@ def value_lists(
 
 def value_lengths(feature: Feature, values: Sequence[Any]) -> Iterable[int]:
     """Return the length of each value of a feature that has lengths."""
-    return [len(values) // 2] if feature.kind == "points" else map(len, values)
+    if feature.kind == "points":
+        return [len(values) // feature.dimensions]
+    return map(len, values)
+
+
+def split_points(values: Sequence[float], feature: Feature) -> list[list[float]]:
+    """Return the flat coordinates of points as one list per point."""
+    size = feature.dimensions
+    return [list(values[start : start + size]) for start in range(0, len(values), size)]
 
 
 def format_values(feature: Feature, values: Sequence[Any]) -> str:
@@ -88,7 +96,7 @@ def format_values(feature: Feature, values: Sequence[Any]) -> str:
         return " / ".join(image.path for image in values)
     numbers = " ".join(f"{value:.7g}" for value in values)
     if feature.kind == "points" and values:
-        return f"{format_count(len(values) // 2, 'point')}: {numbers}"
+        return f"{format_count(len(values) // feature.dimensions, 'point')}: {numbers}"
     return numbers
 
 

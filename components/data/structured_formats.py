@@ -187,6 +187,6 @@ _COLUMN_TYPES: dict[str, tuple[tuple[int, ...], str, tuple[str, ...]]] = {
     "text": ((0, 1), "strings", _STRINGS),
     "image": ((0,), "strings", _STRINGS),
     "number": ((0,), "numbers", _NUMBERS),
-    "points": ((2,), "lists of [x, y]", _NUMBERS),
+    "points": ((2,), "lists of points", _NUMBERS),
     "positions": ((1,), "lists of whole numbers", ("integer",)),
 }

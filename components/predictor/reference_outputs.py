@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.components.common.errors import UserError
 from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
 from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
+from regard.serving.attention_heads import add_outputs
 from regard.serving.contract import Contract
 from regard.serving.saved_model import Model, Prediction
 from regard.serving.session import SessionError
@@ -72,11 +73,13 @@ class ReferenceAttention:
             signature, available = _scored_outputs(model.contract)
             if not set(available) >= _ATTENTION:
                 return list(predictions)
-            scored = model.predict(signature, _requests(model, signature, rows, references))
+            scored = model.predict(signature, add_outputs(model, signature, rows, references))
             alignments = [one.outputs["alignment"] for one in scored]
         else:
             signature, weights = _heads_signature(model.contract)
-            scored = _predict_heads(model, signature, _requests(model, signature, rows, references))
+            scored = _predict_heads(
+                model, signature, add_outputs(model, signature, rows, references)
+            )
             alignments = [self._select_head(one.outputs[weights], self.layer) for one in scored]
         return [
             prediction.with_outputs(
@@ -124,7 +127,7 @@ class ReferenceScores:
         if not name:
             return list(predictions)
         cut = f"{name.removesuffix(_TOKEN_SCORES)}cut"
-        scored = model.predict(signature, _requests(model, signature, rows, references))
+        scored = model.predict(signature, add_outputs(model, signature, rows, references))
         return [
             prediction.with_outputs(
                 {
@@ -146,17 +149,6 @@ def _scored_outputs(contract: Contract) -> tuple[str, Iterable[str]]:
     signature = contract["scored"] or ""
     entry = contract["signatures"].get(signature)
     return signature, entry["outputs"] if entry else ()
-
-
-def _requests(
-    model: Model, signature: str, rows: Sequence[InputRow], references: Sequence[Any]
-) -> list[InputRow]:
-    """Return the inputs of a signature, whose last one is the reference."""
-    names = [entry["name"] for entry in model.contract["signatures"][signature]["inputs"]]
-    return [
-        {name: row.get(name, reference) for name in names}
-        for row, reference in zip(rows, references, strict=True)
-    ]
 
 
 def _heads_signature(contract: Contract) -> tuple[str, str]:

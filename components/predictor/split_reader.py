@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from regard.components.common.errors import UserError
 from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import Row
+from regard.components.data.row_values import split_points
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
@@ -153,8 +154,7 @@ def _value(example: Any, feature: Feature) -> Any:
             return numbers
         return numbers[0] if numbers else None
     if feature.kind == "points":
-        flat = _numbers(entry.float_list.value)
-        points = [list(pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
+        points = split_points(_numbers(entry.float_list.value), feature)
         return points if points or not feature.optional else None
     positions = list(entry.int64_list.value)
     return positions if positions or not feature.optional else None

@@ -137,11 +137,41 @@ def make_cards(facts: RunFacts) -> dict[str, list[Card]]:
     groups = select_rows(facts, facts.table)
     numbers = [row for scores in groups.values() for row in scores]
     rows = dict(zip(numbers, prediction_table.rows_at(facts.table, numbers), strict=True))
-    return {
+    cards = {
         title: [_make_card(rows[row], score, facts) for row, score in scores.items()]
         for title, scores in groups.items()
         if scores
     }
+    firsts = [rows[next(iter(scores))] for scores in groups.values() if scores]
+    for group, heads in zip(cards.values(), _predict_heads(facts, firsts), strict=True):
+        if heads and group[0].attention:
+            attention = {**group[0].attention, "heads": heads}
+            group[0] = dataclasses.replace(group[0], attention=attention)
+    return cards
+
+
+def _predict_heads(
+    facts: RunFacts, rows: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any] | None]:
+    """The weights of all heads for the predictions of rows of texts; None: not available."""
+    from regard.serving import attention_heads, saved_model
+    from regard.serving.contract import SavedModelError
+    from regard.serving.session import SessionError
+
+    inputs, folder = facts.contract["inputs"], facts.folders.get("model")
+    is_text = all(entry["kind"] == "text" for entry in inputs)
+    if not (folder and is_text and facts.contract.get("heads")):
+        return [None] * len(rows)
+    try:
+        model = saved_model.load(folder)
+    except (SavedModelError, SessionError):  # the report of a failed run
+        return [None] * len(rows)
+    return [
+        attention_heads.head_weights(
+            model, {entry["name"]: row[entry["name"]] for entry in inputs}, row["hypothesis"]
+        )
+        for row in rows
+    ]
 
 
 def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
@@ -240,7 +270,8 @@ def _format_value(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:.4g}"
     if value and isinstance(value[0], Sequence):
-        return " ".join(f"({x:.3g}, {y:.3g})" for x, y in value)
+        points = (", ".join(f"{coordinate:.3g}" for coordinate in point) for point in value)
+        return " ".join(f"({point})" for point in points)
     return " → ".join(map(str, value)) or "(empty)"
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).with_name("page")
 # Attention maps and styles are shared with the page of the server.
 _SERVER_PAGE = web.PAGE_FOLDER
-_SCRIPTS = (_SERVER_PAGE / "dom.js", _SERVER_PAGE / "attention.js", _FOLDER / "report.js")
+_SHARED_SCRIPTS = ("dom.js", "attention.js", "heads.js")
+_SCRIPTS = (*(_SERVER_PAGE / name for name in _SHARED_SCRIPTS), _FOLDER / "report.js")
 _STYLES = (_SERVER_PAGE / "style.css", _FOLDER / "report.css")
 
 _TEXT_COLOUR, _GRID_COLOUR = "#000000", "#DDDDDD"
@@ -105,7 +106,7 @@ def _environment() -> Environment:
 
 def _attention_json(facts: RunFacts, groups: Mapping[str, Sequence[Card]]) -> dict[str, object]:
     """The data of the attention maps: the relevant part of the contract, and each card's data."""
-    names = ("inputs", "answer", "answer_kind", "looks")
+    names = ("inputs", "answer", "answer_kind", "looks", "heads")
     return {
         "contract": {name: facts.contract.get(name) for name in names},
         "maps": [card.attention for cards in groups.values() for card in cards],

@@ -16,6 +16,7 @@ ARTIFACTS: dict[str, tuple[str, str]] = {
     "corpus": ("CorpusGen", "findings"),
     "checks": ("ExampleValidator", "findings"),
     "model_run": ("Trainer", "model_run"),
+    "model": ("Trainer", "model"),
     "predictions": ("Predictor", "predictions"),
     "evaluation": ("Evaluator", "evaluation"),
     "blessing": ("Evaluator", "blessing"),

@@ -86,14 +86,15 @@ class Attention(ConfiguredLayer):
 
         Args:
             query: ``[batch, target, query_depth]``.
-            prepared: the result of ``prepare``.
+            prepared: the result of ``prepare``; for a score with coverage also ``coverage``
+                ``[batch, target, source]``, the sum of the weights of all previous steps.
             position: the decoder step of each query, ``[batch or 1, target]``; the default is
                 0, 1, 2, ...
             training: whether alignments are sampled.
         """
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
-        if self.alignment.window is not None and not training:
+        if self.alignment.window is not None and not training and not self.score.coverage:
             context, weights = self._attend_locally(query, prepared, position)
             return context, weights, weights
         return self._attend_globally(query, prepared, position, training)
@@ -102,8 +103,9 @@ class Attention(ConfiguredLayer):
         self, query: Tensor, prepared: State, position: Tensor, training: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Score the whole source."""
+        coverage = (prepared.get("coverage"),) if self.score.coverage else ()
         weights, distribution = self.alignment.align_with_distribution(
-            self.score.match(query, prepared["keys"]),
+            self.score.match(query, prepared["keys"], *coverage),
             mask=prepared["mask"][:, None, :],
             query=query,
             position=position,

@@ -67,11 +67,14 @@ class BahdanauDecoder(RecurrentDecoder):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
         embedded, prepared = self.embedding(tokens), state["memory"]
-        context, alignments = self._attend_once(state["cells"][-1][0], prepared, state["position"])
+        context, alignments, coverage = self._attend_once(
+            state["cells"][-1][0], prepared, state["position"], self._coverage(state)
+        )
         cells, hidden = self._advance(self._loop_inputs(embedded), state["cells"], context)
         new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
+        new_state |= coverage
         readout = self._readout(hidden, embedded, context)
-        logits = self._output_once(readout, embedded, alignments[0], prepared)
+        logits = self.output(readout, embedded, alignments[0], prepared)
         return logits, new_state, alignments[0]
 
     def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
@@ -81,23 +84,26 @@ class BahdanauDecoder(RecurrentDecoder):
         gradients = self._deferred_gradients(training)
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            cells, _, _, position, _ = carry
-            context, alignments = self._attend_once(cells[-1][0], prepared, position, training)
+            cells, _, _, position, coverage, _ = carry
+            context, alignments, coverage = self._attend_once(
+                cells[-1][0], prepared, position, coverage, training
+            )
             cells, hidden = self._advance(inputs, cells, context, masks, gradients)
-            carry = (cells, hidden, context, position + 1, alignments)
+            carry = (cells, hidden, context, position + 1, coverage, alignments)
             return carry, carry
 
         hidden = state["cells"][-1][0]
         context = ops.zeros((ops.shape(hidden)[0], self.settings["memory_depth"]), hidden.dtype)
         alignments = self._zero_alignments(prepared, hidden.dtype)
-        start = (state["cells"], hidden, context, state["position"], alignments)
+        coverage = self._coverage(state)
+        start = (state["cells"], hidden, context, state["position"], coverage, alignments)
         _, outputs = scan_steps(step, start, self._loop_inputs(embedded, masks, gradients))
-        cells, hidden, context, _, alignments = outputs
+        cells, hidden, context, _, _, alignments = outputs
         self._set_gradient_inputs(gradients, state["cells"], cells, context, embedded, masks)
         readout = batch_first(self._readout(hidden, embedded, context))
         readout = self.dropout(readout, training=training)
         alignments = tuple(batch_first(x) for x in alignments)
-        return self._output(readout, batch_first(embedded), alignments[0], prepared), alignments
+        return self.output(readout, batch_first(embedded), alignments[0], prepared), alignments
 
     def _readout(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         """Return the readout ``[..., units]``, of all steps in one product."""

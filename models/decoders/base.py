@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from regard.models.layers.copying import Copying
 from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.serialization import ConfiguredLayer
 from regard.models.tensors import Memory, State, Tensor
@@ -27,15 +28,17 @@ class Decoder(ConfiguredLayer):
     never copied per hypothesis.
 
     A subclass sets ``embedding``, calls ``create_output`` in its constructor and ``build_output``
-    in ``build``, and computes its logits with ``output_logits``.
+    in ``build``, and computes its logits with ``output_logits``, or with ``output`` if it can copy.
 
     Attributes:
         embedding: the embedding of the target tokens.
+        copying: mixes copies of source tokens into the logits, or None.
         tied: whether the output layer uses the embedding matrix.
         head_names: the keys of the result of ``heads``.
     """
 
     embedding: TokenEmbedding
+    copying: Copying | None = None
     tied: bool = False
     head_names: tuple[str, ...] = ()
 
@@ -47,7 +50,7 @@ class Decoder(ConfiguredLayer):
     @property
     def copies(self) -> bool:
         """Whether source tokens are copied, so that the memory must contain ``ids``."""
-        return False
+        return self.copying is not None
 
     def share_embedding(self, layer: TokenEmbedding) -> None:
         """Use the embedding matrix of another layer.
@@ -65,14 +68,15 @@ class Decoder(ConfiguredLayer):
         The layer that contains the decoder builds it.
         """
 
-    def create_output(self, vocabulary: int, depth: int, tied: bool) -> None:
-        """Create the layer that maps hidden states ``[..., depth]`` to logits.
+    def create_output(self, vocabulary: int, depth: int, tied: bool, copies: bool = False) -> None:
+        """Create the layers that map hidden states ``[..., depth]`` to logits.
 
         Args:
             vocabulary: the size of the target vocabulary.
             depth: the depth of the hidden states.
             tied: use the embedding matrix (Press and Wolf 2017, "Using the Output Embedding to
                 Improve Language Models", §2) with a separate bias.
+            copies: mix in copies of source tokens (``Copying``).
 
         Raises:
             ValueError: ``tied``, and ``depth`` differs from the depth of the embeddings.
@@ -85,6 +89,7 @@ class Decoder(ConfiguredLayer):
                 "Tied embeddings must have the depth of the decoder's last layer, but the depths "
                 f"are {self.embedding.depth} and {depth}."
             )
+        self.copying = Copying(dtype=self.dtype_policy, name="copying") if copies else None
 
     def build_output(self, depth: int) -> None:
         """Create the weights of the output layer, and of the embedding unless it has some."""
@@ -96,6 +101,8 @@ class Decoder(ConfiguredLayer):
             )
         else:
             self.logits.build((None, depth))
+        if self.copying is not None:
+            self.copying.build(None, None, None, (None, None, depth + self.embedding.depth))
 
     @property
     def vocab_weights(self) -> list[tuple[Any, int]]:
@@ -111,6 +118,28 @@ class Decoder(ConfiguredLayer):
             return self.logits(hidden)
         logits = self.embedding.attend(hidden)
         return logits + ops.cast(self.logits_bias, logits.dtype)
+
+    def output(self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State) -> Any:
+        """Return the logits of hidden states, with copies if there are any.
+
+        Args:
+            hidden: ``[batch, target, depth]``, or ``[batch * hypotheses, depth]`` of one step.
+            embedded: the embeddings of the previous tokens, of the same shape but for the depth.
+            alignment: ``[batch, target, source]``, or ``[batch * hypotheses, source]``.
+            prepared: ``state["memory"]``, with the source ``ids`` if the decoder ``copies``.
+        """
+        logits = self.output_logits(hidden)
+        if self.copying is None:
+            return logits
+        features, ids = ops.concatenate([hidden, embedded], axis=-1), prepared["ids"]
+        if len(hidden.shape) == 3:
+            return self.copying(logits, alignment, ids, features)
+        parts = (
+            ops.reshape(x, (ops.shape(ids)[0], -1, ops.shape(x)[-1]))
+            for x in (logits, alignment, features)
+        )
+        logits, alignment, features = parts
+        return flatten_rows(self.copying(logits, alignment, ids, features))
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
         """Return the state before the first token.

@@ -30,6 +30,9 @@ class LuongDecoder(RecurrentDecoder):
         units: the size of a state and of the attentional state.
         input_feeding: feed the attentional state into the next step.
         kwargs: as in ``RecurrentDecoder``.
+
+    Raises:
+        ValueError: a score with coverage without ``input_feeding``.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class LuongDecoder(RecurrentDecoder):
         extra = units if input_feeding else 0
         super().__init__(vocabulary, memory_depth, final_depth, units=units, extra=extra, **kwargs)
         self.settings["input_feeding"] = self.input_feeding = input_feeding
+        if self.covers and not input_feeding:
+            raise ValueError("A score with coverage needs input_feeding.")
         self.combine = keras.layers.Dense(
             units, activation="tanh", use_bias=False, dtype=self.dtype_policy, name="combine"
         )
@@ -67,12 +72,15 @@ class LuongDecoder(RecurrentDecoder):
         embedded, prepared = self.embedding(tokens), state["memory"]
         inputs = self._loop_inputs(embedded)
         cells, hidden = self._advance(inputs, state["cells"], state.get("attentional"))
-        context, alignments = self._attend_once(hidden, prepared, state["position"])
+        context, alignments, coverage = self._attend_once(
+            hidden, prepared, state["position"], self._coverage(state)
+        )
         attentional = self._attentional(context, hidden, self._split_kernel()[1])
         new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
+        new_state |= coverage
         if self.input_feeding:
             new_state["attentional"] = attentional
-        logits = self._output_once(attentional, embedded, alignments[0], prepared)
+        logits = self.output(attentional, embedded, alignments[0], prepared)
         return logits, new_state, alignments[0]
 
     def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
@@ -81,7 +89,7 @@ class LuongDecoder(RecurrentDecoder):
         unroll = self._unroll_feeding if self.input_feeding else self._unroll_without_feeding
         attentional, alignments = unroll(embedded, masks, state, training)
         attentional = self.dropout(attentional, training=training)
-        logits = self._output(attentional, batch_first(embedded), alignments[0], state["memory"])
+        logits = self.output(attentional, batch_first(embedded), alignments[0], state["memory"])
         return logits, alignments
 
     def _unroll_feeding(
@@ -92,17 +100,20 @@ class LuongDecoder(RecurrentDecoder):
         kernel = self._split_kernel()[1]  # split outside of the loop, where its gradient is cheap
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            cells, attentional, position, _ = carry
+            cells, attentional, position, coverage, _ = carry
             cells, hidden = self._advance(inputs, cells, attentional, masks, gradients)
-            context, alignments = self._attend_once(hidden, prepared, position, training)
+            context, alignments, coverage = self._attend_once(
+                hidden, prepared, position, coverage, training
+            )
             attentional = self._attentional(context, hidden, kernel)
-            carry = (cells, attentional, position + 1, alignments)
+            carry = (cells, attentional, position + 1, coverage, alignments)
             return carry, carry
 
         alignments = self._zero_alignments(prepared, state["attentional"].dtype)
-        start = (state["cells"], state["attentional"], state["position"], alignments)
+        coverage = self._coverage(state)
+        start = (state["cells"], state["attentional"], state["position"], coverage, alignments)
         loop_inputs = self._loop_inputs(embedded, masks, gradients)
-        _, (cells, attentional, _, alignments) = scan_steps(step, start, loop_inputs)
+        _, (cells, attentional, _, _, alignments) = scan_steps(step, start, loop_inputs)
         extra = previous_states(state["attentional"], attentional)
         self._set_gradient_inputs(gradients, state["cells"], cells, extra, embedded, masks)
         return batch_first(attentional), tuple(batch_first(x) for x in alignments)

@@ -12,7 +12,6 @@ from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
-from regard.models.layers.copying import Copying
 from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
 from regard.models.layers.dropout import (
     NO_DROPOUT,
@@ -126,20 +125,20 @@ class RecurrentDecoder(Decoder):
         self.state_dropout = Dropout(per_sequence, dtype=policy)
         self.layer_dropout = Dropout(dropout, dtype=policy)
         self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
-        self.create_output(vocabulary, units, tied)
+        self.create_output(vocabulary, units, tied, pointer_generator)
         if pointer_generator and attention is None:
             raise ValueError(
                 "A pointer-generator copies source tokens by attention weights: set `attention`."
             )
-        self.copying = Copying(dtype=policy, name="copying") if pointer_generator else None
-
-    @property
-    def copies(self) -> bool:
-        return self.copying is not None
 
     @property
     def stochastic(self) -> bool:
         return self.attention is not None and self.attention.stochastic
+
+    @property
+    def covers(self) -> bool:
+        """Whether the score depends on the attention of the previous steps."""
+        return self.attention is not None and self.attention.score.coverage
 
     def build(self, tokens_shape: Any = None) -> None:
         memory_depth = self.settings["memory_depth"]
@@ -151,10 +150,6 @@ class RecurrentDecoder(Decoder):
             self.attention.build((None, None, self.units), (None, None, memory_depth))
         self.bridge.build()
         self.build_output(self.units)
-        if self.copying is not None:
-            vocabulary = self.settings["vocabulary"]
-            features = (None, None, self.units + self.settings["embedding"])
-            self.copying.build((None, None, vocabulary), None, None, features)
         self.built = True
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
@@ -167,7 +162,10 @@ class RecurrentDecoder(Decoder):
         if self.copying is not None:
             prepared["ids"] = memory["ids"]
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
-        return {"memory": prepared, "cells": cells, "position": position}
+        state = {"memory": prepared, "cells": cells, "position": position}
+        if self.covers:
+            state["coverage"] = ops.cast(ops.zeros_like(prepared["mask"]), "float32")
+        return state
 
     def unroll(
         self, tokens: Tensor, memory: Memory, training: bool = False
@@ -221,37 +219,36 @@ class RecurrentDecoder(Decoder):
         return (zeros, ops.cast(zeros, "float32")) if self.stochastic else (zeros,)
 
     def _attend_once(
-        self, query: Tensor, prepared: State, position: Tensor, training: bool = False
-    ) -> tuple[Tensor, Alignments]:
-        """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``."""
+        self,
+        query: Tensor,
+        prepared: State,
+        position: Tensor,
+        coverage: State,
+        training: bool = False,
+    ) -> tuple[Tensor, Alignments, State]:
+        """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``.
+
+        ``coverage`` is the result of ``_coverage`` or of the previous step, and the last output
+        is that after this step.
+        """
         batch = ops.shape(prepared["mask"])[0]
+        if coverage:
+            covered = coverage["coverage"]
+            shape = (batch, -1, ops.shape(covered)[-1])
+            prepared = {**prepared, "coverage": ops.reshape(covered, shape)}
         # The hypotheses of a row are several queries to the row's one memory.
         query = ops.reshape(query, (batch, -1, self.units))
         position = ops.reshape(position, (batch, -1))
         context, alignments = self._attend(query, prepared, position, training)
-        return flatten_rows(context), tuple(flatten_rows(x) for x in alignments)
+        alignments = tuple(flatten_rows(x) for x in alignments)
+        if coverage:
+            coverage = {"coverage": covered + ops.cast(alignments[0], "float32")}
+        return flatten_rows(context), alignments, coverage
 
-    def _output(
-        self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
-    ) -> Tensor:
-        """Return logits ``[batch, target, vocabulary]``, with copies if there are any."""
-        logits = self.output_logits(hidden)
-        if self.copying is None:
-            return logits
-        features = ops.concatenate([hidden, embedded], axis=-1)
-        return self.copying(logits, alignment, prepared["ids"], features)
-
-    def _output_once(
-        self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State
-    ) -> Tensor:
-        """Run ``_output`` for one step; all tensors are ``[rows, ...]``."""
-        if self.copying is None:
-            return self.output_logits(hidden)
-        batch = ops.shape(prepared["mask"])[0]
-        hidden = ops.reshape(hidden, (batch, -1, self.units))
-        embedded = ops.reshape(embedded, (batch, -1, self.settings["embedding"]))
-        alignment = ops.reshape(alignment, (batch, -1, ops.shape(alignment)[-1]))
-        return flatten_rows(self._output(hidden, embedded, alignment, prepared))
+    @staticmethod
+    def _coverage(state: State) -> State:
+        """Return the entry ``coverage`` of a state, if there is one."""
+        return {name: state[name] for name in ("coverage",) if name in state}
 
     def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
         """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""

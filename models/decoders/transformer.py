@@ -24,7 +24,9 @@ class TransformerDecoder(TransformerStack, Decoder):
     keys and values of all hypotheses of a row are cached next to each other, together with a bias
     that hides from each hypothesis the entries of the others. A search that reorders hypotheses
     therefore reorders the bias and not the keys and values, and a step is linear in the number of
-    cached entries. The alignment is the mean over the heads of the last block.
+    cached entries. The alignment is the mean over the heads of the last block; with
+    ``pointer_generator`` it also is the distribution of the copies (Enarvi et al. 2020, "Generating
+    Medical Reports from Patient-Doctor Conversations Using Sequence-to-Sequence Models", §3).
 
     Args:
         vocabulary: the size of the target vocabulary.
@@ -48,6 +50,8 @@ class TransformerDecoder(TransformerStack, Decoder):
         attention_dropout: the dropout rate of the attention weights.
         activation_dropout: the dropout rate inside the feed-forward networks.
         scale: multiply the embeddings by the square root of their depth (§3.4).
+        pointer_generator: mix in copies of source tokens (``Copying``); needs one vocabulary for
+            both sides.
 
     Raises:
         ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
@@ -76,6 +80,7 @@ class TransformerDecoder(TransformerStack, Decoder):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         scale: bool = True,
+        pointer_generator: bool = False,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -86,7 +91,7 @@ class TransformerDecoder(TransformerStack, Decoder):
             vocabulary, embedding, scale=scale, dtype=self.dtype_policy, name="embedding"
         )
         self.create_stack(DecoderBlock, memory_depth=memory_depth, cross=attention)
-        self.create_output(vocabulary, embedding, tied)
+        self.create_output(vocabulary, embedding, tied, pointer_generator)
 
     @property
     def stochastic(self) -> bool:
@@ -140,7 +145,8 @@ class TransformerDecoder(TransformerStack, Decoder):
         alignment = ops.reshape(alignment, (-1, ops.shape(alignment)[-1]))
         cache = {**cache, "caches": caches, "position": cache["position"] + 1}
         new_state = {"memory": prepared, "shared_cache": cache, "bias": bias}
-        return self.output_logits(self.normalize(hidden)), new_state, alignment
+        hidden, embedded = self.normalize(hidden), self.embedding(tokens)
+        return self.output(hidden, embedded, alignment, prepared), new_state, alignment
 
     def unroll(
         self,
@@ -192,16 +198,20 @@ class TransformerDecoder(TransformerStack, Decoder):
         """Return the logits and the attention weights of every block."""
         position = ops.arange(ops.shape(tokens)[1])[None]
         hidden, angles = self.embed(tokens, position, training)
-        attention = []
-        for block, prepared in zip(self.blocks, self._prepare(memory)["blocks"], strict=True):
-            hidden, weights = block(hidden, prepared, angles, training=training)
+        attention, prepared = [], self._prepare(memory)
+        for block, block_memory in zip(self.blocks, prepared["blocks"], strict=True):
+            hidden, weights = block(hidden, block_memory, angles, training=training)
             attention.append(weights)
-        return self.output_logits(self.normalize(hidden, training)), attention
+        hidden, embedded = self.normalize(hidden, training), self.embedding(tokens)
+        alignment = ops.mean(attention[-1].cross, axis=1)
+        return self.output(hidden, embedded, alignment, prepared), attention
 
     def _prepare(self, memory: Memory) -> State:
         """Project the memory for every block, once per sentence."""
         values, mask = memory["values"], memory["mask"]
-        return {"mask": mask, "blocks": [block.prepare(values, mask) for block in self.blocks]}
+        ids = {"ids": memory["ids"]} if self.copies else {}
+        blocks = [block.prepare(values, mask) for block in self.blocks]
+        return {"mask": mask, "blocks": blocks, **ids}
 
 
 def _concatenate_heads(weights: list[Tensor]) -> Tensor:

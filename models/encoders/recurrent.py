@@ -24,6 +24,7 @@ class RecurrentEncoder(ConfiguredLayer):
 
     Args:
         vocabulary: the size of the source vocabulary, as in ``source_embedding``.
+        dimensions: the number of coordinates of a point.
         embedding: the depth of the embeddings.
         dropout: the dropout rate of the input of every layer and of the memory.
         units: the size of a state in one direction.
@@ -40,7 +41,7 @@ class RecurrentEncoder(ConfiguredLayer):
             variance 1. With smaller inputs attention learns late. Pretrained vectors are not
             scaled.
 
-    Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
+    Shapes: ids ``[batch, source]``, or points as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, depth]``, ``mask`` ``[batch,
     source]`` and ``final_states``, the final states as ``[batch, layers * directions * units]``
     for each tensor of a cell's state, the top layer last.
@@ -62,6 +63,7 @@ class RecurrentEncoder(ConfiguredLayer):
         dropout_type: str = "plain",
         reverse: bool = False,
         scale: bool = True,
+        dimensions: int = 2,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -78,6 +80,7 @@ class RecurrentEncoder(ConfiguredLayer):
             embedding,
             0.0 if self.variational else dropout,
             scale,
+            dimensions,
             dtype=policy,
             name="embedding",
         )

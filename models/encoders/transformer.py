@@ -21,6 +21,7 @@ class TransformerEncoder(TransformerStack):
 
     Args:
         vocabulary: the size of the source vocabulary, as in ``source_embedding``.
+        dimensions: the number of coordinates of a point.
         embedding: the depth of the embeddings, of every block and of the memory.
         dropout: the dropout rate of the embeddings and of the output of each sublayer.
         layers: the number of blocks.
@@ -36,7 +37,7 @@ class TransformerEncoder(TransformerStack):
         activation_dropout: the dropout rate inside the feed-forward networks.
         scale: multiply the embeddings by the square root of their depth (§3.4).
 
-    Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
+    Shapes: ids ``[batch, source]``, or points as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
     and ``mask`` ``[batch, source]``.
 
@@ -64,13 +65,19 @@ class TransformerEncoder(TransformerStack):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         scale: bool = True,
+        dimensions: int = 2,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         # Dropout follows the positions, so the embedding has none.
         self.embedding = source_embedding(
-            vocabulary, embedding, scale=scale, dtype=self.dtype_policy, name="embedding"
+            vocabulary,
+            embedding,
+            scale=scale,
+            dimensions=dimensions,
+            dtype=self.dtype_policy,
+            name="embedding",
         )
         self.create_stack(EncoderBlock)
 

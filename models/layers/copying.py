@@ -19,12 +19,13 @@ class Copying(keras.layers.Layer):
 
     See et al. 2017, "Get To The Point: Summarization with Pointer-Generator Networks", §2.2
     (eq. 8-9): p_gen = σ(w · x + b), P(w) = p_gen P_vocab(w) + (1 - p_gen) Σ_{i: x_i = w} a_i. The
-    source consists of subword tokens of the same vocabulary, so unknown words are copied token by
-    token and no extended vocabulary is needed.
+    source has tokens of the same vocabulary. A token that the vocabulary lacks has a temporary id
+    of its row from ``vocabulary`` on, and can only be copied (the extended vocabulary of §2.2);
+    there are at most as many as source positions.
 
     Shapes: logits ``[batch, target, vocabulary]``, weights ``[batch, target, source]``, source ids
     ``[batch, source]``, features x ``[batch, target, depth]`` → log P, ``[batch, target,
-    vocabulary]`` in float32, which can be used as logits.
+    vocabulary + source]`` in float32, which can be used as logits.
     """
 
     def build(
@@ -41,7 +42,9 @@ class Copying(keras.layers.Layer):
     def call(self, logits: Tensor, weights: Tensor, ids: Tensor, features: Tensor) -> Tensor:
         generate = ops.sigmoid(ops.cast(self.gate(features), "float32"))
         generated = ops.softmax(ops.cast(logits, "float32"), axis=-1)
-        copied = self.distribution(weights, ids, ops.shape(logits)[-1])
+        unknown = ops.zeros_like(ops.cast(weights, "float32"))
+        generated = ops.concatenate([generated, unknown], axis=-1)
+        copied = self.distribution(weights, ids, ops.shape(generated)[-1])
         # Without attention nothing can be copied.
         total = ops.sum(copied, axis=-1, keepdims=True)
         generate = ops.where(total > 0, generate, 1.0)

@@ -12,7 +12,7 @@ from keras import ops
 from regard.models.layers.dropout import Dropout
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
-from regard.models.vocabulary import PAD
+from regard.models.vocabulary import PAD, UNK
 
 
 @register
@@ -20,7 +20,8 @@ class TokenEmbedding(ConfiguredLayer):
     """One vector per token, with dropout; the same matrix can compute logits (``attend``).
 
     Vaswani et al. 2017, §3.4, multiply the vectors by the square root of their depth; Press and
-    Wolf 2017 also use the matrix as output layer.
+    Wolf 2017 also use the matrix as output layer. An id after the vocabulary, which ``Copying``
+    uses for an unknown token of a source, gets the vector of ``UNK``.
 
     Args:
         vocabulary: the size of the vocabulary.
@@ -74,6 +75,7 @@ class TokenEmbedding(ConfiguredLayer):
         self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Tensor:
+        ids = ops.where(ids < self.vocabulary, ids, UNK)
         vectors = ops.take(ops.convert_to_tensor(self.table), ids, axis=0)
         vectors = ops.cast(vectors, self.compute_dtype)
         if self.scale:
@@ -113,7 +115,7 @@ class TokenEmbedding(ConfiguredLayer):
 
 @register
 class PointEmbedding(ConfiguredLayer):
-    """One vector per point: a linear map of (x, y, 1), with dropout.
+    """One vector per point: a linear map of (x, y, ..., 1), with dropout.
 
     Vinyals et al. 2015, "Pointer Networks", §3, where points are direct inputs of the network. The
     1 adds an offset and distinguishes points from padding, which gets a zero vector.
@@ -121,21 +123,22 @@ class PointEmbedding(ConfiguredLayer):
     Args:
         depth: the size of a vector.
         dropout: the dropout rate.
+        dimensions: the number of coordinates of a point.
 
-    Shapes: points ``[batch, length, 3]``, (x, y, 1) or zeros for padding → ``[batch, length,
-    depth]``.
+    Shapes: points ``[batch, length, dimensions + 1]``, (x, y, ..., 1) or zeros for padding →
+    ``[batch, length, depth]``.
     """
 
-    def __init__(self, depth: int, dropout: float = 0.0, **kwargs: Any):
+    def __init__(self, depth: int, dropout: float = 0.0, dimensions: int = 2, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        self.depth = depth
+        self.depth, self.dimensions = depth, dimensions
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, points_shape: Any = None) -> None:
         self.kernel = self.add_weight(
             name="kernel",
-            shape=(3, self.depth),
+            shape=(self.dimensions + 1, self.depth),
             # Points between -1 and 1 get vectors of the same magnitude.
             initializer=keras.initializers.VarianceScaling(1.0, "fan_in", "uniform"),
         )
@@ -147,7 +150,7 @@ class PointEmbedding(ConfiguredLayer):
 
     def mask(self, points: Tensor) -> Tensor:
         """Return which points are not padding, ``[batch, length]``."""
-        return points[..., 2] > 0.5
+        return points[..., -1] > 0.5
 
 
 @register
@@ -169,7 +172,12 @@ class MemoryInput(ConfiguredLayer):
 
 
 def source_embedding(
-    vocabulary: int | None, depth: int, dropout: float = 0.0, scale: bool = False, **kwargs: Any
+    vocabulary: int | None,
+    depth: int,
+    dropout: float = 0.0,
+    scale: bool = False,
+    dimensions: int = 2,
+    **kwargs: Any,
 ) -> TokenEmbedding | PointEmbedding | MemoryInput:
     """Return an encoder's embedding of tokens or points, or its input from another encoder.
 
@@ -178,10 +186,11 @@ def source_embedding(
         depth: the size of a vector.
         dropout: the dropout rate.
         scale: as in ``TokenEmbedding``; ignored for points and memories.
+        dimensions: the number of coordinates of a point.
         kwargs: further arguments of the layer.
     """
     if vocabulary == 0:
         return MemoryInput(**kwargs)
     if vocabulary is None:
-        return PointEmbedding(depth, dropout, **kwargs)
+        return PointEmbedding(depth, dropout, dimensions, **kwargs)
     return TokenEmbedding(vocabulary, depth, dropout, scale, **kwargs)

@@ -17,7 +17,7 @@ from regard.models.metrics.base import (
 # The column with the points of each row.
 POINTS = "points"
 
-Point = tuple[float, float]
+Point = tuple[float, ...]
 
 
 def hull_accuracy(rows: Rows, options: MetricOptions) -> Statistics:
@@ -86,7 +86,8 @@ def _parse_rows(rows: Rows) -> Iterator[tuple[list[Point], list[int], Sequence[S
         raise ValueError(f"metrics of hulls and tours need the column {POINTS!r}, which is missing")
     columns = zip(rows.columns[POINTS], rows.hypotheses, rows.references, strict=True)
     for points, hypothesis, references in columns:
-        yield [(float(x), float(y)) for x, y in points], [int(i) for i in hypothesis], references
+        coordinates = [tuple(map(float, point)) for point in points]
+        yield coordinates, [int(i) for i in hypothesis], references
 
 
 def _canonical_cycle(positions: Sequence[int]) -> list[int]:

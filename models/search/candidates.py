@@ -16,8 +16,6 @@ class Candidates:
     A beam search needs the best ``size`` continuations of all prefixes, and the best ``size`` that
     do not end. Both are among the ``size`` tokens with the highest score after any prefix, except
     for special tokens; so sorting, and most constraints, see only a fraction of the vocabulary.
-    Where the size of the vocabulary is known only at run time it is small, and all tokens are
-    candidates.
 
     A candidate is identified by ``prefix * columns + column``.
 
@@ -101,12 +99,11 @@ def gather(x: Tensor, indices: Tensor) -> Tensor:
 
 def _candidate_tokens(totals: Tensor, size: int) -> Tensor:
     """Return the tokens ``[batch, columns]`` from totals ``[batch, size, vocabulary]``."""
-    vocabulary, first = totals.shape[-1], EOS + 1  # PAD and BOS are never chosen
-    if vocabulary is not None and vocabulary - first > size:
-        _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], size)
-        regular = ops.cast(regular, "int32") + first
-    else:
-        regular = ops.arange(first, ops.shape(totals)[-1], dtype="int32")[None]
+    first = EOS + 1  # PAD and BOS are never chosen
+    count = ops.shape(totals)[-1] - first
+    count = (min if totals.shape[-1] is not None else ops.minimum)(size, count)
+    _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], count)
+    regular = ops.cast(regular, "int32") + first
     special = ops.convert_to_tensor([[UNK, EOS]], dtype="int32")
     batch = ops.shape(totals)[0]
     both = [ops.broadcast_to(x, (batch, ops.shape(x)[1])) for x in (regular, special)]

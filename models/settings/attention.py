@@ -16,6 +16,10 @@ from regard.models.settings.base import (
     section_registry,
 )
 
+_COVERAGE: bool = option(
+    False, "Add the attention of all previous steps to the hidden layer (See 2017, eq. 11)."
+)
+
 
 class DotScoreConfig(Section):
     """q·k for equal widths (Luong 2015)."""
@@ -44,6 +48,7 @@ class AdditiveScoreConfig(Section):
     type: Literal["additive"] = option("additive", "Score type.")
     implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:AdditiveScore"
     units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
+    coverage: bool = _COVERAGE
 
 
 class ConcatScoreConfig(Section):
@@ -52,6 +57,7 @@ class ConcatScoreConfig(Section):
     type: Literal["concat"] = option("concat", "Score type.")
     implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:ConcatScore"
     units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
+    coverage: bool = _COVERAGE
 
 
 class CosineScoreConfig(Section):

@@ -135,6 +135,18 @@ def check_widths(score: Any, decoder: Any, width: int, path: Path) -> Iterator[P
         yield Problem(path, message)
 
 
+def check_no_coverage(score: Any, path: Path) -> Iterator[Problem]:
+    """Check that a score does not depend on the attention of previous steps.
+
+    Args:
+        score: The section ``score``.
+        path: Its key.
+    """
+    if getattr(score, "coverage", False):
+        message = "needs a recurrent decoder that attends to its source (luong, bahdanau); use "
+        yield Problem((*path, "coverage"), f"{message}false")
+
+
 def _check_attention(config: Any, width: int) -> Iterator[Problem]:
     """Check that the decoder supports the score and the alignment."""
     attention, decoder = config.model.attention, config.model.decoder
@@ -170,6 +182,11 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
     elif heads > 1 and is_reinforced:
         message = f"reinforce needs one choice per step, not {heads}; use heads: 1, or training: "
         yield Problem((*path, "heads"), f"{message}straight_through")
+    if not is_recurrent:
+        yield from check_no_coverage(score, (*path, "score"))
+    elif getattr(score, "coverage", False) and not getattr(decoder, "input_feeding", True):
+        message = "needs the attention of the previous step; set model.decoder.input_feeding: true"
+        yield Problem((*path, "score", "coverage"), message)
     if isinstance(score, LocationScoreConfig):
         needed, keys = _positions(config, "encoder")
         if score.max_source < needed:

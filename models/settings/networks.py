@@ -115,15 +115,19 @@ EncodersConfig = Annotated[
 ]
 
 
-class _RecurrentDecoderConfig(RecurrentLayersConfig):
+class _CopyingDecoderConfig(Section):
+    pointer_generator: bool = option(
+        False,
+        "Copy source tokens in addition to generating tokens, also words that the vocabulary "
+        "lacks (See 2017); needs tokenizer.shared.",
+    )
+
+
+class _RecurrentDecoderConfig(RecurrentLayersConfig, _CopyingDecoderConfig):
     initial_state: Literal["encoder", "zeros"] = option(
         "encoder",
         "encoder: initialize the decoder with the final states of the encoder, or with "
         "the mean of its outputs; zeros: attention is the only connection to the source.",
-    )
-    pointer_generator: bool = option(
-        False,
-        "Copy source tokens in addition to generating tokens (See 2017); needs tokenizer.shared.",
     )
 
 
@@ -141,7 +145,7 @@ class BahdanauDecoderConfig(_RecurrentDecoderConfig):
     readout: Literal["maxout", "tanh"] = option("maxout", "Layer before the softmax.")
 
 
-class TransformerDecoderConfig(TransformerLayersConfig):
+class TransformerDecoderConfig(TransformerLayersConfig, _CopyingDecoderConfig):
     """Self-attention and cross-attention in every layer (Vaswani 2017)."""
 
     type: Literal["transformer"] = option("transformer", "Decoder type.")

@@ -51,10 +51,16 @@ class TextToTextModelConfig(Section):
 
     _default_score = model_validator(mode="before")(add_default_score)
 
+    @property
+    def copies(self) -> bool:
+        """Whether source tokens are copied, so that unknown ones need ids."""
+        return bool(getattr(self.decoder, "pointer_generator", False))
+
 
 class TextPreprocessingConfig(Section):
     """What the preprocessing of text-to-text tasks depends on."""
 
+    copies: bool = False
     guided_alignment: AlignmentLinksConfig | None = None
 
 
@@ -62,7 +68,7 @@ def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
     model = config.model
     yield from checks.check_seq2seq(config, checks.encoder_width(model.encoder, model.embedding))
-    if getattr(model.decoder, "pointer_generator", False):
+    if model.copies:
         path = ("model", "decoder", "pointer_generator")
         if model.attention is None:
             yield Problem(path, "copying needs model.attention; set it, or use false")

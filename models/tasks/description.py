@@ -23,8 +23,8 @@ class Feature:
     Attributes:
         name: The name in tf.Examples and in ``data.columns``.
         kind: ``text`` (UTF-8), ``number``, ``image`` (encoded JPEG, PNG, GIF or BMP bytes; data
-            files contain its path), ``points`` of the plane, ``[n, 2]``, or ``positions``, indices
-            of a row's points from 0.
+            files contain its path), ``points``, ``[n, dimensions]``, or ``positions``, indices of a
+            row's points from 0.
         role: ``input`` of the model, ``reference``, or ``extra``, which only the evaluation reads.
         multiple: Whether a row may have more than one value, such as the captions of an image.
         optional: Whether the value may be missing.
@@ -32,6 +32,7 @@ class Feature:
         low: The minimum of a number.
         high: The maximum of a number.
         min_points: The minimum number of points.
+        dimensions: The number of coordinates of a point.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Feature:
     low: float | None = None
     high: float | None = None
     min_points: int = 1
+    dimensions: int = 2
 
     @property
     def tokenized(self) -> bool:
@@ -97,8 +99,11 @@ class Description:
         Args:
             sections: The sections ``model`` and ``training``.
         """
-        values = {name: value for section in reversed(sections) for name, value in section}
-        own = self.preprocessing(**{name: values[name] for name in self.preprocessing.model_fields})
+        values = {
+            name: next(getattr(one, name) for one in sections if hasattr(one, name))
+            for name in self.preprocessing.model_fields
+        }
+        own = self.preprocessing(**values)
         return self.preprocessing.model_validate(own.model_dump())  # without fields of subclasses
 
     @property

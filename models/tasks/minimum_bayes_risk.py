@@ -36,7 +36,8 @@ class MbrSearch(Search):
     text count as references, and are one hypothesis.
 
     Args:
-        to_texts: returns ids ``[samples, length]`` with their lengths as texts ``[samples]``.
+        to_texts: returns ids ``[samples, length]`` with their lengths and the number of their row
+            as texts ``[samples]``.
         utility: ``chrf`` or ``bleu``; see ``pairwise_utility``.
         n_best: the number of hypotheses to return.
         samples: the number of samples, and the other arguments of ``SamplingSearch``.
@@ -50,13 +51,14 @@ class MbrSearch(Search):
         samples = self.sampling.run(step, state, inputs)
         # Row by row: the memory is bounded, and no row can depend on another.
         spec = tf.TensorSpec([self.sampling.hypotheses], tf.float32)
-        rows, parallel = (samples.ids, samples.lengths), {"parallel_iterations": 1}
+        numbers = tf.range(tf.shape(samples.ids)[0])
+        rows, parallel = (samples.ids, samples.lengths, numbers), {"parallel_iterations": 1}
         utility = tf.map_fn(self._expected_utility, rows, fn_output_signature=spec, **parallel)
         scores, order = tf.math.top_k(utility, self.hypotheses)
         ids, lengths, log_probs = (tf.gather(x, order, batch_dims=1) for x in samples[:3])
         return Hypotheses(ids, tf.where(scores == MIN_SCORE, 0, lengths), log_probs, scores)
 
-    def _expected_utility(self, row: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    def _expected_utility(self, row: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         texts = self.to_texts(*row)
         utility = tf.reduce_mean(pairwise_utility(texts, self.utility), axis=1)
         numbers, (_, groups) = tf.range(tf.size(texts)), tf.unique(texts)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from regard.models.search import SEARCHES, Hypotheses, Search
+from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
 from regard.models.tasks.minimum_bayes_risk import MbrSearch
 from regard.models.vocabulary import EOS, PAD
@@ -14,6 +16,9 @@ from regard.models.vocabulary import EOS, PAD
 # The longest piece of SentencePiece has 16 characters. What exceeds this number for each token is
 # cut before tokenization: normalization takes time with the square of a run of combining marks.
 MAX_TOKEN_CHARACTERS = 32
+# The maximum number of weights in one output (half a gigabyte): it grows with the square of the
+# lengths, for every head.
+MAX_WEIGHTS = 2**27
 N_BEST: dict[str, list[str | None]] = {
     name: [None] for name in ("hypotheses", "lengths", "log_probabilities", "scores")
 }
@@ -24,7 +29,7 @@ def create_search(config: SearchLimits, tokenizer: Any = None) -> Search:
     options = config.model_dump(mode="json", exclude=set(SearchLimits.model_fields))
     kind = options.pop("type")
     if kind == "mbr":
-        return MbrSearch(lambda *row: to_texts(tokenizer, *row), **options)
+        return MbrSearch(lambda *row: to_texts(tokenizer, *row[:2]), **options)
     return SEARCHES[kind](**options)
 
 
@@ -98,3 +103,31 @@ def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """Return ids ``[batch, length]`` as texts ``[batch]``; the lengths include EOS."""
     tokens = tf.RaggedTensor.from_tensor(ids, lengths=tf.maximum(lengths - 1, 0))
     return tokenizer.detokenize(tokens)
+
+
+def head_outputs(
+    model: Seq2Seq, source: tf.Tensor, target: tf.Tensor, masks: Mapping[str, tf.Tensor]
+) -> dict[str, tf.Tensor]:
+    """Return the weights of ``Seq2Seq.heads`` as ``<name>_heads``, in float32.
+
+    Args:
+        model: The trained model.
+        source: The inputs of the model.
+        target: The ids of the given output, ``[batch, target]``.
+        masks: By name, which rows are not padding, ``[batch, length]``; padding rows are 0.
+
+    Raises:
+        InvalidArgumentError: There would be more than ``MAX_WEIGHTS`` numbers.
+    """
+    return {
+        f"{name}_heads": _check_size(tf.cast(weights, tf.float32))
+        * tf.cast(masks[name], tf.float32)[:, None, None, :, None]
+        for name, weights in model.heads(source, target).items()
+    }
+
+
+def _check_size(weights: tf.Tensor) -> tf.Tensor:
+    size = tf.size(weights, tf.int64)
+    message = [f"more than {MAX_WEIGHTS:,} weights; send fewer or shorter rows. They are:", size]
+    with tf.control_dependencies([tf.debugging.Assert(size <= MAX_WEIGHTS, message)]):
+        return tf.identity(weights)

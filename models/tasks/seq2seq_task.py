@@ -20,6 +20,7 @@ from regard.models.tasks.base import (
     dtype_policy,
     flat_values,
 )
+from regard.models.tasks.copy_tokenizer import detokenize
 from regard.models.tasks.served_model import with_signature
 from regard.models.vocabulary import EOS, PAD
 
@@ -151,7 +152,8 @@ class TextOutputTask(Seq2SeqTask):
 
     def decode_ids(self, ids: tf.Tensor, tokenizers: Tokenizers) -> list[str]:
         tokens = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
-        return [text.decode("utf-8") for text in tokenizers[self.target].detokenize(tokens).numpy()]
+        texts = detokenize(tokenizers[self.target], tokens)
+        return [text.decode("utf-8") for text in texts.numpy()]
 
 
 def append_eos(ids: tf.Tensor) -> tf.Tensor:

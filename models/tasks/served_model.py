@@ -33,8 +33,8 @@ class ServedModel:
 
             - ``task``: the name of the task;
             - ``inputs``: ``name`` and ``kind`` of each input (``text``; ``image``, encoded;
-              ``points``, ``[batch, n, 2]``, and ``positions``, ``[batch, n]``, each with its
-              lengths as ``<name>_length``);
+              ``points``, ``[batch, n, dimensions]``, with ``dimensions`` if they are not 2, and
+              ``positions``, ``[batch, n]``, each with its lengths as ``<name>_length``);
             - ``answer``: the name of the main output, and ``answer_kind`` (``text``, ``number`` or
               ``positions``);
             - ``score``: the output with its log-probability, or None;
@@ -72,7 +72,7 @@ class Signature:
     """
 
     function: Callable[..., dict[str, tf.Tensor]]
-    inputs: list[dict[str, str]]
+    inputs: list[dict[str, Any]]
     outputs: OutputLengths
 
 
@@ -111,7 +111,7 @@ class ServedModule(tf.Module):
         self._search: Any = create_search(search, tokenizer) if search is not None else None
 
     @property
-    def _inputs(self) -> list[dict[str, str]]:
+    def _inputs(self) -> list[dict[str, Any]]:
         """The inputs of the model, as in the contract."""
         inputs = [feature for feature in self._description.features if feature.role == "input"]
         return [{"name": feature.name, "kind": feature.kind} for feature in inputs]
@@ -156,11 +156,12 @@ class ServedModule(tf.Module):
         return ServedModel(self, functions, contract)
 
 
-def _specs(name: str, kind: str, **description: str) -> list[tf.TensorSpec]:
+def _specs(name: str, kind: str, dimensions: int = 2, **description: str) -> list[tf.TensorSpec]:
     """Return the tensors of an input of the contract."""
     if kind in ("text", "image"):
         return [tf.TensorSpec([None], tf.string, name)]
-    values = ([None, None, 2], tf.float32) if kind == "points" else ([None, None], tf.int32)
+    is_points = kind == "points"
+    values = ([None, None, dimensions], tf.float32) if is_points else ([None, None], tf.int32)
     return [tf.TensorSpec(*values, name), tf.TensorSpec([None], tf.int32, f"{name}_length")]
 
 

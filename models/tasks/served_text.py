@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -12,15 +11,21 @@ import tensorflow as tf
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq, shift
-from regard.models.tasks.search_outputs import N_BEST, limit_characters, n_best, to_texts, token_ids
+from regard.models.tasks.copy_tokenizer import CopyTokenizer
+from regard.models.tasks.minimum_bayes_risk import MbrSearch
+from regard.models.tasks.search_outputs import (
+    N_BEST,
+    head_outputs,
+    limit_characters,
+    n_best,
+    to_texts,
+    token_ids,
+)
 from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
 from regard.models.tasks.served_model import OutputLengths, Signature
 from regard.models.tasks.streaming import StreamedModule, stream_problem
 from regard.models.vocabulary import EOS, PAD, UNK
 
-# The maximum number of weights in one output (half a gigabyte): it grows with the square of the
-# lengths, for every head.
-MAX_WEIGHTS = 2**27
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
 # last token.
 DECODER_INPUTS = "read_pieces"
@@ -103,8 +108,9 @@ class ServedTextOutput(StreamedModule):
         The score is the natural logarithm of the probability. Of a blank source, the text is empty
         and the score NaN.
         """
-        encoded, cut = self._encode(source)
-        return self._best(cut, self._hypotheses(source, encoded, self._search.best()))
+        encoded, cut, tokenizer = self._encode(source)
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
+        return self._best(tokenizer, cut, hypotheses)
 
     def predict_constrained(
         self, source: tf.Tensor, prefix: tf.Tensor, phrases: tf.Tensor
@@ -120,13 +126,13 @@ class ServedTextOutput(StreamedModule):
             InvalidArgumentError: the constraints of a row are longer than a text can be, or have
                 characters without a token.
         """
-        encoded, cut = self._encode(source)
+        encoded, cut, tokenizer = self._encode(source)
         limit = self._max_length
         prefix, is_cut = limit_characters(prefix, limit + 1)
         phrases, are_cut = limit_characters(phrases, limit + 1)
-        prefix_ids = self._tokenizer.tokenize(prefix)
+        prefix_ids = tokenizer.tokenize(prefix)
         lines = tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(phrases, "\n"))
-        phrase_ids = self._tokenizer.tokenize(lines)
+        phrase_ids = tokenizer.tokenize(lines)
         lengths = prefix_ids.row_lengths() + tf.reduce_sum(phrase_ids.row_lengths(axis=2), axis=1)
         lengths += tf.cast((limit + 1) * (is_cut + are_cut), lengths.dtype)
         ends = phrase_ids[:, :, :1] * 0 + EOS  # none after an empty one
@@ -142,12 +148,13 @@ class ServedTextOutput(StreamedModule):
         hypotheses = self._hypotheses(
             source,
             encoded,
+            tokenizer,
             _beam_search(self._search),
             minimums,
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
             phrases=tf.cast(slots.to_tensor(PAD), tf.int32),
         )
-        return self._best(cut, hypotheses)
+        return self._best(tokenizer, cut, hypotheses)
 
     def align(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, the tokens of both sides, and the attention.
@@ -157,15 +164,15 @@ class ServedTextOutput(StreamedModule):
         padding. The lengths of texts include EOS, which can be attended to. ``source_cut``
         ``[batch]`` is the number of truncated tokens of a source.
         """
-        encoded, cut = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, self._search.best())
+        encoded, cut, tokenizer = self._encode(source)
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
         ids = hypotheses.ids[:, 0]
         _, alignment = self._model.teacher_force(encoded, ids)
         mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
         return {
-            **self._best(cut, hypotheses),
-            **self._describe_source(encoded, cut),
-            **self._describe_target(ids),
+            **self._best(tokenizer, cut, hypotheses),
+            **self._describe_source(encoded, cut, tokenizer),
+            **self._describe_target(tokenizer, ids),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32) * mask),
         }
 
@@ -178,23 +185,24 @@ class ServedTextOutput(StreamedModule):
         search's own output is the same as that of the search, unless the tokenizer splits the text
         in another way than it was generated. There is no score (NaN) for a blank source.
         """
-        encoded, source_cut = self._encode(source)
-        ids, cut = token_ids(self._tokenizer, target, self._max_length)
+        encoded, source_cut, tokenizer = self._encode(source)
+        ids, cut = token_ids(tokenizer, target, self._max_length)
         scores, alignment = self._model.score_with_alignment(encoded, ids)
         scores = tf.cast(scores, tf.float32)
         return {
             "score": tf.where(self._is_blank(source), math.nan, tf.reduce_sum(scores, axis=1)),
-            **self._describe_target(ids),
+            **self._describe_target(tokenizer, ids),
             f"{self.prefix}scores": scores,
             f"{self.prefix}cut": cut,
-            **self._describe_source(encoded, source_cut),
+            **self._describe_source(encoded, source_cut, tokenizer),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32)),
         }
 
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
-        encoded, cut = self._encode(source)
-        outputs = n_best(self._tokenizer, self._hypotheses(source, encoded, self._search))
+        encoded, cut, tokenizer = self._encode(source)
+        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search)
+        outputs = n_best(tokenizer, hypotheses)
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -205,17 +213,17 @@ class ServedTextOutput(StreamedModule):
         ``source`` as in ``align``, and ``target_heads`` ``[batch, layers, heads, target, target]``
         the decoder's self-attention, to its inputs ``read_pieces`` ``[batch, target]``.
         """
-        encoded, cut = self._encode(source)
-        ids, _ = token_ids(self._tokenizer, target, self._max_length)
+        encoded, cut, tokenizer = self._encode(source)
+        ids, _ = token_ids(tokenizer, target, self._max_length)
         mask = ids != PAD
         masks = {"source": encoded != PAD, "cross": mask, "target": mask}
         weights = head_outputs(self._model, encoded, ids, masks)
         if "cross_heads" in weights:
             weights["cross_heads"] = self._shape_weights(weights["cross_heads"])
         outputs = {
-            **self._describe_source(encoded, cut),
-            **self._describe_target(ids),
-            DECODER_INPUTS: self._tokenizer.id_to_string(shift(ids)),
+            **self._describe_source(encoded, cut, tokenizer),
+            **self._describe_target(tokenizer, ids),
+            DECODER_INPUTS: tokenizer.id_to_string(shift(ids)),
             **weights,
         }
         return {name: outputs[name] for name in self._head_lengths()}
@@ -246,11 +254,22 @@ class ServedTextOutput(StreamedModule):
         return outputs
 
     def _hypotheses(
-        self, source: tf.Tensor, encoded: tf.Tensor, *arguments: Any, **constraints: Any
+        self,
+        source: tf.Tensor,
+        encoded: tf.Tensor,
+        tokenizer: Any,
+        search: Search,
+        *arguments: Any,
+        **constraints: Any,
     ) -> Hypotheses:
         """Search; the hypotheses of a blank source are empty and have no log-probability."""
+        if isinstance(search, MbrSearch) and isinstance(tokenizer, CopyTokenizer):
+            search = copy.copy(search)
+            search.to_texts = lambda ids, lengths, row: to_texts(
+                tokenizer.for_rows(row[None]), ids, lengths
+            )
         ids, lengths, log_probs, scores = self._run_search(
-            source, encoded, *arguments, **constraints
+            source, encoded, search, *arguments, **constraints
         )
         is_blank = self._is_blank(source)[:, None]
         end = tf.where(tf.range(tf.shape(ids)[2]) == 0, EOS, PAD)
@@ -261,19 +280,21 @@ class ServedTextOutput(StreamedModule):
             scores,
         )
 
-    def _best(self, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
-        texts = to_texts(self._tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])
+    def _best(self, tokenizer: Any, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
+        texts = to_texts(tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])
         scores = hypotheses.log_probabilities[:, 0]
         outputs = {self._description.output: texts, "score": scores}
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
-    def _describe_target(self, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _describe_target(self, tokenizer: Any, ids: tf.Tensor) -> dict[str, tf.Tensor]:
         return {
-            f"{self.prefix}pieces": self._tokenizer.id_to_string(ids),
+            f"{self.prefix}pieces": tokenizer.id_to_string(ids),
             f"{self.prefix}length": count_tokens(ids),
         }
 
-    def _describe_source(self, encoded: tf.Tensor, cut: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _describe_source(
+        self, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
+    ) -> dict[str, tf.Tensor]:
         """Return the outputs about the source."""
         return {}
 
@@ -312,17 +333,26 @@ class ServedText(ServedTextOutput):
     def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
         return tf.strings.regex_full_match(source, r"\s*")
 
-    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return ids ``[batch, source]`` with EOS, and the numbers of truncated tokens."""
+    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Return ids ``[batch, source]`` with EOS; the others as in ``StreamedModule``."""
         limit = self._limits.max_source_length
         error = None
         if self._limits.long_source == "refuse":
             error = f"a source has more than the {limit} tokens of max_source_length"
-        return token_ids(self.tokenizers["source"], source, limit, error)
+        tokenizer, target_tokenizer = self.tokenizers["source"], self._tokenizer
+        if self._model.decoder.copies:  # both sides have one vocabulary
+            shortened, _ = limit_characters(source, limit)
+            tokenizer = CopyTokenizer.from_sources(tokenizer, shortened, limit)
+            target_tokenizer = tokenizer
+        return *token_ids(tokenizer, source, limit, error), target_tokenizer
 
-    def _describe_source(self, encoded: tf.Tensor, cut: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _describe_source(
+        self, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
+    ) -> dict[str, tf.Tensor]:
+        if not self._model.decoder.copies:
+            tokenizer = self.tokenizers["source"]
         return {
-            "source_pieces": self.tokenizers["source"].id_to_string(encoded),
+            "source_pieces": tokenizer.id_to_string(encoded),
             "source_length": count_tokens(encoded),
             "source_cut": cut,
         }
@@ -355,31 +385,3 @@ def _beam_search(search: Search) -> BeamSearch:
     beam.hypotheses = 1
     beam.beam_size = beam.beam_width = max(beam.beam_size, _MIN_CONSTRAINED_BEAM)
     return beam
-
-
-def head_outputs(
-    model: Seq2Seq, source: tf.Tensor, target: tf.Tensor, masks: Mapping[str, tf.Tensor]
-) -> dict[str, tf.Tensor]:
-    """Return the weights of ``Seq2Seq.heads`` as ``<name>_heads``, in float32.
-
-    Args:
-        model: The trained model.
-        source: The inputs of the model.
-        target: The ids of the given output, ``[batch, target]``.
-        masks: By name, which rows are not padding, ``[batch, length]``; padding rows are 0.
-
-    Raises:
-        InvalidArgumentError: There would be more than ``MAX_WEIGHTS`` numbers.
-    """
-    return {
-        f"{name}_heads": _check_size(tf.cast(weights, tf.float32))
-        * tf.cast(masks[name], tf.float32)[:, None, None, :, None]
-        for name, weights in model.heads(source, target).items()
-    }
-
-
-def _check_size(weights: tf.Tensor) -> tf.Tensor:
-    size = tf.size(weights, tf.int64)
-    message = [f"more than {MAX_WEIGHTS:,} weights; send fewer or shorter rows. They are:", size]
-    with tf.control_dependencies([tf.debugging.Assert(size <= MAX_WEIGHTS, message)]):
-        return tf.identity(weights)

@@ -16,6 +16,7 @@ import tensorflow as tf
 from regard.models.search import Hypotheses, Search
 from regard.models.search.rollout import RollOut, RollOutSearch
 from regard.models.seq2seq import Seq2Seq
+from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from regard.models.tasks.search_outputs import to_texts
 from regard.models.tasks.served_model import OutputLengths, ServedModule
 from regard.models.tensors import Tensor
@@ -76,14 +77,15 @@ class StreamedModule(ServedModule):
         if stream_problem(self._search, self.split_sentences):
             return {}
         (source,), output = (one["name"] for one in self._inputs), self._description.output
-        search, tokenizer, structure = self._search.best(), self._tokenizer, None
+        search, structure = self._search.best(), None
 
         def start(**inputs: Tensor) -> dict[str, Tensor]:
             nonlocal structure
-            encoded, cut = self._encode(inputs[source])
+            encoded, cut, tokenizer = self._encode(inputs[source])
             started: Any = self._run_search(inputs[source], encoded, _Start(search))
             zero = tf.zeros([1], tf.int32)
-            structure = ((started[0], zero, zero), started[1])
+            unknown = tokenizer.unknown if isinstance(tokenizer, CopyTokenizer) else ()
+            structure = ((started[0], zero, zero), started[1], unknown)
             return {
                 **_number(structure),
                 **dict.fromkeys(("token", "text", output), tf.constant([""])),
@@ -94,7 +96,10 @@ class StreamedModule(ServedModule):
 
         def advance(**state: Tensor) -> dict[str, Tensor]:
             leaves = [state[f"state_{i}"] for i in range(len(state))]
-            (beams, position, streamed), rows = keras.tree.pack_sequence_as(structure, leaves)
+            state_now = keras.tree.pack_sequence_as(structure, leaves)
+            (beams, position, streamed), rows, unknown = state_now
+            is_copying = tf.is_tensor(unknown)
+            tokenizer = CopyTokenizer(self._tokenizer, unknown) if is_copying else self._tokenizer
             steps = RollOut(search, self._model.decoder.step, rows)
             _, new = steps.advance(tf.reduce_max(position), {}, beams)
             is_end = new["tokens"] == EOS
@@ -122,8 +127,11 @@ class StreamedModule(ServedModule):
         """Return which inputs have no content, ``[batch]``; their output is empty."""
         return tf.zeros_like(source, tf.bool)
 
-    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the inputs of the model, and the numbers of truncated tokens."""
+    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Return the inputs of the model, the numbers of truncated tokens, and the tokenizer.
+
+        The tokenizer is that of the outputs of these sources.
+        """
         raise NotImplementedError
 
     def _run_search(

@@ -14,6 +14,7 @@ from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.alignment_links import link_features, link_matrix
 from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values
+from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize
 from regard.models.tasks.seq2seq_task import TextOutputTask, append_eos
 from regard.models.tasks.served_text import ServedText
 from regard.models.vocabulary import PAD
@@ -26,13 +27,16 @@ class TextToText(TextOutputTask):
 
     def preprocess(self, inputs: Columns, tokenizers: Tokenizers, settings: Any) -> dict[str, Any]:
         """Return ``source_ids``, ``target_ids``, ``target_lengths`` (ragged int64), and links."""
-        source = tokenizers["source"].tokenize(flat_values(inputs["source"]))
-        guided = getattr(settings, "guided_alignment", None)
-        return {
-            "source_ids": tf.cast(source, tf.int64),
-            **self.target_features(inputs, tokenizers),
-            **(link_features(inputs, tokenizers, guided) if guided else {}),
-        }
+        guided = settings.guided_alignment
+        links = link_features(inputs, tokenizers, guided) if guided else {}
+        sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
+        if settings.copies:
+            tokenizer, column = CopyTokenizer.from_sources(tokenizer, sources), inputs["target"]
+            is_sparse = isinstance(column, tf.SparseTensor)
+            rows = column.indices[:, 0] if is_sparse else tf.range(tf.size(sources))
+            tokenizers = {"target": tokenizer.for_rows(rows)}
+        source = tf.cast(tokenizer.tokenize(sources), tf.int64)
+        return {"source_ids": source, **self.target_features(inputs, tokenizers), **links}
 
     def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
         """Return ``source``, ``target``, and ``links`` if there are any."""
@@ -55,7 +59,8 @@ class TextToText(TextOutputTask):
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         ids = tf.cast(features["source_ids"], tf.int32)
-        return {"source": tokenizers["source"].detokenize(ids).numpy()}
+        rows = tf.RaggedTensor.from_tensor(ids[None])
+        return {"source": detokenize(tokenizers["source"], rows)[0].numpy()}
 
     def build(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,10 @@ def generate(
         int | None, option("--rows", None, "Number of rows.", "depends on the data set")
     ] = None,
     seed: Annotated[int, option("--seed", None, "Random seed; it determines all data.")] = 17,
+    dimensions: Annotated[
+        int | None,
+        option("--dimensions", None, "Coordinates of a point (only sorting and tours).", "2"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Generate a data set from a seed.
@@ -41,8 +46,13 @@ def generate(
     """
     from regard.pipeline import datasets
 
-    options = {"seed": seed} if rows is None else {"seed": seed, "rows": rows}
-    write = partial(datasets.writer("generate", name), **options)
+    given = {"seed": seed, "rows": rows, "dimensions": dimensions}
+    options = {key: value for key, value in given.items() if value is not None}
+    function = datasets.writer("generate", name)
+    if dimensions is not None and "dimensions" not in inspect.signature(function).parameters:
+        message, remedy = f"The data set {name} has no points.", "Leave the option out."
+        raise UserError(message, "--dimensions", remedy)
+    write = partial(function, **options)
     _write(write, name, out or Workspace.from_environment().data(name), as_json)
 
 

@@ -15,7 +15,7 @@ def left_to_right(points: np.ndarray) -> list[list[int] | None]:
     """Return the indices of each row's points in the order of x; None if two are equal.
 
     Args:
-        points: integers, ``[rows, n, 2]``.
+        points: integers, ``[rows, n, dimensions]``.
     """
     x = points[:, :, 0]
     order = np.argsort(x, axis=1)
@@ -60,7 +60,7 @@ def shortest_tours(points: np.ndarray) -> list[list[int] | None]:
     together. Takes ``n² 2ⁿ`` steps.
 
     Args:
-        points: ``[rows, n, 2]``, n at least 3.
+        points: ``[rows, n, dimensions]``, n at least 3.
     """
     rows, n, _ = points.shape
     batch = max(1, _MAX_STATES // ((n - 1) << (n - 1)))

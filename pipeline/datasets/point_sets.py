@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from regard.components.common.errors import UserError
 from regard.pipeline.datasets import point_geometry
 from regard.pipeline.datasets.dataset_files import (
     Dataset,
@@ -57,12 +58,14 @@ def generate(
     directory: str | Path,
     rows: int = 100_000,
     seed: int = 17,
+    dimensions: int = 2,
     progress: Progress | None = None,
 ) -> Dataset:
     """Write ``train``, ``eval`` and ``test`` as gzipped JSON lines: points and the solution.
 
-    Points are uniformly distributed in the unit square. Rows of ``train`` and ``eval`` have any
-    number of points in ``sizes``; ``test`` has the same number of rows for each of ``test_sizes``.
+    Points are uniformly distributed in the unit square, or cube. Rows of ``train`` and ``eval``
+    have any number of points in ``sizes``; ``test`` has the same number of rows for each of
+    ``test_sizes``.
     ``<name>.json`` contains counts, seed and library versions.
 
     Args:
@@ -70,11 +73,18 @@ def generate(
         directory: created if missing; existing files are replaced.
         rows: the rows of all splits; eval and test get a twentieth each.
         seed: equal seeds and library versions give equal bytes.
+        dimensions: the number of coordinates of a point. Points are sorted by the first one.
         progress: receives the fraction that is done.
 
     Raises:
-        UserError: there are too few rows.
+        UserError: there are too few rows, or the problem has no such dimensions.
     """
+    if dimensions < 1 or (problem is HULL and dimensions != 2):
+        raise UserError(
+            f"The data set {problem.name} has no points of {dimensions} dimensions.",
+            "--dimensions",
+            "Use 2 for hull, and at least 1 for sorting and tours.",
+        )
     low, high = problem.sizes
     held_out = split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]
     rng = np.random.default_rng(seed)
@@ -90,7 +100,9 @@ def generate(
         lines = []
         for start in range(0, len(points), _BATCH_ROWS):
             batch = points[start : start + _BATCH_ROWS]
-            lines += [json.dumps(record) + "\n" for record in _records(problem, batch, rng)]
+            lines += [
+                json.dumps(record) + "\n" for record in _records(problem, batch, rng, dimensions)
+            ]
             count += len(batch)
             if progress:
                 progress(f"{count:,} of {total:,} rows", count / total)
@@ -117,14 +129,14 @@ tours = functools.partial(generate, TOURS)
 
 
 def _records(
-    problem: Problem, sizes: np.ndarray, rng: np.random.Generator
+    problem: Problem, sizes: np.ndarray, rng: np.random.Generator, dimensions: int
 ) -> list[dict[str, object]]:
     """Return rows with the given numbers of points, in this order."""
     records: list[dict[str, object]] = [{} for _ in sizes]
     for n in np.unique(sizes):
         missing = np.flatnonzero(sizes == n)  # all rows of one size are solved together
         for _ in range(_MAX_ATTEMPTS):
-            points = rng.integers(0, 10**DECIMALS, (len(missing), int(n), 2))
+            points = rng.integers(0, 10**DECIMALS, (len(missing), int(n), dimensions))
             solutions = problem.solve(points)
             for row, one, solution in zip(missing, points, solutions, strict=True):
                 if solution is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ from regard.components.common.files import atomic_write
 from regard.pipeline.prediction.input_rows import InputRow
 from regard.pipeline.prediction.output_format import one_line, to_list
 from regard.serving import web
-from regard.serving.contract import Contract, input_kinds
-from regard.serving.saved_model import Prediction
+from regard.serving.attention_heads import head_weights
+from regard.serving.contract import input_kinds
+from regard.serving.saved_model import Model, Prediction
 
 SUFFIX = ".html"
 _TEMPLATE = Path(__file__).with_name("attention_page.html.jinja")
-_SCRIPTS = ("dom.js", "attention.js", "predictions.js")
+_SCRIPTS = ("dom.js", "attention.js", "heads.js", "predictions.js")
+_MAX_HEADS_ROWS = 20  # with the attention of all heads, about 1 MB each
 _IMAGE_TYPES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"GI": "gif", b"BM": "bmp"}
 
 
@@ -37,31 +39,36 @@ def validate_path(path: Path) -> None:
 
 
 def write(
-    path: Path, title: str, contract: Contract, rows: Sequence[tuple[InputRow, Prediction]]
+    path: Path, title: str, model: Model, rows: Sequence[tuple[InputRow, Prediction]]
 ) -> None:
-    """Write one self-contained page with the attention of all rows.
+    """Write one self-contained page with the attention of all rows, and of all heads of the first.
 
     Args:
         path: the file, replaced atomically.
         title: the title of the page.
-        contract: the model's contract.
+        model: the model.
         rows: rows with their predictions.
     """
-    data = {
+    contract = model.contract
+    data: dict[str, Any] = {
         "contract": {
             "inputs": contract["inputs"],
             "answer_kind": contract["answer_kind"],
             "looks": contract["looks"],
+            "heads": contract.get("heads"),
         },
         "predictions": [_to_json(row, prediction) for row, prediction in rows],
     }
+    for entry, (row, prediction) in zip(data["predictions"][:_MAX_HEADS_ROWS], rows, strict=False):
+        answer = prediction.outputs[contract["answer"]]
+        entry["heads"] = head_weights(model, row.values or {}, answer)
     template = jinja2.Template(_TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     style = (web.PAGE_FOLDER / "style.css").read_text(encoding="utf-8")
     script = web.bundle_scripts(*(web.PAGE_FOLDER / name for name in _SCRIPTS))
     atomic_write(path, template.render(title=title, data=data, style=style, script=script))
 
 
-def _to_json(row: InputRow, prediction: Prediction) -> Mapping[str, Any]:
+def _to_json(row: InputRow, prediction: Prediction) -> dict[str, Any]:
     attention, kinds = prediction.contract["looks"], input_kinds(prediction.contract)
     assert attention is not None
     names = {attention["weights"], attention["rows"], attention["columns"]}

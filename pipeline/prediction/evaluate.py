@@ -90,6 +90,12 @@ def evaluate(
             kinds = f"{model.contract['task']} and {other.contract['task']}"
             raise UserError(f"The models have different tasks: {kinds}.", where=name)
     description = tasks.describe(model.contract["task"])
+    dimensions = {one["name"]: one.get("dimensions", 2) for one in model.contract["inputs"]}
+    features = tuple(
+        dataclasses.replace(one, dimensions=dimensions.get(one.name, 2))
+        for one in description.features
+    )
+    description = dataclasses.replace(description, features=features)
     corpus = _corpus(description, record, options)
     rows = _read_rows(corpus)
     config = _evaluation_config(description, record, options.metrics, corpus.features)

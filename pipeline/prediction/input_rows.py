@@ -7,12 +7,13 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser
 from regard.components.data.images import Images
+from regard.components.data.row_values import split_points
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
 
@@ -53,7 +54,10 @@ class InputParser:
     """
 
     def __init__(self, contract: Contract):
-        self._features = [Feature(entry["name"], entry["kind"]) for entry in contract["inputs"]]
+        self._features = [
+            Feature(entry["name"], entry["kind"], dimensions=entry.get("dimensions", 2))
+            for entry in contract["inputs"]
+        ]
         self._images = Images("", decode=True)
         self._parse_cells = CellParser(self._features, self._images, from_text=True)
 
@@ -135,8 +139,7 @@ class InputParser:
                 path = self._images.path_of(str(value))
                 values[feature.name] = Path(path).read_bytes()
             elif feature.kind == "points":
-                flat: Any = value
-                points = list(map(list, zip(flat[::2], flat[1::2], strict=True)))
+                points = split_points(cast("list[float]", value), feature)
                 typed[feature.name] = values[feature.name] = points
         return InputRow(typed, values)
 

@@ -154,8 +154,10 @@ class ServedByAddress:
 
         def inputs(signature: Signature) -> list[InputEntry]:
             """Return the inputs with the kinds of the task: for a server, an image is a text."""
-            names = [(entry["name"], entry["kind"]) for entry in signature.entries]
-            return [{"name": name, "kind": kinds.get(name, kind)} for name, kind in names]
+            return [
+                {**entry, "kind": kinds.get(entry["name"], entry["kind"])}
+                for entry in signature.entries
+            ]
 
         described: dict[str, SignatureEntry] = {
             name: {"inputs": inputs(one), "outputs": one.dimensions}

@@ -93,7 +93,7 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             out.flush()
         if options.picture is not None:
             title = name.rpartition("/")[2]
-            attention_page.write(options.picture, title, model.contract, pairs)
+            attention_page.write(options.picture, title, model.model, pairs)
     return truncated
 
 
@@ -117,9 +117,9 @@ class OpenModel:
         server: str | None = None,
         search: Mapping[str, Any] | None = None,
     ):
-        self._model, _ = open_model(name, registry, server, search)
+        self.model, _ = open_model(name, registry, server, search)
         self._name = name
-        self.contract = self._model.contract
+        self.contract = self.model.contract
 
     def predict(
         self,
@@ -145,7 +145,7 @@ class OpenModel:
         """Yield the predictions of one batch; those before a rejected row come first."""
         values = [row.values for row in rows if row.values is not None]
         try:
-            yield from self._model.predict(name, values) if rows else []
+            yield from self.model.predict(name, values) if rows else []
         except InputLengthError as error:
             if len(rows) == 1:
                 remedy = "Shorten it, or train with a larger search.max_source_length or with "

@@ -152,7 +152,8 @@ class RestConnection:
             return {
                 key: Input(
                     one["dtype"].removeprefix("DT_").lower(),
-                    len(one["tensor_shape"].get("dim", [])),
+                    len(sizes := one["tensor_shape"].get("dim", [])),
+                    int(sizes[-1].get("size", -1)) if sizes else -1,
                 )
                 for key, one in sorted(tensors.items())
             }
@@ -246,7 +247,11 @@ class GrpcConnection:
 
         def parse(tensors: Iterable[Any]) -> dict[str, Input]:
             return {
-                one.key: Input(type_name(one.value.dtype), len(one.value.tensor_shape.dim))
+                one.key: Input(
+                    type_name(one.value.dtype),
+                    len(sizes := one.value.tensor_shape.dim),
+                    sizes[-1].size if sizes else -1,
+                )
                 for one in sorted(tensors, key=lambda one: one.key)
             }
 

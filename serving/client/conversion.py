@@ -43,10 +43,17 @@ class ClientError(Exception):
 
 @dataclass(frozen=True)
 class Input:
-    """One input or output of a signature: its type (``string``, ``float``, ...) and its rank."""
+    """One input or output of a signature.
+
+    Attributes:
+        kind: its type (``string``, ``float``, ...).
+        rank: its number of dimensions.
+        depth: its last dimension; -1 if any.
+    """
 
     kind: str
     rank: int
+    depth: int = -1
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,10 @@ class Signature:
             if kind is None:
                 message = f"Input {name} is {one.kind} of rank {one.rank}."
                 raise ClientError("INVALID_ARGUMENT", message)
-            entries.append({"name": name, "kind": kind})
+            entry: InputEntry = {"name": name, "kind": kind}
+            if kind == "points" and one.depth > 2:
+                entry["dimensions"] = one.depth
+            entries.append(entry)
         return entries
 
 

@@ -81,7 +81,7 @@ def promising(outputs=None, **source):
         (promising(name="text"), "the inputs source: string[batch]; expected text: string[batch]"),
         (
             promising(kind="points"),
-            "expected source: float32[batch, n, 2], source_length: int32[batch]",
+            "expected source: float32[batch, n, dimensions], source_length: int32[batch]",
         ),
         (promising({"translation": [], "looks": []}), "serving_default has no output looks"),
         (promising({"translation": ["source_length"]}), "translation has 1 dimensions; expected 2"),

@@ -1,6 +1,8 @@
 // The report: attention maps drawn on demand, a light and a dark theme, all groups open in print.
 
 import { drawAttention, drawTokenWeights } from "./attention.js";
+import { make } from "./dom.js";
+import { headsSection } from "./heads.js";
 
 const { contract, maps } = JSON.parse(document.getElementById("attention-data").textContent);
 
@@ -19,13 +21,13 @@ async function showMap(details) {
 }
 
 function drawMap(details) {
-  const { outputs, inputs } = maps[details.dataset.map];
+  const { outputs, inputs, heads } = maps[details.dataset.map];
   if (contract.looks && contract.looks.weights in outputs) {
     const sources = Object.fromEntries(contract.inputs.map(({ name }) => [name, {
       value: () => inputs[name],
       image: () => details.closest(".card").querySelector(`img[data-input="${name}"]`),
     }]));
-    return drawAttention(contract, outputs, sources);
+    return make("div", {}, drawAttention(contract, outputs, sources), ...headsSection(contract, heads, sources));
   }
   return drawTokenWeights(outputs, contract.inputs.map(({ name }) => name).filter((name) => `${name}_weights` in outputs));
 }

@@ -18,7 +18,12 @@ class Score(ConfiguredLayer):
 
     Shapes: query ``[..., target, query_depth]``, keys ``[..., source, key_depth]``, scores
     ``[..., target, source]``; the dots stand for ``batch`` or ``batch, heads``.
+
+    Attributes:
+        coverage: whether ``match`` takes the attention of the previous steps.
     """
+
+    coverage: bool = False
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
         """Create the weights; both depths (the last dimensions) must be known."""

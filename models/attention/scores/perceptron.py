@@ -17,29 +17,49 @@ class PerceptronScore(Score):
     The hidden layer is ``[..., target, source, units]``, the largest tensor of any score. g(k) is
     computed once per sentence.
 
+    With ``coverage`` the score is v · tanh(f(q) + g(k) + w c), where c is the attention that the
+    key has received in all previous steps (See et al. 2017, "Get To The Point: Summarization with
+    Pointer-Generator Networks", §2.3, eq. 11).
+
     Args:
         units: the width of the hidden layer; None for the query's depth.
+        coverage: whether the score depends on the previous attention. Only a recurrent decoder
+            knows it.
 
     Raises:
         ValueError: ``units`` is below 1.
     """
 
-    def __init__(self, units: int | None = None, **kwargs: Any):
+    def __init__(self, units: int | None = None, coverage: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         if units is not None and units < 1:
             raise ValueError(f"units must be at least 1, not {units}.")
-        self.units = units
+        self.units, self.coverage = units, coverage
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
         width = self.units or query_shape[-1]
         self._build_hidden(query_shape[-1], keys_shape[-1], width)
         self.vector = self.add_weight(name="vector", shape=(width, 1), initializer="glorot_uniform")
+        if self.coverage:
+            self.coverage_kernel = self.add_weight(
+                name="coverage_kernel", shape=(1, width), initializer="glorot_uniform"
+            )
         super().build(query_shape, keys_shape)
 
-    def match(self, query: Tensor, prepared: Tensor) -> Tensor:
-        projected = self._project_query(query)[..., :, None, :]
-        hidden = ops.tanh(projected + prepared[..., None, :, :])
+    def match(self, query: Tensor, prepared: Tensor, coverage: Tensor = None) -> Tensor:
+        """Return the scores; ``coverage`` ``[..., target, source]`` is the previous attention.
+
+        Raises:
+            ValueError: the score depends on the coverage, and there is none.
+        """
+        hidden = self._project_query(query)[..., :, None, :] + prepared[..., None, :, :]
+        if self.coverage and coverage is None:
+            raise ValueError("A score with coverage needs a recurrent decoder.")
+        if self.coverage:
+            covered = ops.cast(coverage, self.compute_dtype)[..., None]
+            hidden = hidden + covered * self._cast(self.coverage_kernel)
+        hidden = ops.tanh(hidden)
         return ops.matmul(hidden, self._cast(self.vector))[..., 0]
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:

@@ -47,8 +47,9 @@ class ServedCaptioner(ServedTextOutput):
     def contract(self) -> dict[str, Any]:
         return {**super().contract(), "size": None}
 
-    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, None]:
-        return decode_images(source, self._settings.image.height, self._settings.image.width), None
+    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, None, Any]:
+        size = self._settings.image
+        return decode_images(source, size.height, size.width), None, self._tokenizer
 
     def _shape_weights(self, weights: tf.Tensor) -> tf.Tensor:
         """Reshape ``[..., cells]`` to ``[..., rows, columns]`` of the image."""

@@ -19,15 +19,15 @@ NO_POSITION = -1  # after the last position of an output
 def normalize_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """Move and scale each row so that its points just fit between -1 and 1.
 
-    Both coordinates are scaled by the same factor, which keeps angles and ratios of distances. A
+    All coordinates are scaled by the same factor, which keeps angles and ratios of distances. A
     row whose points are all equal is only moved.
 
     Args:
-        points: ``[batch, n, 2]``; values after a row's points do not matter.
+        points: ``[batch, n, dimensions]``; values after a row's points do not matter.
         lengths: The number of points of each row, ``[batch]``.
 
     Returns:
-        ``[batch, n, 2]``, 0 after a row's points.
+        ``[batch, n, dimensions]``, 0 after a row's points.
     """
     mask = tf.sequence_mask(lengths, tf.shape(points)[1])[:, :, None]
     low = tf.reduce_min(tf.where(mask, points, tf.float32.max), axis=1, keepdims=True)
@@ -40,7 +40,7 @@ def normalize_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 
 
 def mark_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Return (x, y, 1) for each point, then zeros: ``[batch, n, 2]`` → ``[batch, n, 3]``."""
+    """Return (x, y, ..., 1) for each point, then zeros: a last dimension that is larger by 1."""
     mask = tf.sequence_mask(lengths, tf.shape(points)[1])[:, :, None]
     return tf.concat([tf.where(mask, points, 0.0), tf.cast(mask, tf.float32)], axis=2)
 
@@ -52,6 +52,12 @@ class ServedPointer(ServedModule):
     """
 
     _model: Seq2Seq
+
+    @property
+    def _inputs(self) -> list[dict[str, Any]]:
+        dimensions = self._settings.dimensions
+        extra = {"dimensions": dimensions} if dimensions != 2 else {}
+        return [{**entry, **extra} for entry in super()._inputs]
 
     def signatures(self) -> dict[str, Signature]:
         """Return the signatures: ``nbest`` only for several hypotheses."""
@@ -72,13 +78,17 @@ class ServedPointer(ServedModule):
         return signatures
 
     def contract(self) -> dict[str, Any]:
+        attention = {"rows": "positions", "columns": "points", "weights": "alignment"}
         return {
             "size": {"input": "points", "minus": 0, "unit": "points"},
-            "looks": {"rows": "positions", "columns": "points", "weights": "alignment"},
+            # Attention is drawn on the plane.
+            "looks": attention if self._settings.dimensions == 2 else None,
         }
 
     def predict(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the best positions for points ``[batch, n, 2]`` and their numbers ``[batch]``.
+        """Return the best positions for points and their numbers ``[batch]``.
+
+        Points are ``[batch, n, dimensions]``.
 
         ``positions`` ``[batch, n]`` are indices from 0, then -1; ``length`` ``[batch]`` is their
         number; ``score`` ``[batch]`` is the natural logarithm of their probability. Values after a
@@ -162,7 +172,7 @@ class ServedPointer(ServedModule):
         }
 
     def _model_input(self, points: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the input of the model, ``[batch, length, 3]``, and a random key of each row."""
+        """Return the input of the model, of ``mark_points``, and a random key of each row."""
         with tf.control_dependencies(self._checks(points, lengths)):
             points = tf.identity(points)
         # An empty batch gets one column: a loop without steps has nothing to stack.

@@ -77,6 +77,7 @@ class PointerModelConfig(Section):
     dropout: Rate = option(0.0, "Dropout rate.")
     encoder: EncoderConfig = option(SetEncoderConfig(), "Encoder.")
     decoder: PointerDecoderConfig = option(PointerDecoderConfig(), "Decoder.")
+    dimensions: Positive = option(2, "Number of coordinates of a point.")
     visits: Visits = option(
         "all",
         "How often an output contains each point. all: exactly once (orders, tours); "
@@ -93,18 +94,21 @@ class PointerModelConfig(Section):
 class PointerPreprocessing(Section):
     """The settings that the preprocessing depends on."""
 
+    dimensions: Positive
     visits: Visits
     normalise: bool
 
 
 def limit_features(model: PointerModelConfig) -> tuple[Feature, ...]:
-    """Return the features with the minimum number of points."""
+    """Return the features with the minimum number of points and their dimensions."""
     points, answer = FEATURES
-    return replace(points, min_points=model.min_points), answer
+    points = replace(points, min_points=model.min_points, dimensions=model.dimensions)
+    return points, answer
 
 
 # Keys of searches that only apply to text: an output has at most as many positions as points.
 _TEXT_KEYS = ("max_length_factor", "max_length_offset", "min_length_factor", "coverage_penalty")
+_PLANE_METRIC = "hull_area"
 _REPETITION_KEYS = ("no_repeat_ngram_size", "repetition_penalty")
 
 
@@ -115,6 +119,7 @@ def validate(config: Any) -> Iterator[Problem]:
     width = checks.encoder_width(model.encoder, model.width)
     path = ("model", "decoder", "score")
     yield from checks.check_widths(model.decoder.score, model.decoder, width, path)
+    yield from checks.check_no_coverage(model.decoder.score, path)
     if training.label_smoothing:
         yield Problem(("training", "label_smoothing"), "does not apply to points; use 0")
     if training.precision != "float32":
@@ -131,6 +136,9 @@ def validate(config: Any) -> Iterator[Problem]:
         message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)
     yield from checks.check_n_best(config.search)
+    if model.dimensions != 2 and _PLANE_METRIC in config.evaluation.metrics:
+        message = f"{_PLANE_METRIC} is defined in the plane, not in {model.dimensions} dimensions; "
+        yield Problem(("evaluation", "metrics"), f"{message}remove it")
     if isinstance(config.search, MbrSearchConfig):
         yield Problem(("search", "type"), "mbr compares texts, not positions; use another type")
 
@@ -140,7 +148,7 @@ _LONG: dict[str, Any] = {"long_source": "refuse"}
 
 DESCRIPTION = Description(
     name="pointer",
-    summary="points of the plane to positions among them, for example an order or a hull",
+    summary="points to positions among them, for example an order or a hull",
     implementation="regard.models.tasks.pointer.task:Pointing",
     output="positions",
     features=FEATURES,

@@ -25,41 +25,45 @@ class Pointing(Seq2SeqTask):
     def preprocess(
         self, inputs: Columns, tokenizers: Tokenizers, settings: PointerPreprocessing
     ) -> dict[str, Any]:
-        """Return ``points`` (ragged floats x0 y0 x1 y1 ...) and ``answer_ids`` (ragged int64).
+        """Return ``points``, their number ``points_length``, and ``answer_ids`` (ragged int64).
+
+        Points are ragged floats, for example x0 y0 x1 y1 ... in the plane.
 
         An answer that violates the rule of ``visits`` has no ids, since no model could predict it.
         """
         flat = _ragged(inputs["points"])
-        lengths = flat.row_lengths() // 2
+        dimensions = settings.dimensions
+        lengths = flat.row_lengths() // dimensions
         dense = flat.to_tensor()
         batch, width = tf.shape(dense)[0], tf.shape(dense)[1]
         if settings.normalise:
-            pairs = tf.reshape(dense, [batch, width // 2, 2])
-            dense = tf.reshape(normalize_points(pairs, lengths), [batch, width])
+            points = tf.reshape(dense, [batch, width // dimensions, dimensions])
+            dense = tf.reshape(normalize_points(points, lengths), [batch, width])
         positions = _ragged(inputs["answer"])
         valid = _is_valid(positions, lengths, settings.visits)
         counts = tf.where(valid, positions.row_lengths(), 0)
         ids = tf.cast(positions.to_tensor() + FIRST, tf.int64)
         return {
-            "points": tf.RaggedTensor.from_tensor(dense, lengths=2 * lengths),
+            "points": tf.RaggedTensor.from_tensor(dense, lengths=dimensions * lengths),
+            "points_length": lengths,
             "answer_ids": tf.RaggedTensor.from_tensor(ids, lengths=counts),
         }
 
     def length(self, features: Columns) -> tf.Tensor:
         """Return the number of points, plus 1 for the end."""
-        return tf.size(features["points"]) // 2 + 1
+        return tf.cast(tf.reshape(features["points_length"], []), tf.int32) + 1
 
     def is_complete(self, features: Columns) -> tf.Tensor:
         """Return whether there are points and a valid answer."""
         return (tf.size(features["points"]) > 0) & (tf.size(features["answer_ids"]) > 0)
 
     def source_input(self, features: Columns) -> tf.Tensor:
-        """Return the points with a mark, ``[n, 3]``."""
-        points = tf.reshape(features["points"], [1, -1, 2])
+        """Return the points with a mark, ``[n, dimensions + 1]``."""
+        points = _split_points(features)[None]
         return mark_points(points, tf.shape(points)[1:2])[0]
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
-        return {"points": tf.reshape(features["points"], [-1, 2]).numpy()}
+        return {"points": _split_points(features).numpy()}
 
     def build(
         self,
@@ -69,7 +73,9 @@ class Pointing(Seq2SeqTask):
     ) -> Seq2Seq:
         policy = dtype_policy(training)
         common = {"dropout": model.dropout, "dtype": policy}
-        encoder = create_encoder(model.encoder, None, embedding=model.width, **common)
+        encoder = create_encoder(
+            model.encoder, None, embedding=model.width, dimensions=model.dimensions, **common
+        )
         decoder = PointerDecoder(
             encoder.depth,
             encoder.final_depth,
@@ -82,14 +88,20 @@ class Pointing(Seq2SeqTask):
         return seq2seq
 
     def source_spec(self, model: Seq2Seq) -> tf.TensorSpec:
-        return tf.TensorSpec([None, None, 3], tf.float32)
+        return tf.TensorSpec([None, None, model.encoder.embedding.dimensions + 1], tf.float32)
 
     def max_lengths(self, source: tf.Tensor, search: Any) -> tf.Tensor:
         """Return the numbers of points."""
-        return tf.cast(tf.reduce_sum(source[:, :, 2], axis=1), tf.int32)
+        return tf.cast(tf.reduce_sum(source[:, :, -1], axis=1), tf.int32)
 
     def decode_ids(self, ids: tf.Tensor, tokenizers: Tokenizers) -> list[list[int]]:
         return [[int(i) - FIRST for i in row if i >= FIRST] for row in ids.numpy()]
+
+
+def _split_points(features: Columns) -> tf.Tensor:
+    """Return the points of a row, ``[n, dimensions]``."""
+    length = tf.cast(tf.reshape(features["points_length"], []), tf.int32)
+    return tf.reshape(features["points"], [length, tf.size(features["points"]) // length])
 
 
 def _ragged(column: Any) -> tf.RaggedTensor:

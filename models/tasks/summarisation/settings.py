@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from regard.models.settings import text_to_text
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.settings.text_to_text import (
-    TextPreprocessingConfig,
-    TextToTextModelConfig,
-    validate,
-)
 from regard.models.tasks.description import Description, Feature
 
 # A summary is much shorter than its source.
@@ -24,7 +20,7 @@ DESCRIPTION = Description(
         Feature("source", "text"),
         Feature("target", "text", role="reference", multiple=True),
     ),
-    model=TextToTextModelConfig,
+    model=text_to_text.TextToTextModelConfig,
     example_files="train.jsonl.gz",
     metrics=("rouge_l", "rouge_1", "rouge_2"),
     search=(SearchConfig, BeamSearchConfig(no_repeat_ngram_size=3, **_LIMITS)),
@@ -34,6 +30,6 @@ DESCRIPTION = Description(
         "training": {"max_length": 400, "batch_tokens": 8192},
         "evaluation": {"length_buckets": (100, 200, 300), "baselines": ("lead_1",)},
     },
-    validate=validate,
-    preprocessing=TextPreprocessingConfig,
+    validate=text_to_text.validate,
+    preprocessing=text_to_text.TextPreprocessingConfig,
 )

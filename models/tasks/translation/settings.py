@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+from regard.models.settings import text_to_text
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.settings.text_to_text import (
-    TextPreprocessingConfig,
-    TextToTextModelConfig,
-    validate,
-)
 from regard.models.tasks.description import Description, Feature
 
 DESCRIPTION = Description(
@@ -16,12 +12,12 @@ DESCRIPTION = Description(
     implementation="regard.models.tasks.text_to_text:TextToText",
     output="translation",
     features=(Feature("source", "text"), Feature("target", "text", role="reference")),
-    model=TextToTextModelConfig,
+    model=text_to_text.TextToTextModelConfig,
     metrics=("bleu", "chrf", "exact_match"),
     example_files={"source": "train.en.gz", "target": "train.de.gz"},
     search=(SearchConfig, BeamSearchConfig()),
     defaults={"evaluation": {"baselines": ("copy", "most_frequent")}},
-    validate=validate,
-    preprocessing=TextPreprocessingConfig,
+    validate=text_to_text.validate,
+    preprocessing=text_to_text.TextPreprocessingConfig,
     has_independent_sentences=True,
 )

@@ -17,6 +17,16 @@ export function withOutputs(contract, signature, row, outputs) {
   return Object.fromEntries(entries.map(({ name, like }) => [name, row[name] ?? outputs[like]]));
 }
 
+// A section with all heads, drawn when it is opened; none without their weights.
+export function headsSection(contract, outputs, inputs) {
+  if (!outputs) return [];
+  const details = make("details", {}, make("summary", {}, "Layers and heads"));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.childElementCount === 1) details.append(drawHeads(contract, outputs, inputs));
+  });
+  return [details];
+}
+
 export function drawHeads(contract, outputs, inputs) {
   const selected = make("div", { class: "selected" });
   const buttons = [];
@@ -79,7 +89,9 @@ function thumbnail(weights) {
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(canvas.width, canvas.height);
   const max = isImage ? Math.max(...map.flat(), 1e-9) : 1;
-  const [red, green, blue] = getComputedStyle(document.getElementById("run")).backgroundColor.match(/[\d.]+/g);
+  const probe = document.body.appendChild(make("span", { class: "weight" }));
+  const [red, green, blue] = getComputedStyle(probe).color.match(/[\d.]+/g);
+  probe.remove();
   map.flat().forEach((weight, i) => {
     pixels.data.set([red, green, blue, 255 * Math.sqrt(Math.min(weight / max, 1))], 4 * i);
   });

@@ -70,6 +70,7 @@ const SIDE = 400;
 
 function pointsInput(entry, changed) {
   let points = [];
+  const dimensions = entry.dimensions ?? 2; // only points of the plane can be drawn
   const plane = draw("svg", {
     class: "plane", viewBox: `0 0 ${SIDE} ${SIDE}`, role: "application", tabindex: "0",
     "aria-label": "Plane: click to add a point, click a point to remove it",
@@ -78,7 +79,7 @@ function pointsInput(entry, changed) {
     id: `input-${entry.name}`, spellcheck: "false", rows: "2", "aria-label": "Points as JSON",
   });
   const redraw = () => {
-    plane.replaceChildren(...points.map(([x, y], i) => draw("circle", {
+    if (dimensions === 2) plane.replaceChildren(...points.map(([x, y], i) => draw("circle", {
       cx: x * SIDE, cy: (1 - y) * SIDE, r: 7, "data-index": i,
     })));
     list.value = JSON.stringify(points);
@@ -98,14 +99,14 @@ function pointsInput(entry, changed) {
   list.addEventListener("change", () => { set(list.value); });
   const set = (text) => {
     try {
-      points = JSON.parse(text).filter((one) => one.length === 2 && one.every(Number.isFinite));
+      points = JSON.parse(text).filter((one) => one.length === dimensions && one.every(Number.isFinite));
     } catch {
       // Invalid JSON changes nothing.
     }
     redraw();
   };
   return {
-    element: make("div", {}, make("label", { for: list.id }, entry.name), plane, list),
+    element: make("div", {}, make("label", { for: list.id }, entry.name), ...(dimensions === 2 ? [plane] : []), list),
     value: () => points,
     isEmpty: () => points.length === 0,
     link: () => JSON.stringify(points),

@@ -2,10 +2,11 @@
 
 import { drawAttention } from "./attention.js";
 import { make } from "./dom.js";
+import { headsSection } from "./heads.js";
 
 const { contract, predictions } = JSON.parse(document.getElementById("data").textContent);
 
-for (const { title, output, inputs, outputs } of predictions) {
+for (const { title, output, inputs, outputs, heads } of predictions) {
   const fields = {};
   for (const { name, kind } of contract.inputs) {
     const image = kind === "image" ? make("img", { src: inputs[name], alt: name }) : null;
@@ -14,5 +15,5 @@ for (const { title, output, inputs, outputs } of predictions) {
   }
   document.querySelector("main").append(make("section", {},
     make("p", { class: "caption" }, title), make("h2", {}, output),
-    drawAttention(contract, outputs, fields)));
+    drawAttention(contract, outputs, fields), ...headsSection(contract, heads, fields)));
 }

@@ -197,7 +197,7 @@ def test_parquet_lists_of_texts(tmp_path):
     ("features", "columns", "message"),
     [
         (SCORED, {"score": ["a"], "one": ["b"], "other": ["c"]}, "holds string, not numbers"),
-        (POINTED, {"points": [[0.0]], "answer": [[0]]}, "not lists of [x, y]"),
+        (POINTED, {"points": [[0.0]], "answer": [[0]]}, "not lists of points"),
         (POINTED, {"points": [[[0.0, 0.0]]], "answer": [[0.0]]}, "not lists of whole numbers"),
         (CAPTIONED, {"image": [1], "caption": ["a"]}, "holds int64, not strings"),
         (CAPTIONED, {"image": [["a.jpg"]], "caption": ["a"]}, "not strings"),

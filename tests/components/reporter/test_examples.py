@@ -1,8 +1,10 @@
 """Selection and scores of example rows, and their cards."""
 
+import dataclasses
 import io
 import math
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -16,6 +18,8 @@ from regard.components.reporter.examples import (
     small_jpeg,
 )
 from regard.models.metrics import Rows
+from regard.serving import attention_heads, saved_model
+from regard.serving.saved_model import Prediction
 from tests import fake_models
 from tests.components.reporter import sample_runs
 
@@ -153,3 +157,32 @@ def test_invalid_images_are_omitted(tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
     for name in ("text", "cut", "folder", "missing", "huge"):
         assert small_jpeg(name, config(tmp_path)) is None
+
+
+def test_the_first_card_of_a_group_has_all_heads(tmp_path, monkeypatch):
+    facts = sample_runs.text_run(tmp_path)
+    contract = fake_models.ManyHeaded().contract()
+    facts.predictions["contract"] = contract
+    facts = dataclasses.replace(facts, folders={**facts.folders, "model": tmp_path})
+    facts.__dict__["predictions"] = {**facts.predictions, "contract": contract}
+    requests = []
+
+    class Model:
+        def predict(self, name, rows):
+            requests.extend(rows)
+            outputs = {"cross_heads": np.ones((2, 3, 4, 4), np.float32), "source_length": 4}
+            return [Prediction(outputs, contract)]
+
+    Model.contract = contract
+    monkeypatch.setattr(saved_model, "load", lambda path: Model())
+    groups = make_cards(facts)
+    assert len(requests) == len(groups) == 3
+    for cards, request in zip(groups.values(), requests, strict=True):
+        assert request == {
+            "source": cards[0].inputs[0].text,
+            "target": "".join(text for text, _ in cards[0].output),
+        }
+        assert np.shape(cards[0].attention["heads"]["cross_heads"]) == (2, 3, 4, 4)
+        assert all("heads" not in card.attention for card in cards[1:])
+    monkeypatch.setattr(attention_heads, "MAX_WEIGHTS", 10)
+    assert all("heads" not in cards[0].attention for cards in make_cards(facts).values())

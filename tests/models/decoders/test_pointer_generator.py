@@ -1,21 +1,24 @@
-"""Recurrent decoders that copy tokens of the source."""
+"""Decoders that copy tokens of the source, also those that the vocabulary lacks."""
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from regard.models.decoders import BahdanauDecoder, LuongDecoder
+from regard.models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
 from regard.models.encoders import RecurrentEncoder
 from regard.models.ensemble import Ensemble
+from regard.models.losses import penalty, token_losses
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq, shift
 
-SOURCE = np.array([[5, 8, 7, 3], [8, 3, 0, 0]], "int32")
-TARGET = np.array([[8, 7, 3, 0], [8, 5, 6, 3]], "int32")
+# The vocabulary has 9 tokens: 9 and 10 are unknown ones.
+SOURCE = np.array([[5, 9, 7, 10, 9, 3], [8, 9, 3, 0, 0, 0]], "int32")
+TARGET = np.array([[10, 7, 3, 0], [9, 5, 6, 3]], "int32")
 KINDS = {
     "luong, fed": (LuongDecoder, {"attention": {"score": "general"}}),
     "luong, free": (LuongDecoder, {"attention": {"score": "dot"}, "input_feeding": False}),
+    "transformer": (TransformerDecoder, {"layers": 2, "heads": 2, "feed_forward": 8}),
     "bahdanau": (BahdanauDecoder, {"attention": {"score": "additive"}, "cell": "gru"}),
     "heads": (LuongDecoder, {"attention": {"score": "scaled_dot", "heads": 2}, "cell": "rnn"}),
 }
@@ -25,12 +28,10 @@ def created(kind, **changes):
     make, settings = KINDS[kind]
     keras.utils.set_random_seed(7)
     encoder = RecurrentEncoder(9, embedding=4, units=4)
-    decoder = make(
-        9,
-        encoder.depth,
-        encoder.final_depth,
-        **{"embedding": 4, "units": 8, "pointer_generator": True, **settings, **changes},
-    )
+    options = {"embedding": 4, "pointer_generator": True, **settings, **changes}
+    if make is not TransformerDecoder:
+        options["units"] = 8
+    decoder = make(9, encoder.depth, encoder.final_depth, **options)
     model = Seq2Seq(encoder, decoder)
     model.build()
     return model
@@ -43,7 +44,7 @@ def test_steps_equal_unroll(kind):
     tokens = shift(TARGET)
     logits, alignments = model.decoder.unroll(tokens, memory)
     np.testing.assert_allclose(ops.sum(ops.exp(logits), -1), 1.0, atol=1e-5)
-    state = model.decoder.start(memory)
+    state = model.decoder.start(memory, max_length=4)
     for t in range(4):
         result, state, alignment = model.decoder.step(tokens[:, t], state)
         np.testing.assert_allclose(result, logits[:, t], atol=1e-5)
@@ -55,7 +56,7 @@ def test_an_open_gate_only_copies_the_source(kind):
     model = created(kind)
     model.decoder.copying.gate.bias.assign([-50.0])
     logits, alignments = model.decoder.unroll(shift(TARGET), model.encode(SOURCE))
-    expected = np.zeros((2, 4, 9))
+    expected = np.zeros((2, 4, 9 + 6))
     for row in range(2):
         for place, token in enumerate(SOURCE[row]):
             expected[row, :, token] += np.asarray(alignments)[row, :, place]
@@ -78,6 +79,70 @@ def test_padding_changes_nothing(kind):
     model = created(kind)
     wide = np.pad(SOURCE, [(0, 0), (0, 3)])
     np.testing.assert_allclose(model.score(wide, TARGET), model.score(SOURCE, TARGET), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_tokens_are_read_as_unknown_and_copied_apart(kind):
+    """Another numbering of a row's unknown tokens changes their columns and nothing else."""
+    model = created(kind)
+    swap = np.array([*range(9), 10, 9])
+    logits, alignments = model.teacher_force(SOURCE, TARGET)
+    swapped, same_alignments = model.teacher_force(swap[SOURCE], swap[TARGET])
+    order = [*swap, *range(11, 15)]
+    np.testing.assert_allclose(swapped, np.asarray(logits)[:, :, order], atol=1e-5)
+    np.testing.assert_allclose(same_alignments, alignments, atol=1e-6)
+    probs = np.exp(logits)
+    assert (probs[0, :, 9:11] > 1e-3).all()
+    assert (probs[:, :, 11:] < 1e-9).all()
+    assert (probs[1, :, 10] < 1e-9).all()
+
+
+def test_the_smoothing_is_that_of_the_vocabulary():
+    """An unknown token that the source lacks would have an infinite loss."""
+    model = created("transformer")
+    logits, _ = model.teacher_force(SOURCE, TARGET)
+    losses = token_losses(logits, TARGET, 0.1, vocabulary=9)
+    log_probs = np.asarray(logits, "float64")
+    expected = -0.9 * np.take_along_axis(log_probs, TARGET[..., None], 2)[..., 0]
+    expected -= 0.1 * log_probs[:, :, :9].mean(-1)
+    np.testing.assert_allclose(losses.smoothed, expected, rtol=1e-5)
+
+
+def test_the_gradient_of_the_smoothed_loss():
+    import tensorflow as tf
+
+    logits = tf.random.stateless_normal([2, 3, 7], [1, 2])
+    targets = np.array([[6, 1, 2], [0, 5, 4]], "int32")
+
+    def plain(logits):
+        log_probs = tf.nn.log_softmax(logits)
+        target = tf.gather(log_probs, targets, batch_dims=2)
+        return -0.8 * target - 0.2 * tf.reduce_mean(log_probs[..., :5], -1)
+
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(logits)
+        losses = token_losses(logits, targets, 0.2, vocabulary=5).smoothed
+        reference = plain(logits)
+    np.testing.assert_allclose(losses, reference, rtol=1e-5)
+    expected = tape.gradient(reference, logits)
+    np.testing.assert_allclose(tape.gradient(losses, logits), expected, atol=1e-6)
+
+
+def test_coverage_of_a_transformer_is_its_formula():
+    """See et al. 2017, eq. 12, on the mean of the heads of the last block."""
+    model = created("transformer")
+    outputs = Seq2Seq(model.encoder, model.decoder, penalties={"coverage": 1.0})(
+        {"source": SOURCE, "target": TARGET}
+    )
+    weights = np.asarray(outputs["alignment"], "float64")
+    mask = (TARGET != 0).astype("float64")
+    total, covered = 0.0, np.zeros((2, 6))
+    for t in range(4):
+        step = weights[:, t] * mask[:, t, None]
+        total += np.minimum(step, covered).sum()
+        covered += step
+    result = penalty({"coverage": 1.0}, outputs["alignment"], outputs["mask"], mask.astype("f"))
+    np.testing.assert_allclose(result, total / mask.sum(), rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -105,6 +170,19 @@ def test_an_ensemble_copies():
     best = ops.convert_to_numpy(result.ids)[:, 0]
     np.testing.assert_allclose(
         ensemble.score(SOURCE, best), result.log_probabilities[:, 0], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_an_ensemble_of_models_of_which_one_copies():
+    models = [created("luong, fed"), created("transformer", pointer_generator=False)]
+    ensemble = Ensemble(models)
+    ensemble.build()
+    known = np.where(TARGET < 9, TARGET, 1)
+    probs = [np.exp(keras.ops.log_softmax(m.teacher_force(SOURCE, known)[0])) for m in models]
+    probs[1] = np.pad(probs[1], [(0, 0), (0, 0), (0, 6)])
+    expected = (probs[0] + probs[1]) / 2
+    np.testing.assert_allclose(
+        np.exp(ensemble.teacher_force(SOURCE, known)[0]), expected, atol=1e-5
     )
 
 

@@ -81,6 +81,17 @@ CASES = {
     "model:\n  attention: {score: {type: location, max_source: 100}}": [
         "5: model.attention.score: max_source: 100 is less than the 257 that"
     ],
+    "model:\n  decoder: {type: transformer}\n"
+    "  attention: {score: {type: additive, coverage: true}}": [
+        "6: model.attention.score.coverage: needs a recurrent decoder that attends to its source"
+    ],
+    "model:\n  decoder: {input_feeding: false}\n"
+    "  attention: {score: {type: concat, coverage: true}}": [
+        "6: model.attention.score.coverage: needs the attention of the previous step; set model"
+    ],
+    "model:\n  attention: {score: {type: general, coverage: true}}": [
+        "5: model.attention.score.coverage: "
+    ],
     "model:\n  decoder: {type: transformer}\n  attention: {alignment: local_p}": [
         "6: model.attention.alignment: local_p predicts positions from a recurrent state, wh"
     ],

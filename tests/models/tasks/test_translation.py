@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from regard.components.trainer.export import read_tokenizers
 from regard.models import tasks
-from regard.models.settings.text_to_text import TextToTextModelConfig
+from regard.models.settings.text_to_text import TextToTextModelConfig, TextPreprocessingConfig
 from regard.models.settings.training import TrainingConfig
 from tests.models.tasks.tokenizers import write_tokenizers
 
@@ -22,7 +22,8 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
         "source": tf.constant([["a cat"], ["the dog"]]),
         "target": tf.sparse.from_dense([["eine"], ["der Hund"]]),
     }
-    result = tasks.get("translation").preprocess(inputs, tokenizers, None)
+    settings = TextPreprocessingConfig(copies=False)
+    result = tasks.get("translation").preprocess(inputs, tokenizers, settings)
     for side, texts in (("source", ["a cat", "the dog"]), ("target", ["eine", "der Hund"])):
         expected = tokenizers[side].tokenize(texts)
         assert result[f"{side}_ids"].to_list() == expected.to_list()

@@ -2,10 +2,12 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from regard.components.common.errors import UserError
@@ -210,6 +212,24 @@ def test_a_picture_has_the_attention_of_all_rows(others, tmp_path):
         assert data["contract"]["looks"]["weights"] in data["predictions"][0]["outputs"]
         assert "export " not in page.partition('<script type="module">')[2]
     assert data["predictions"][0]["inputs"]["image"].startswith("data:image/png;base64,")
+
+
+def test_a_picture_has_all_heads_of_a_transformer(tmp_path):
+    fake_models.save(fake_models.ManyHeaded(4), tmp_path / "m")
+    picture = tmp_path / "attention.html"
+    predict(str(tmp_path / "m"), ["abc", "abcdefgh"], picture=picture)
+    page = picture.read_text(encoding="utf-8")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["contract"]["heads"]["looks"][0]["weights"] == "cross_heads"
+    short, long = data["predictions"]
+    assert np.shape(short["heads"]["cross_heads"]) == (2, 3, 4, 4)  # layers, heads, tokens
+    np.testing.assert_allclose(np.sum(short["heads"]["cross_heads"], axis=-1), 1.0, atol=2e-3)
+    assert short["heads"]["target_pieces"] == short["outputs"]["target_pieces"]
+    assert long["heads"] is None  # more than the model returns
+    script = page.partition('<script type="module">')[2].partition("</script>")[0]
+    (tmp_path / "page.mjs").write_text(script, encoding="utf-8")
+    if shutil.which("node"):
+        subprocess.run(["node", "--check", tmp_path / "page.mjs"], check=True)
 
 
 def test_text_in_a_picture_is_escaped(model, tmp_path):

@@ -19,7 +19,6 @@ from regard.models.attention.base import (
     is_split,
     select_outputs,
     split_depths,
-    split_memory,
 )
 from regard.models.attention.scores import SCORES
 from regard.models.layers.dropout import Dropout
@@ -97,14 +96,11 @@ class Attention(AttentionLayer):
             mask: ``[batch, source]``; or ``[batch, target, source]`` for all queries at once.
             values: ``[batch, source, value_depth]``; see the class for the default.
         """
-        check_shapes(memory=memory, mask=mask, values=values)
+        check_shapes(mask=mask)
+        keys, values = self.keys_and_values(memory, values)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
-        keys = memory
-        if self.has_split_values:
-            keys, memory = split_memory(memory)
         mask = self.score.valid_mask(mask)
-        values = memory if values is None else values
         prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
         if self.alignment.window is not None:
             by_query = _by_query(mask)

@@ -31,7 +31,23 @@ class AttentionLayer(ConfiguredLayer):
     sets to the masks that its layers attach to the inputs. The first output has the query's mask.
     """
 
+    has_split_values = False
     _query_mask: Tensor = None
+
+    def keys_and_values(self, memory: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the scores and what the weights apply to.
+
+        Args:
+            memory: ``[batch, source, depth]``.
+            values: ``[batch, source, value_depth]``; None for those of the memory.
+        """
+        check_shapes(memory=memory, values=values)
+        if values is not None:
+            return memory, values
+        if not self.has_split_values:
+            return memory, memory
+        keys, values = ops.split(memory, [int(memory.shape[-1]) // 2], axis=-1)
+        return keys, values
 
     def compute_mask(self, inputs: Tensor, previous_mask: Any) -> Any:
         """Return the mask of the query in the last call; Keras calls this after every call."""
@@ -84,11 +100,6 @@ def split_depths(depth: int) -> tuple[int, int]:
     if depth < 2:
         raise ValueError(f"A memory to split into keys and values needs a depth of 2, not {depth}.")
     return depth // 2, depth - depth // 2
-
-
-def split_memory(memory: Tensor) -> Any:
-    """Return the keys and the values of a memory that is split into both."""
-    return ops.split(memory, [int(memory.shape[-1]) // 2], axis=-1)
 
 
 def is_split(values: str) -> bool:

@@ -18,7 +18,6 @@ from regard.models.attention.base import (
     mask_bias,
     select_outputs,
     split_depths,
-    split_memory,
 )
 from regard.models.attention.scores import SCORES
 from regard.models.attention.scores.products import ScaledDotScore
@@ -298,14 +297,16 @@ class MultiHeadAttention(AttentionLayer):
         contexts = transpose_as_int(ops.matmul(weights, values), (0, 2, 1, 3))
         return self.output_projection(ops.reshape(contexts, (-1, self.width)))
 
-    def _project_memory(self, memory: Tensor, values: Tensor) -> list[Tensor]:
+    def _project_memory(self, memory: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys and values of all heads."""
-        check_shapes(memory=memory, values=values)
-        if values is None and not self.has_split_values:
-            return self._split_heads(self.project_memory(memory), 2)
-        keys, values = (memory, values) if values is not None else split_memory(memory)
-        keys, values = self.project_keys(keys), self.project_values(values)
-        return [self._split_heads(x, 1)[0] for x in (keys, values)]
+        is_shared = values is None and not self.has_split_values
+        keys, values = self.keys_and_values(memory, values)
+        if is_shared:
+            keys, values = self._split_heads(self.project_memory(memory), 2)
+            return keys, values
+        (keys,) = self._split_heads(self.project_keys(keys), 1)
+        (values,) = self._split_heads(self.project_values(values), 1)
+        return keys, values
 
     def _project_self(self, inputs: Tensor, angles: Any) -> tuple[Tensor, Tensor, Tensor]:
         query, keys, values = self._split_heads(self.project(inputs), 3)
@@ -350,9 +351,8 @@ class MultiHeadAttention(AttentionLayer):
         contexts = ops.matmul(self.dropout(weights, training=training), prepared["values"])
         joined = ops.transpose(contexts, (0, 2, 1, 3))
         joined = ops.reshape(joined, (-1, ops.shape(joined)[1], self.width))
-        if (
-            self.is_scaled_dot_soft and mask is not None
-        ):  # the softmax of a completely masked row is not 0
+        if self.is_scaled_dot_soft and mask is not None:
+            # The softmax of a completely masked row is not 0.
             weights = distribution = weights * ops.cast(mask[:, None, None, :], weights.dtype)
         return self.output_projection(joined), weights, distribution
 

@@ -8,6 +8,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.attention import Attention
+from regard.models.attention.base import split_depths
 from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
@@ -27,6 +28,17 @@ from regard.models.tensors import Memory, State, Tensor
 Gradients = Sequence[DeferredWeightGradient]
 # The alignment, and with a stochastic decoder also the distribution that it was sampled from.
 Alignments = tuple[Tensor, ...]
+
+
+def context_depth(memory_depth: int, attention: dict[str, Any] | None) -> int:
+    """Return the depth of the contexts of a memory.
+
+    Args:
+        memory_depth: the depth of the memory's values.
+        attention: as in ``RecurrentDecoder``.
+    """
+    has_split_values = (attention or {}).get("values", "shared") == "split"
+    return split_depths(memory_depth)[1] if has_split_values else memory_depth
 
 
 class RecurrentDecoder(Decoder):
@@ -102,6 +114,7 @@ class RecurrentDecoder(Decoder):
         self.attention = (
             None if attention is None else Attention(**attention, dtype=policy, name="attention")
         )
+        self.context_depth = context_depth(memory_depth, attention)
         self.bridge = Bridge(
             self.cells[0].state_names,
             units,

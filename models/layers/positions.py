@@ -20,7 +20,7 @@ class Positions(ConfiguredLayer):
         max_positions: the number of learned positions.
 
     Shapes: vectors ``[batch, length, depth]`` and their positions ``[batch or 1, length]``,
-    starting at 0 → vectors of the same shape.
+    starting at 0, by default 0, 1, 2, ... → vectors of the same shape, with Keras's mask.
     """
 
     def __init__(self, max_positions: int = 1024, **kwargs: Any):
@@ -29,12 +29,13 @@ class Positions(ConfiguredLayer):
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, not {max_positions}.")
         self.max_positions = max_positions
+        self.supports_masking = True
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
         """Create the weights, if there are any; the depth must be known."""
         self.built = True
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+    def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
         raise TypeError(f"{type(self).__name__} does not implement call.")
 
     def check(self, depth: int) -> None:
@@ -61,7 +62,7 @@ class NoPositions(Positions):
     Lee et al. 2019, "Set Transformer", §3.
     """
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+    def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
         return vectors
 
 
@@ -72,8 +73,8 @@ class SinusoidalPositions(Positions):
     Vaswani et al. 2017, "Attention Is All You Need", §3.5.
     """
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
-        depth = int(vectors.shape[-1])
+    def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
+        depth, position = int(vectors.shape[-1]), _or_default(position, vectors)
         phase = phases(position, depth)
         pairs = ops.stack([ops.sin(phase), ops.cos(phase)], axis=-1)
         length = ops.shape(position)[1]
@@ -98,8 +99,8 @@ class LearnedPositions(Positions):
         )
         super().build(vectors_shape)
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
-        index = ops.minimum(position, self.max_positions - 1)
+    def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
+        index = ops.minimum(_or_default(position, vectors), self.max_positions - 1)
         learned = ops.take(ops.convert_to_tensor(self.table), index, axis=0)
         return vectors + ops.cast(learned, vectors.dtype)
 
@@ -117,7 +118,7 @@ class RotaryPositions(Positions):
         if depth % 2:
             raise ValueError(f"Rotary positions need heads with an even depth, not {depth}.")
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+    def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
         return vectors
 
     def angles(self, position: Tensor, depth: int) -> tuple[Tensor, Tensor] | None:
@@ -126,6 +127,11 @@ class RotaryPositions(Positions):
             ops.cast(ops.cos(phase), self.compute_dtype),
             ops.cast(ops.sin(phase), self.compute_dtype),
         )
+
+
+def _or_default(position: Tensor, vectors: Tensor) -> Tensor:
+    """Return the positions of vectors; by default 0, 1, 2, ..."""
+    return ops.arange(ops.shape(vectors)[1])[None] if position is None else position
 
 
 def phases(position: Tensor, depth: int) -> Tensor:

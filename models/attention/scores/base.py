@@ -18,6 +18,9 @@ class Score(ConfiguredLayer):
 
     Shapes: query ``[..., target, query_depth]``, keys ``[..., source, key_depth]``, scores
     ``[..., target, source]``; the dots stand for ``batch`` or ``batch, heads``.
+
+    Raises:
+        ValueError: in ``call``, the ranks differ or are below 3.
     """
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
@@ -50,6 +53,9 @@ class Score(ConfiguredLayer):
         return mask
 
     def call(self, query: Tensor, keys: Tensor) -> Tensor:
+        shapes = tuple(query.shape), tuple(keys.shape)
+        if not len(shapes[0]) == len(shapes[1]) > 2:
+            raise ValueError(f"Queries and keys must be [..., length, depth], but are {shapes}.")
         return self.match(query, self.prepare(keys))
 
     def _cast(self, weight: Tensor) -> Tensor:

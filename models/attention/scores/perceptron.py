@@ -1,4 +1,4 @@
-"""Scores by a perceptron with one hidden layer."""
+"""Scores by a perceptron with one or more hidden layers."""
 
 from __future__ import annotations
 
@@ -15,31 +15,41 @@ class PerceptronScore(Score):
     """Base class: v · tanh(f(q) + g(k)); the depths may differ.
 
     The hidden layer is ``[..., target, source, units]``, the largest tensor of any score. g(k) is
-    computed once per sentence.
+    computed once per sentence. Each further hidden layer is h ← tanh(W h + b) (Pavlopoulos et al.
+    2017, "Deeper Attention to Abusive User Content Moderation").
 
     Args:
-        units: the width of the hidden layer; None for the query's depth.
+        units: the width of the hidden layers; None for the query's depth.
+        layers: the number of hidden layers.
 
     Raises:
-        ValueError: ``units`` is below 1.
+        ValueError: ``units`` or ``layers`` is below 1.
     """
 
-    def __init__(self, units: int | None = None, **kwargs: Any):
+    def __init__(self, units: int | None = None, layers: int = 1, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         if units is not None and units < 1:
             raise ValueError(f"units must be at least 1, not {units}.")
+        if layers < 1:
+            raise ValueError(f"layers must be at least 1, not {layers}.")
         self.units = units
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        width = self.units or query_shape[-1]
+        width = int(self.units or query_shape[-1] or 0)
         self._build_hidden(query_shape[-1], keys_shape[-1], width)
+        self.deeper = [
+            self.create_dense(f"hidden_{i}", width, width, activation="tanh")
+            for i in range(2, self.settings["layers"] + 1)
+        ]
         self.vector = self.add_weight(name="vector", shape=(width, 1), initializer="glorot_uniform")
         super().build(query_shape, keys_shape)
 
     def match(self, query: Tensor, prepared: Tensor) -> Tensor:
         projected = self._project_query(query)[..., :, None, :]
         hidden = ops.tanh(projected + prepared[..., None, :, :])
+        for layer in self.deeper:
+            hidden = layer(hidden)
         return ops.matmul(hidden, self._cast(self.vector))[..., 0]
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:

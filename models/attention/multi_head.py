@@ -391,11 +391,11 @@ class MultiHeadAttention(AttentionLayer):
             position = ops.arange(target)[None]
         position = ops.broadcast_to(position, (batch, target))
         both = self.alignment.align_with_distribution(
-            ops.reshape(scores, (-1, target, source)),
+            ops.reshape(scores, (batch * self.heads, target, source)),
             mask=ops.repeat(valid, self.heads, axis=0),
             query=ops.reshape(query, (-1, target, self.depth)),
             position=ops.repeat(position, self.heads, axis=0),
             training=training,
         )
-        weights, distribution = (ops.reshape(x, (-1, self.heads, target, source)) for x in both)
+        weights, distribution = (ops.reshape(x, (batch, self.heads, target, source)) for x in both)
         return weights, distribution

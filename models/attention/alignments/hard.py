@@ -101,6 +101,8 @@ class HardAlignment(Alignment):
 
     def _argmax_weights(self, scores: Tensor, mask: Tensor) -> Tensor:
         """Return 1 at the maximum and 0 elsewhere and at masked positions."""
+        if scores.shape[-1] == 0:  # which has no argmax
+            return scores
         best = ops.argmax(scores, axis=-1)[..., None]
         is_best = ops.equal(ops.cast(ops.arange(ops.shape(scores)[-1]), best.dtype), best)
         return ops.cast(is_best if mask is None else ops.logical_and(is_best, mask), "float32")

@@ -136,8 +136,8 @@ def source_lengths(scores: Tensor, mask: Tensor = None) -> Tensor:
     """
     count = ops.cast(ops.arange(ops.shape(scores)[-1]) + 1, "float32")
     if mask is None:
-        return ops.max(count)[None, None, None]
-    return ops.max(ops.cast(mask, "float32") * count, axis=-1, keepdims=True)
+        return ops.max(count, initial=0.0)[None, None, None]
+    return ops.max(ops.cast(mask, "float32") * count, axis=-1, keepdims=True, initial=0.0)
 
 
 _MIN_WINDOWS = 3  # windows that the source must be longer than, plus one per query

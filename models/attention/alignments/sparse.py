@@ -29,7 +29,7 @@ def sparsemax(scores: Tensor, mask: Tensor = None) -> Tensor:
     if mask is not None:
         scores = ops.where(mask, scores, MASKED)
     scores = ops.maximum(scores, MASKED)
-    scores = scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
+    scores = scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=MASKED))
     # The support needs no gradient; τ is a function of the scores in the support.
     descending = -ops.sort(-ops.stop_gradient(scores), axis=-1)
     count = ops.cast(ops.arange(ops.shape(scores)[-1]) + 1, "float32")

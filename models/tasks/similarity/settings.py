@@ -169,6 +169,9 @@ def validate(config: Any) -> Iterator[Problem]:
         if isinstance(alignment, HardAlignmentConfig) and alignment.training == "reinforce":
             message = "reinforce needs a decoder; use training: straight_through"
             yield Problem(("model", "cross", "attention", "alignment"), message)
+        if cross.attention.values == "split":
+            message = "cross-attention compares states with the values; use shared"
+            yield Problem(("model", "cross", "attention", "values"), message)
     if config.training.label_smoothing:
         message = "does not apply to scores; use 0"
         yield Problem(("training", "label_smoothing"), message)

@@ -25,6 +25,10 @@ VARIANTS = [
     ("bahdanau", {"attention": None, "layers": 2}),
     ("luong", {"initial_state": "zeros", "layers": 2, "cell": "gru"}),
     ("bahdanau", {"initial_state": "zeros"}),
+    ("luong", {"attention": {"score": {"type": "low_rank", "rank": 2}, "values": "split"}}),
+    ("bahdanau", {"attention": {"score": {"type": "additive", "layers": 2}, "values": "split"}}),
+    ("bahdanau", {"attention": {"alignment": {"type": "hard", "inference": "sample"}}}),
+    ("luong", {"attention": {"alignment": "thresholded"}, "input_feeding": False}),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
 every_path = pytest.mark.parametrize("path", PATHS)

@@ -25,7 +25,8 @@ def test_equals_the_equations():
     cell.build((None, 5))
     x, h, c, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (5, 4, 4, 3))
     weights = [np.asarray(w, "float64") for w in cell.get_weights()]
-    result = cell(x, (h, c), extra)
+    output, result = cell(x, (h, c), extra)
+    np.testing.assert_array_equal(output, result[0])
     for ours, expected in zip(result, reference(x, h, c, *weights, extra=extra), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
@@ -70,7 +71,7 @@ def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
     whole.build((None, 5))
     kernel, recurrent, extra_kernel, *biases = cell.get_weights()
     whole.set_weights([np.concatenate([kernel, extra_kernel]), recurrent, *biases])
-    (expected,) = whole(np.concatenate([x, extra], -1), (h,))
+    expected, _ = whole(np.concatenate([x, extra], -1), (h,))
     np.testing.assert_allclose(cell(x, (h,), extra)[0], expected, atol=1e-6)
 
 

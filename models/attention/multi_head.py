@@ -192,13 +192,7 @@ class MultiHeadAttention(AttentionLayer):
         )
 
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
-        """Compute everything that attending to a memory needs.
-
-        Args:
-            memory: ``[batch, source, memory_depth]``.
-            mask: ``[batch, source]``.
-            values: as in ``call``.
-        """
+        """Compute everything that attending to a memory needs, with a mask ``[batch, source]``."""
         check_shapes(memory_mask=mask)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")

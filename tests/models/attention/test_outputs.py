@@ -131,15 +131,16 @@ class Rewarded(keras.layers.Layer):
         return weights
 
 
-def test_a_functional_model_learns_where_to_look_by_reward(tmp_path):
+def test_a_functional_model_learns_where_to_attend_by_reward():
     hard = {"type": "hard", "training": "reinforce", "seed": 3}
     query, memory = keras.Input((3, 8)), keras.Input((5, 8))
     attention = Attention("general", hard)
     context, weights, distribution = attention(query, memory, return_distribution=True)
     model = keras.Model([query, memory], [context, Rewarded()(weights, distribution)])
-    model.compile(optimizer=keras.optimizers.Adam(0.1))
+    model.compile(optimizer=keras.optimizers.Adam(0.3))
     inputs = [np.ones((16, 3, 8), "float32"), np.tile(MEMORY[:1], (16, 1, 1))]
-    model.fit(inputs, epochs=40, verbose=0)
+    model.fit(inputs, epochs=15, verbose=0)
     np.testing.assert_array_equal(numpy(model(inputs)[1]).argmax(-1), 2)
-    config = keras.Model.from_config(model.get_config(), {"Rewarded": Rewarded}).get_config()
-    assert config == model.get_config()
+    again = keras.Model.from_config(model.get_config(), {"Rewarded": Rewarded})
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(again(inputs)[1], model(inputs)[1])

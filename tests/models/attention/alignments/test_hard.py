@@ -81,10 +81,11 @@ def test_only_rewarded_samples_are_stochastic():
 
 def test_samples_in_inference_follow_the_softmax_and_repeat():
     """Over seeds and steps; the other rows of a batch, and the call, change nothing."""
-    scores, mask = rows(2, 8)
-    layers = [hard(inference="sample", seed=seed) for seed in range(300)]
+    scores, mask = rows(2, 800)
+    layers = [hard(inference="sample", seed=seed) for seed in range(3)]
     results = [numpy(layer(scores, mask=mask)) for layer in layers]
-    for layer, result in zip(layers[:3], results[:3], strict=True):
+    assert (results[0] != results[1]).any()
+    for layer, result in zip(layers, results, strict=True):
         np.testing.assert_array_equal(result, numpy(layer(scores, mask=mask)))
         np.testing.assert_array_equal(result[1:], numpy(layer(scores[1:], mask=mask[1:])))
         position = np.full((2, 1), 5)

@@ -80,9 +80,12 @@ class Attention(AttentionLayer):
         return bool(self.alignment.stochastic)
 
     def build(
-        self, query_shape: tuple[int | None, ...], memory_shape: tuple[int | None, ...]
+        self,
+        query_shape: tuple[int | None, ...],
+        memory_shape: tuple[int | None, ...],
+        values_shape: tuple[int | None, ...] | None = None,
     ) -> None:
-        if self.has_split_values:
+        if self.has_split_values and values_shape is None:
             memory_shape = (*memory_shape[:-1], split_depths(int(memory_shape[-1] or 0))[0])
         self.score.build(query_shape, memory_shape)
         self.alignment.build(query_shape)
@@ -208,7 +211,7 @@ class Attention(AttentionLayer):
             The requested outputs in the order of the arguments; alone, not in a tuple.
         """
         check_shapes(mask=mask)
-        self._query_mask = query_mask if return_context else None
+        self._query_mask = query_mask
         mask = combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
         prepared = self.prepare(memory, mask, values)
         outputs = self.attend_with_distribution(query, prepared, position, training)

@@ -159,6 +159,8 @@ class MultiHeadAttention(AttentionLayer):
         The other arguments and the outputs are those of ``Attention.call``.
         """
         check_shapes(query=query, mask=mask)
+        if memory is None and values is not None:
+            raise ValueError("Values need a memory that contains their keys.")
         if memory is None:
             # Keras passes the mask of a sole argument as `mask`.
             memory_mask = query_mask

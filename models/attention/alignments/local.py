@@ -188,7 +188,7 @@ def should_use_windows(window: int, query: Tensor, prepared: State) -> bool | Te
 
     Windows copy keys for every query, while one matrix product scores all keys for all queries of
     a row, so the source must be as long as several windows. The threshold was measured for sources
-    of 50 to 2,000 positions. A mask per query has none.
+    of 50 to 2,000 positions. A mask per query excludes them.
     """
     if len(prepared["mask"].shape) == 3:
         return False

@@ -212,6 +212,7 @@ def test_wrong_ranks_are_refused():
         (lambda: MultiHeadAttention(2, 8)(flat), "query must be"),
         (lambda: MultiHeadAttention(2, 8)(flat, memory), "query must be"),
         (lambda: MultiHeadAttention(2, 8)(query, memory, mask=PAIRS[None]), "mask must be"),
+        (lambda: MultiHeadAttention(2, 8)(query, values=memory), "Values need a memory"),
         (lambda: Pointer()(flat, memory), "query must be"),
         (lambda: Pointer()(query, memory, choices=SOURCE > 0), "choices must be"),
     ]

@@ -59,6 +59,14 @@ def test_heads_with_a_split_memory_equal_separate_values():
     np.testing.assert_allclose(once, expected[0][:, 0], atol=1e-5)
 
 
+def test_explicit_values_take_the_place_of_a_split():
+    split, shared = Attention(values="split"), Attention()
+    context, _ = split(QUERY, MEMORY, VALUES)
+    shared(QUERY, MEMORY)
+    shared.set_weights(split.get_weights())
+    np.testing.assert_allclose(context, shared(QUERY, MEMORY, VALUES)[0], atol=1e-6)
+
+
 def test_a_memory_too_narrow_to_split():
     with pytest.raises(ValueError, match="needs a depth of 2, not 1"):
         Attention(values="split")(QUERY, MEMORY[..., :1])

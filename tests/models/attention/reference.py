@@ -82,8 +82,8 @@ def align(name, z, q, t, options, weights):
         result[best] = softmax(z[best])
     elif name == "thresholded":
         soft = softmax(z)
-        kept = soft >= min(options.get("threshold", 0.05), soft.max())
-        result[kept] = soft[kept] / soft[kept].sum()
+        is_kept = soft >= min(options.get("threshold", 0.05), soft.max())
+        result[is_kept] = soft[is_kept] / soft[is_kept].sum()
     elif name == "local_m":
         inside = np.abs(steps - min(t, len(z) - 1)) <= options["window"]
         result[inside] = softmax(z[inside])

@@ -106,7 +106,7 @@ def test_implicit_masks_equal_explicit_masks(name):
     equal(implicit, layer(numpy(query), numpy(memory), mask=valid))
     first = implicit[0] if isinstance(implicit, tuple) else implicit
     np.testing.assert_array_equal(first._keras_mask, IDS > 0)
-    # Both together, and with the explicit mask in each form.
+    # Implicit and explicit masks at once, the latter in each form.
     equal(layer(query, memory, mask=PAIRS), layer(numpy(query), numpy(memory), mask=valid & PAIRS))
     ends = np.array([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]], bool)
     both = valid & ends[:, None]
@@ -119,16 +119,16 @@ def test_implicit_masks_equal_explicit_masks(name):
 @every_layer
 def test_a_mask_per_query_equals_single_queries(name):
     layer, position = created(name), {} if name == "pointer" else {"position": None}
-    together = outputs(layer(QUERY, MEMORY, mask=PAIRS))
+    expected = outputs(layer(QUERY, MEMORY, mask=PAIRS))
     for t in range(3):
         if position:
             position["position"] = np.full((2, 1), t)
         alone = outputs(layer(QUERY[:, t : t + 1], MEMORY, mask=PAIRS[:, t], **position))
-        for ours, other in zip(together, alone, strict=True):
+        for ours, other in zip(expected, alone, strict=True):
             np.testing.assert_allclose(ours[:, t : t + 1], other, atol=1e-6)
-    weights = together[-1]
+    weights = expected[-1]
     assert (weights[~PAIRS] == 0).all()
-    assert np.isfinite(np.concatenate([x.ravel() for x in together])).all()
+    assert np.isfinite(np.concatenate([x.ravel() for x in expected])).all()
 
 
 @every_layer

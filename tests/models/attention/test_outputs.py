@@ -152,3 +152,19 @@ def test_a_functional_model_learns_where_to_attend_by_reward():
     again = keras.Model.from_config(model.get_config(), {"Rewarded": Rewarded})
     again.set_weights(model.get_weights())
     np.testing.assert_array_equal(again(inputs)[1], model(inputs)[1])
+
+
+def test_values_in_a_saved_model(tmp_path):
+    query, memory, values = (keras.Input(x.shape[1:]) for x in (QUERY, MEMORY, VALUES))
+    heads = MultiHeadAttention(2, 8, "general", dropout=0.1)(query, memory, values)
+    context = Attention("additive", dropout=0.1)(heads[0], memory, values, return_weights=False)
+    split = MultiHeadAttention(2, 8, values="split")(query, memory, per_head=True)
+    alone = Attention({"type": "low_rank", "rank": 2}, "thresholded", "split")(query, memory)
+    model = keras.Model([query, memory, values], [*heads, context, *split, *alone])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    inputs = [QUERY, MEMORY, VALUES]
+    for ours, expected in zip(loaded(inputs), model(inputs), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-6)
+    configs = [[layer.get_config() for layer in each.layers] for each in (model, loaded)]
+    assert configs[0] == configs[1]

@@ -13,8 +13,8 @@ from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import LossMean, TrainableModel
 
-# Weight decay harms offsets and the scales of normalizations.
-_NOT_DECAYED = ["bias", "gamma", "beta"]
+# Weight decay harms offsets, the scales of normalizations, and the temperature of a cosine.
+_NOT_DECAYED = ["bias", "gamma", "beta", "temperature"]
 # NVIDIA's compute capabilities from which tensor cores support a format: Ampere and Volta.
 _FORMATS = {(8, 0): "mixed_bfloat16", (7, 0): "mixed_float16"}
 

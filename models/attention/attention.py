@@ -12,14 +12,23 @@ from regard.models.attention.alignments.local import (
     should_use_windows,
     source_lengths,
 )
+from regard.models.attention.base import (
+    AttentionLayer,
+    check_shapes,
+    combine_masks,
+    is_split,
+    select_outputs,
+    split_depths,
+)
 from regard.models.attention.scores import SCORES
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
+from regard.models.layers.dropout import Dropout
+from regard.models.serialization import constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
 
 
 @register
-class Attention(ConfiguredLayer):
-    """Attend to a memory with a query and return the weighted sum of the memory.
+class Attention(AttentionLayer):
+    """Attend to a memory with a query and return the weighted sum of the memory or of other values.
 
     Any score can be combined with any alignment. A decoder that attends to one memory at every
     step calls ``prepare`` once and ``attend_with_distribution`` at every step; ``call`` does both.
@@ -27,15 +36,22 @@ class Attention(ConfiguredLayer):
     Args:
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
         alignment: a name in ``ALIGNMENTS``, or ``{"type": name, **options}``.
+        values: the values of a call without any: ``shared``, the memory; or ``split``, the second
+            half of each vector of the memory, whose first half is the key (Daniluk et al. 2017,
+            "Frustratingly Short Attention Spans in Neural Language Modeling", §2.2; Mino et al.
+            2017, "Key-value Attention Mechanism for Neural Machine Translation").
+        dropout: the dropout rate of the weights in the sum. Not for a decoder, whose loop must not
+            change the state of a random generator.
 
-    Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, mask
-    ``[batch, source]`` (true at valid positions) or None. Returns the context ``[batch, target,
-    depth]`` and the weights ``[batch, target, source]``; both are zero for a row that is masked
-    completely.
+    Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, values
+    ``[batch, source, value_depth]`` or None, mask ``[batch, source]`` or ``[batch, target,
+    source]`` (true at valid positions) or None. Returns the context ``[batch, target,
+    value_depth]`` and the weights ``[batch, target, source]``; both are zero for a row that is
+    masked completely.
 
     Raises:
-        ValueError: a score, alignment or option is unknown; or, in ``build``, the score does not
-            support the depths.
+        ValueError: a score, alignment or option is unknown; in ``build``, the score does not
+            support the depths; or, in ``call``, a tensor has the wrong rank.
 
     Example:
         >>> attention = Attention(score="general", alignment={"type": "local_p", "window": 5})
@@ -46,6 +62,8 @@ class Attention(ConfiguredLayer):
         self,
         score: str | dict[str, Any] = "general",
         alignment: str | dict[str, Any] = "soft",
+        values: str = "shared",
+        dropout: float = 0.0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -53,6 +71,8 @@ class Attention(ConfiguredLayer):
         policy = self.dtype_policy
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
+        self.has_split_values = is_split(values)
+        self.dropout = Dropout(dropout, dtype=policy)
 
     @property
     def stochastic(self) -> bool:
@@ -60,20 +80,34 @@ class Attention(ConfiguredLayer):
         return bool(self.alignment.stochastic)
 
     def build(
-        self, query_shape: tuple[int | None, ...], memory_shape: tuple[int | None, ...]
+        self,
+        query_shape: tuple[int | None, ...],
+        memory_shape: tuple[int | None, ...],
+        values_shape: tuple[int | None, ...] | None = None,
     ) -> None:
+        if self.has_split_values and values_shape is None:
+            memory_shape = (*memory_shape[:-1], split_depths(int(memory_shape[-1] or 0))[0])
         self.score.build(query_shape, memory_shape)
         self.alignment.build(query_shape)
         self.built = True
 
-    def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
-        """Compute everything that ``attend_with_distribution`` needs of a memory."""
+    def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
+        """Compute everything that ``attend_with_distribution`` needs of a memory.
+
+        Args:
+            memory: ``[batch, source, depth]``.
+            mask: ``[batch, source]``; or ``[batch, target, source]`` for all queries at once.
+            values: ``[batch, source, value_depth]``; see the class for the default.
+        """
+        check_shapes(mask=mask)
+        keys, values = self.keys_and_values(memory, values)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         mask = self.score.valid_mask(mask)
-        prepared = {"keys": self.score.prepare(memory), "values": memory, "mask": mask}
+        prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
         if self.alignment.window is not None:
-            prepared["lengths"] = source_lengths(mask[:, None], mask[:, None])
+            by_query = _by_query(mask)
+            prepared["lengths"] = source_lengths(by_query, by_query)
         return prepared
 
     def attend_with_distribution(
@@ -92,6 +126,7 @@ class Attention(ConfiguredLayer):
                 0, 1, 2, ...
             training: whether alignments are sampled.
         """
+        check_shapes(query=query)
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
         if self.alignment.window is not None and not training and not self.score.coverage:
@@ -106,13 +141,14 @@ class Attention(ConfiguredLayer):
         coverage = (prepared.get("coverage"),) if self.score.coverage else ()
         weights, distribution = self.alignment.align_with_distribution(
             self.score.match(query, prepared["keys"], *coverage),
-            mask=prepared["mask"][:, None, :],
+            mask=_by_query(prepared["mask"]),
             query=query,
             position=position,
             training=training,
             random_key=prepared.get("random_key"),
         )
-        return ops.matmul(weights, prepared["values"]), weights, distribution
+        context = ops.matmul(self.dropout(weights, training=training), prepared["values"])
+        return context, weights, distribution
 
     def _attend_locally(
         self, query: Tensor, prepared: State, position: Tensor
@@ -131,7 +167,57 @@ class Attention(ConfiguredLayer):
         return ops.cond(use_windows, in_windows, everywhere)
 
     def call(
-        self, query: Tensor, memory: Tensor, mask: Tensor = None, training: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        prepared = self.prepare(memory, mask)
-        return self.attend_with_distribution(query, prepared, training=training)[:2]
+        self,
+        query: Tensor,
+        memory: Tensor,
+        values: Tensor = None,
+        mask: Tensor = None,
+        position: Tensor = None,
+        return_context: bool = True,
+        return_weights: bool = True,
+        return_scores: bool = False,
+        return_distribution: bool = False,
+        query_mask: Tensor = None,
+        memory_mask: Tensor = None,
+        values_mask: Tensor = None,
+        training: bool = False,
+    ) -> Any:
+        """Attend to ``memory``.
+
+        Args:
+            query: ``[batch, target, query_depth]``.
+            memory: ``[batch, source, depth]``.
+            values: ``[batch, source, value_depth]``.
+            mask: ``[batch, source]`` or ``[batch, target, source]``, in addition to Keras's masks.
+            position: as in ``attend_with_distribution``.
+            return_context: return the context.
+            return_weights: return the weights, before dropout.
+            return_scores: return the scores before mask and alignment, ``[batch, target, source]``.
+            return_distribution: return the distribution from which weights were sampled, for
+                ``Reinforce``.
+            query_mask: ``[batch, target]``; the weights of masked queries are zero.
+            memory_mask: ``[batch, source]``.
+            values_mask: ``[batch, source]``.
+            training: whether dropout and sampled alignments are on.
+
+        Returns:
+            The requested outputs in the order of the arguments; alone, not in a tuple.
+        """
+        check_shapes(mask=mask)
+        self._query_mask = query_mask
+        mask = combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
+        prepared = self.prepare(memory, mask, values)
+        outputs = self.attend_with_distribution(query, prepared, position, training)
+        context, weights, distribution = outputs
+        scores = self.score.match(query, prepared["keys"]) if return_scores else None
+        return select_outputs(
+            (context, return_context),
+            (weights, return_weights),
+            (scores, return_scores),
+            (distribution, return_distribution),
+        )
+
+
+def _by_query(mask: Tensor) -> Tensor:
+    """Return a mask with an axis for the query, ``[batch, 1 or target, source]``."""
+    return mask if len(mask.shape) == 3 else mask[:, None]

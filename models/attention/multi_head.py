@@ -9,21 +9,28 @@ from keras import ops
 
 from regard.models.attention.alignments import ALIGNMENTS
 from regard.models.attention.alignments.soft import SoftAlignment
+from regard.models.attention.base import (
+    AttentionLayer,
+    causal_mask,
+    check_shapes,
+    combine_masks,
+    is_split,
+    mask_bias,
+    select_outputs,
+    split_depths,
+)
 from regard.models.attention.relative import RELATIVE_POSITIONS, RelativePositions, distances
 from regard.models.attention.scores import SCORES
 from regard.models.attention.scores.products import ScaledDotScore
 from regard.models.layers.dropout import Dropout
-from regard.models.layers.loops import append_step
+from regard.models.layers.loops import append_step, transpose_as_int
 from regard.models.layers.positions import rotate
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
+from regard.models.serialization import constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
-
-# Added to a score that must not count.
-MASK_BIAS = -1e9
 
 
 @register
-class MultiHeadAttention(ConfiguredLayer):
+class MultiHeadAttention(AttentionLayer):
     """Attend to a memory, or to the query itself, with several heads.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.2.2. Each head has its own projections
@@ -40,18 +47,20 @@ class MultiHeadAttention(ConfiguredLayer):
         score: a name in ``SCORES``, or ``{"type": name, **options}``.
         alignment: a name in ``ALIGNMENTS``, or ``{"type": name, **options}``.
         dropout: the dropout rate of the weights.
+        values: the values of a call without any, as in ``Attention``; not for self-attention.
         relative: the relative positions of self-attention with scaled dot products, a name in
             ``RELATIVE_POSITIONS`` or ``{"type": name, **options}``; or None.
 
-    Shapes: query ``[batch, target, depth]``, memory ``[batch, source, memory_depth]``, mask
-    ``[batch, source]`` (true at valid positions) or None. Returns ``[batch, target, width]`` and
-    the weights: ``[batch, heads, target, source]`` with ``per_head``, else their mean over the
-    heads, ``[batch, target, source]``. For a row that is masked completely the weights are zero,
-    and the output is the bias of the output projection.
+    Shapes: query ``[batch, target, depth]``, memory ``[batch, source, memory_depth]``, values
+    ``[batch, source, value_depth]`` or None, mask ``[batch, source]`` or ``[batch, target,
+    source]`` (true at valid positions) or None. Returns ``[batch, target, width]`` and the
+    weights: ``[batch, heads, target, source]`` with ``per_head``, else their mean over the heads,
+    ``[batch, target, source]``. For a row that is masked completely the weights are zero, and the
+    output is the bias of the output projection.
 
     Raises:
-        ValueError: ``heads`` does not divide ``width``; or, in ``build``, relative positions with
-            a memory, or with another score or alignment.
+        ValueError: ``heads`` does not divide ``width``, or a tensor has the wrong rank; or, in
+            ``build``, relative positions with a memory, or with another score or alignment.
 
     Example:
         >>> attention = MultiHeadAttention(heads=4, width=128)
@@ -65,6 +74,7 @@ class MultiHeadAttention(ConfiguredLayer):
         score: str | dict[str, Any] = "scaled_dot",
         alignment: str | dict[str, Any] = "soft",
         dropout: float = 0.0,
+        values: str = "shared",
         relative: str | dict[str, Any] | None = None,
         **kwargs: Any,
     ):
@@ -76,6 +86,7 @@ class MultiHeadAttention(ConfiguredLayer):
         self.heads, self.width, self.depth = heads, width, width // heads
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
+        self.has_split_values = is_split(values)
         self.dropout = Dropout(dropout, dtype=policy)
         # The standard pair has a faster implementation.
         self.is_scaled_dot_soft = (
@@ -95,14 +106,23 @@ class MultiHeadAttention(ConfiguredLayer):
         self,
         query_shape: tuple[int | None, ...],
         memory_shape: tuple[int | None, ...] | None = None,
+        values_shape: tuple[int | None, ...] | None = None,
     ) -> None:
         """Create the weights; without ``memory_shape`` for self-attention."""
         depth, width = query_shape[-1], self.width
-        if memory_shape is None:
+        keys = None if memory_shape is None else memory_shape[-1]
+        values = None if values_shape is None else values_shape[-1]
+        if self.has_split_values and values is None:
+            keys, values = split_depths(int(keys or 0))
+        if keys is None:
             self.project = self._dense("project", depth, 3 * width, 1.0)
         else:
             self.project_query = self._dense("project_query", depth, width, 0.5)
-            self.project_memory = self._dense("project_memory", memory_shape[-1], 2 * width, 0.75)
+            if values is None:
+                self.project_memory = self._dense("project_memory", keys, 2 * width, 0.75)
+            else:
+                self.project_keys = self._dense("project_keys", keys, width, 0.5)
+                self.project_values = self._dense("project_values", values, width, 0.5)
         self.output_projection = self._dense("output", width, width, 1.0)
         if self.relative is not None:
             if memory_shape is not None or not self.is_scaled_dot_soft:
@@ -118,43 +138,80 @@ class MultiHeadAttention(ConfiguredLayer):
         initializer = keras.initializers.VarianceScaling(scale, "fan_avg", "uniform")
         return self.create_dense(name, depth, units, kernel_initializer=initializer)
 
-    def compute_mask(self, inputs: Tensor, previous_mask: Any) -> None:
-        """Return None: masks are arguments, so outputs carry no Keras mask."""
-
     def call(
         self,
         query: Tensor,
         memory: Tensor = None,
+        values: Tensor = None,
         mask: Tensor = None,
+        position: Tensor = None,
         causal: bool = False,
         angles: Any = None,
         per_head: bool = False,
+        return_context: bool = True,
+        return_weights: bool = True,
+        return_scores: bool = False,
+        return_distribution: bool = False,
+        query_mask: Tensor = None,
+        memory_mask: Tensor = None,
+        values_mask: Tensor = None,
         training: bool = False,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Any:
         """Attend to ``memory``, or to ``query`` itself without a memory.
 
         Args:
             query: ``[batch, target, depth]``.
             memory: ``[batch, source, memory_depth]``.
-            mask: ``[batch, source]``.
+            values: ``[batch, source, value_depth]``, from the first call on; not without a memory.
+            mask: ``[batch, source]`` or ``[batch, target, source]``, in addition to Keras's masks.
+            position: as in ``attend_with_distribution``.
             causal: whether a position attends only to itself and to earlier positions.
             angles: rotations of queries and keys in self-attention, from ``Positions.angles``.
-            per_head: return the weights of every head.
-            training: whether dropout and sampled alignments are on.
+            per_head: return weights, scores and distribution of every head, instead of their mean.
+
+        The other arguments and the outputs are those of ``Attention.call``.
         """
+        check_shapes(query=query, mask=mask)
+        if memory is None and values is not None:
+            raise ValueError("Values need a memory that contains their keys.")
         if memory is None:
-            heads, keys, values = self._project_self(query, angles)
-            prepared = self._prepare(keys, values, mask)
+            # Keras passes the mask of a sole argument as `mask`.
+            memory_mask = query_mask
+            is_padding = query_mask is None and mask is not None and len(mask.shape) == 2
+            self._query_mask = mask if is_padding else query_mask
+        else:
+            self._query_mask = query_mask
+        mask = combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
+        pairs = None
+        if mask is not None and len(mask.shape) == 3:
+            mask, pairs = None, mask
+        if causal:
+            is_past = causal_mask(query, query if memory is None else memory)
+            pairs = is_past if pairs is None else ops.logical_and(pairs, is_past)
+        if memory is None:
+            heads, keys, value_heads = self._project_self(query, angles)
+            prepared = self._prepare(keys, value_heads, mask)
         else:
             (heads,) = self._split_heads(self.project_query(query), 1)
-            prepared = self.prepare(memory, mask)
-        outputs, weights, _ = self._attend(heads, prepared, None, causal, training)
-        return outputs, weights if per_head else ops.mean(weights, axis=1)
+            prepared = self._prepare(*self._project_memory(memory, values), mask)
+        outputs, *alignments = self._attend(heads, prepared, position, pairs, training)
+        scores = self.score.match(heads, prepared["keys"]) if return_scores else None
+        weights, distribution, scores = (
+            x if per_head or x is None else ops.mean(x, axis=1) for x in (*alignments, scores)
+        )
+        return select_outputs(
+            (outputs, return_context),
+            (weights, return_weights),
+            (scores, return_scores),
+            (distribution, return_distribution),
+        )
 
-    def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
-        """Compute everything that attending to a memory needs."""
-        keys, values = self._split_heads(self.project_memory(memory), 2)
-        return self._prepare(keys, values, mask)
+    def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
+        """Compute everything that attending to a memory needs, with a mask ``[batch, source]``."""
+        check_shapes(memory_mask=mask)
+        if mask is None:
+            mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
+        return self._prepare(*self._project_memory(memory, values), mask)
 
     def attend_with_distribution(
         self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
@@ -171,8 +228,9 @@ class MultiHeadAttention(ConfiguredLayer):
                 0, 1, 2, ...
             training: as in ``call``.
         """
+        check_shapes(query=query)
         (heads,) = self._split_heads(self.project_query(query), 1)
-        return self._attend(heads, prepared, position, False, training)
+        return self._attend(heads, prepared, position, None, training)
 
     def attend_once(
         self, query: Tensor, prepared: State, position: Tensor
@@ -189,14 +247,14 @@ class MultiHeadAttention(ConfiguredLayer):
         """
         batch = ops.shape(prepared["mask"])[0]
         heads = ops.reshape(self.project_query(query), (batch, -1, self.heads, self.depth))
-        heads = _transpose_as_int(heads, (0, 2, 1, 3))
+        heads = transpose_as_int(heads, (0, 2, 1, 3))
         if self.is_scaled_dot_soft:
             keys, values, bias = (prepared[name] for name in ("keys", "values", "bias"))
             weights = self._softmax_once(heads, keys, bias)
             outputs = self._merge_heads(ops.matmul(weights, values))
             return outputs, weights * ops.cast(prepared["mask"][:, None, None], weights.dtype)
         step = ops.reshape(position, (1, 1))
-        weights, _ = self._align(heads, prepared["keys"], prepared["mask"], step, False, False)
+        weights, _ = self._align(heads, prepared["keys"], prepared["mask"], step, None, False)
         return self._merge_heads(ops.matmul(weights, prepared["values"])), weights
 
     def cache(self, rows: Tensor, length: Tensor) -> State:
@@ -226,7 +284,7 @@ class MultiHeadAttention(ConfiguredLayer):
         """
         hypotheses = bias.shape[1]
         projected = ops.reshape(self.project(query), (-1, hypotheses, 3, self.heads, self.depth))
-        projected = _transpose_as_int(projected, (2, 0, 3, 1, 4))
+        projected = transpose_as_int(projected, (2, 0, 3, 1, 4))
         cache = {
             "keys": append_step(cache["keys"], rotate(projected[1], angles), 2, position),
             "values": append_step(cache["values"], projected[2], 2, position),
@@ -255,8 +313,19 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def _merge_heads(self, contexts: Tensor) -> Any:
         """Return the projected contexts of all heads, ``[rows * targets, width]``."""
-        contexts = _transpose_as_int(contexts, (0, 2, 1, 3))
+        contexts = transpose_as_int(contexts, (0, 2, 1, 3))
         return self.output_projection(ops.reshape(contexts, (-1, self.width)))
+
+    def _project_memory(self, memory: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return keys and values of all heads."""
+        is_shared = values is None and not self.has_split_values
+        keys, values = self.keys_and_values(memory, values)
+        if is_shared:
+            keys, values = self._split_heads(self.project_memory(memory), 2)
+            return keys, values
+        (keys,) = self._split_heads(self.project_keys(keys), 1)
+        (values,) = self._split_heads(self.project_values(values), 1)
+        return keys, values
 
     def _project_self(self, inputs: Tensor, angles: Any) -> tuple[Tensor, Tensor, Tensor]:
         query, keys, values = self._split_heads(self.project(inputs), 3)
@@ -276,20 +345,30 @@ class MultiHeadAttention(ConfiguredLayer):
             values = values * ops.cast(mask[:, None, :, None], values.dtype)
         prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
         if self.is_scaled_dot_soft:
-            prepared["bias"] = None if mask is None else _mask_bias(mask)
+            prepared["bias"] = None if mask is None else mask_bias(mask)[:, None, None]
         return prepared
 
     def _attend(
-        self, query: Tensor, prepared: State, position: Tensor, causal: bool, training: bool
+        self, query: Tensor, prepared: State, position: Tensor, pairs: Tensor, training: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return outputs, weights and distribution.
+
+        Args:
+            query: ``[batch, heads, target, depth]``.
+            prepared: the result of ``_prepare``.
+            position: as in ``attend_with_distribution``.
+            pairs: which target may attend to which source, ``[batch, 1 or target, source]``, or
+                ``[target, source]`` for a causal mask; or None.
+            training: as in ``call``.
+        """
         keys, mask = prepared["keys"], prepared["mask"]
         if self.is_scaled_dot_soft:
-            weights = self._softmax(query, keys, mask, causal)
+            weights = self._softmax(query, keys, mask, pairs)
             distribution = weights
         else:
             random_key = prepared.get("random_key")
             weights, distribution = self._align(
-                query, keys, mask, position, causal, training, random_key
+                query, keys, mask, position, pairs, training, random_key
             )
         dropped = self.dropout(weights, training=training)
         if self.relative is not None and mask is not None:
@@ -298,26 +377,26 @@ class MultiHeadAttention(ConfiguredLayer):
         contexts = self._contexts(dropped, prepared["values"], distances(weights))
         joined = ops.transpose(contexts, (0, 2, 1, 3))
         joined = ops.reshape(joined, (-1, ops.shape(joined)[1], self.width))
-        if (
-            self.is_scaled_dot_soft and mask is not None
-        ):  # the softmax of a completely masked row is not 0
+        if self.is_scaled_dot_soft and mask is not None:
+            # The softmax of a completely masked row is not 0.
             weights = distribution = weights * ops.cast(mask[:, None, None, :], weights.dtype)
         return self.output_projection(joined), weights, distribution
 
-    def _softmax(self, query: Tensor, keys: Tensor, mask: Tensor, causal: bool) -> Any:
+    def _softmax(self, query: Tensor, keys: Tensor, mask: Tensor, pairs: Tensor) -> Any:
         """Return the softmax of the scaled dot products in float32."""
         scores = ops.matmul(query * self.depth**-0.5, ops.swapaxes(keys, -1, -2))
         scores = ops.cast(scores, "float32")
         if self.relative is not None:
             scores = scores + self.relative.scores(query, distances(scores))
         if mask is not None:
-            scores = scores + _mask_bias(mask)
-        causal_mask = _causal_mask(scores) if causal else None
-        if causal:
-            scores = scores + ops.where(causal_mask, 0.0, MASK_BIAS)
-        weights = ops.softmax(scores, axis=-1)
-        if causal and mask is not None:  # a row that both hide completely has equal scores
-            weights = weights * ops.cast(causal_mask, "float32")
+            scores = scores + mask_bias(mask)[:, None, None]
+        if pairs is None:
+            return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        is_causal = len(pairs.shape) == 2
+        pairs = pairs if is_causal else pairs[:, None]
+        weights = ops.softmax(scores + mask_bias(pairs), axis=-1)
+        if mask is not None or not is_causal:  # a row that is hidden completely has equal scores
+            weights = weights * ops.cast(pairs, "float32")
         return ops.cast(weights, self.compute_dtype)
 
     def _align(
@@ -326,7 +405,7 @@ class MultiHeadAttention(ConfiguredLayer):
         keys: Tensor,
         mask: Tensor,
         position: Tensor,
-        causal: bool,
+        pairs: Tensor,
         training: bool,
         random_key: Tensor = None,
     ) -> tuple[Tensor, Tensor]:
@@ -335,38 +414,18 @@ class MultiHeadAttention(ConfiguredLayer):
         batch, _, target, source = ops.shape(scores)
         valid = ops.ones((batch, source), dtype="bool") if mask is None else mask
         valid = self.score.valid_mask(valid)[:, None, :]
-        if causal:
-            valid = ops.logical_and(valid, _causal_mask(scores))
+        if pairs is not None:
+            valid = ops.logical_and(valid, pairs)
         if position is None:
             position = ops.arange(target)[None]
         position = ops.broadcast_to(position, (batch, target))
         both = self.alignment.align_with_distribution(
-            ops.reshape(scores, (-1, target, source)),
+            ops.reshape(scores, (batch * self.heads, target, source)),
             mask=ops.repeat(valid, self.heads, axis=0),
             query=ops.reshape(query, (-1, target, self.depth)),
             position=ops.repeat(position, self.heads, axis=0),
             training=training,
             random_key=random_key,
         )
-        weights, distribution = (ops.reshape(x, (-1, self.heads, target, source)) for x in both)
+        weights, distribution = (ops.reshape(x, (batch, self.heads, target, source)) for x in both)
         return weights, distribution
-
-
-def _transpose_as_int(x: Tensor, axes: tuple[int, ...]) -> Any:
-    """Transpose floats as integers of the same size; has no gradient.
-
-    For the small tensors of one step, oneDNN's transposition of floats takes 20 times as long.
-    """
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    integer = "int32" if dtype == "float32" else "int16"
-    return ops.view(ops.transpose(ops.view(x, integer), axes), dtype)
-
-
-def _mask_bias(mask: Tensor) -> Any:
-    """Return the bias ``[batch, 1, 1, source]`` of a mask ``[batch, source]``."""
-    return ops.where(mask, 0.0, MASK_BIAS)[:, None, None, :]
-
-
-def _causal_mask(scores: Tensor) -> Any:
-    """Return where the source is not after the target, ``[target, source]``."""
-    return distances(scores) <= 0

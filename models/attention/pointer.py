@@ -7,13 +7,14 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, masked_softmax
+from regard.models.attention.base import AttentionLayer, check_shapes, combine_masks
 from regard.models.attention.scores import SCORES
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
+from regard.models.serialization import constructor_arguments, register, spec
 from regard.models.tensors import State, Tensor
 
 
 @register
-class Pointer(ConfiguredLayer):
+class Pointer(AttentionLayer):
     """Choose one of the positions of a memory: the weights are the output.
 
     Vinyals et al. 2015, "Pointer Networks", §2.3: u = score(q, k), p = softmax(u). With ``clip``
@@ -25,13 +26,14 @@ class Pointer(ConfiguredLayer):
         clip: C, the maximum logit; None for no clipping.
 
     Shapes: query ``[batch, target, query_depth]``, memory ``[batch, source, depth]``, mask of the
-    memory ``[batch, source]`` or None; ``choices``, the positions that may be chosen now (for
-    example cities that are not yet visited), ``[batch, target, source]`` or None. Logits and
-    probabilities are ``[batch, target, source]``, float32. Without any choice all probabilities
-    are 0.
+    memory ``[batch, source]`` or ``[batch, target, source]`` or None, in addition to Keras's
+    masks; ``choices``, the positions that may be chosen now (for example cities that are not yet
+    visited), ``[batch, target, source]`` or None. Logits and probabilities are ``[batch, target,
+    source]``, float32. Without any choice, and for a masked query, all probabilities are 0.
 
     Raises:
-        ValueError: a score or option is unknown, or ``clip`` is not above 0.
+        ValueError: a score or option is unknown, ``clip`` is not above 0, or a tensor has the
+            wrong rank.
 
     Example:
         >>> pointer = Pointer(score="additive", clip=10.0)
@@ -56,6 +58,7 @@ class Pointer(ConfiguredLayer):
 
     def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
         """Compute everything that ``logits`` needs of a memory."""
+        check_shapes(memory=memory, mask=mask)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return {"keys": self.score.prepare(memory), "mask": self.score.valid_mask(mask)}
@@ -69,14 +72,26 @@ class Pointer(ConfiguredLayer):
         return masked_softmax(self._scores(query, prepared), self._mask(prepared, choices))
 
     def call(
-        self, query: Tensor, memory: Tensor, mask: Tensor = None, choices: Tensor = None
+        self,
+        query: Tensor,
+        memory: Tensor,
+        mask: Tensor = None,
+        choices: Tensor = None,
+        query_mask: Tensor = None,
+        memory_mask: Tensor = None,
     ) -> Tensor:
+        check_shapes(mask=mask)
+        self._query_mask = query_mask
+        mask = combine_masks(mask, memory_mask, query_mask=query_mask)
         return self.probabilities(query, self.prepare(memory, mask), choices)
 
     def _scores(self, query: Tensor, prepared: State) -> Tensor:
+        check_shapes(query=query)
         scores = ops.cast(self.score.match(query, prepared["keys"]), "float32")
         return scores if self.clip is None else self.clip * ops.tanh(scores)
 
     def _mask(self, prepared: State, choices: Tensor) -> Tensor:
-        mask = prepared["mask"][:, None, :]
+        check_shapes(choices=choices)
+        mask = prepared["mask"]
+        mask = mask if len(mask.shape) == 3 else mask[:, None]
         return mask if choices is None else ops.logical_and(mask, choices)

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.decoders.recurrent import Alignments, RecurrentDecoder
+from regard.models.decoders.recurrent import Alignments, RecurrentDecoder, context_depth
 from regard.models.layers.loops import batch_first, scan_steps
 from regard.models.serialization import register
 from regard.models.tensors import Memory, State, Tensor
@@ -48,9 +48,8 @@ class BahdanauDecoder(RecurrentDecoder):
     ):
         if readout not in READOUTS:
             raise ValueError(f"Unknown readout {readout!r}. Choices: {', '.join(READOUTS)}.")
-        super().__init__(
-            vocabulary, memory_depth, final_depth, units=units, extra=memory_depth, **kwargs
-        )
+        extra = context_depth(memory_depth, kwargs.get("attention"))
+        super().__init__(vocabulary, memory_depth, final_depth, units=units, extra=extra, **kwargs)
         self.settings["readout"] = readout
         self.maxout_pieces = 2 if readout == "maxout" else 1
         self.readout = keras.layers.Dense(
@@ -61,7 +60,7 @@ class BahdanauDecoder(RecurrentDecoder):
         )
 
     def build(self, tokens_shape: Any = None) -> None:
-        depths = self.units + self.settings["embedding"] + self.settings["memory_depth"]
+        depths = self.units + self.settings["embedding"] + self.context_depth
         self.readout.build((None, None, depths))
         super().build(tokens_shape)
 
@@ -93,7 +92,7 @@ class BahdanauDecoder(RecurrentDecoder):
             return carry, carry
 
         hidden = state["cells"][-1][0]
-        context = ops.zeros((ops.shape(hidden)[0], self.settings["memory_depth"]), hidden.dtype)
+        context = ops.zeros((ops.shape(hidden)[0], self.context_depth), hidden.dtype)
         alignments = self._zero_alignments(prepared, hidden.dtype)
         coverage = self._coverage(state)
         start = (state["cells"], hidden, context, state["position"], coverage, alignments)

@@ -54,7 +54,7 @@ class LuongDecoder(RecurrentDecoder):
         )
 
     def build(self, tokens_shape: Any = None) -> None:
-        self.combine.build((None, None, self.settings["memory_depth"] + self.units))
+        self.combine.build((None, None, self.context_depth + self.units))
         super().build(tokens_shape)
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
@@ -144,4 +144,4 @@ class LuongDecoder(RecurrentDecoder):
 
     def _split_kernel(self) -> list[Tensor]:
         """Return the parts of W that multiply the context and the hidden state."""
-        return ops.split(self.combine.kernel, [self.settings["memory_depth"]])
+        return ops.split(self.combine.kernel, [self.context_depth])

@@ -8,6 +8,7 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.attention import Attention
+from regard.models.attention.base import split_depths
 from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.decoders.base import Decoder, flatten_rows
 from regard.models.layers.bridge import Bridge
@@ -27,6 +28,19 @@ from regard.models.tensors import Memory, State, Tensor
 Gradients = Sequence[DeferredWeightGradient]
 # The alignment, and with a stochastic decoder also the distribution that it was sampled from.
 Alignments = tuple[Tensor, ...]
+
+
+def context_depth(memory_depth: int, attention: dict[str, Any] | None) -> int:
+    """Return the depth of the contexts of a memory.
+
+    Args:
+        memory_depth: the depth of the memory's values.
+        attention: as in ``RecurrentDecoder``.
+    """
+    options = attention or {}
+    # Several heads project their contexts to the depth of the memory.
+    is_split = options.get("values", "shared") == "split" and options.get("heads", 1) == 1
+    return split_depths(memory_depth)[1] if is_split else memory_depth
 
 
 class RecurrentDecoder(Decoder):
@@ -111,6 +125,7 @@ class RecurrentDecoder(Decoder):
                 raise ValueError("REINFORCE needs one choice per step: use one head.")
         elif attention is not None:
             self.attention = Attention(**options)
+        self.context_depth = context_depth(memory_depth, attention)
         self.bridge = Bridge(
             self.cells[0].state_names,
             units,

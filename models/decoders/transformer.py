@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from regard.models.attention.multi_head import MASK_BIAS
+from regard.models.attention.base import MASK_BIAS
 from regard.models.decoders.base import Decoder
 from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.layers.loops import append_step, initial_length

@@ -1,11 +1,12 @@
 """Recurrent cells that project their inputs separately from the recurrence.
 
 ``project`` multiplies a whole sequence of inputs in one matrix product; ``advance`` adds the part
-that depends on the state, step by step.
+that depends on the state, step by step. A cell also works in ``keras.layers.RNN``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -84,6 +85,21 @@ class RecurrentCell(ConfiguredLayer):
             return gradient.offsets(projected)
         return ops.add(projected, self._cast(self.bias))
 
+    @property
+    def state_size(self) -> list[int]:
+        """The size of each tensor of a state, for ``keras.layers.RNN``.
+
+        Raises:
+            ValueError: the cell has several directions.
+        """
+        if self.directions is not None:
+            raise ValueError("keras.layers.RNN needs a cell without `directions`.")
+        return [self.units for _ in self.state_names]
+
+    def get_initial_state(self, batch_size: Tensor) -> list[Tensor]:
+        """Return ``start`` for ``keras.layers.RNN``."""
+        return list(self.start(batch_size))
+
     def start(self, batch: Tensor) -> tuple[Tensor, ...]:
         """Return a state of zeros for ``batch`` rows."""
         zeros = ops.zeros((*self._lead, batch, self.units), dtype=self.compute_dtype)
@@ -132,9 +148,11 @@ class RecurrentCell(ConfiguredLayer):
         return hidden if extra is None else ops.concatenate([hidden, extra], axis=-1)
 
     def call(
-        self, inputs: Tensor, state: tuple[Tensor, ...], extra: Tensor = None
-    ) -> tuple[Tensor, ...]:
-        return self.advance(self.project(inputs), state, extra)
+        self, inputs: Tensor, state: Sequence[Tensor], extra: Tensor = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the output ``[batch, units]`` and the state after one step."""
+        new_state = self.advance(self.project(inputs), tuple(state), extra)
+        return new_state[0], list(new_state)
 
     def _cast(self, weight: Tensor) -> Any:
         """Cast a weight to the compute dtype where no ``__call__`` does it."""

@@ -29,7 +29,9 @@ class Dropout(keras.layers.Dropout):
         if self.noise_shape is not None:
             sizes = zip(self.noise_shape, shape, strict=True)
             shape = tuple(size if noise is None else noise for noise, size in sizes)
-        dropped = min(round(self.rate * _LEVELS), _LEVELS - 1)
+        dropped = round(self.rate * _LEVELS)
+        if dropped == _LEVELS:
+            return ops.zeros_like(inputs)
         keep = ops.cast(self._random_levels(shape) >= dropped, inputs.dtype)
         return inputs * (keep * (_LEVELS / (_LEVELS - dropped)))
 

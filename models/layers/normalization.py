@@ -13,17 +13,20 @@ from regard.models.tensors import Tensor
 
 @register
 class LayerNormalization(keras.layers.LayerNormalization):
-    """Keras's layer normalization over the last axis with a faster gradient.
+    """Keras's layer normalization with a faster gradient.
 
     Ba et al. 2016, "Layer Normalization", §3. Automatic differentiation reads and writes a tensor
-    of the inputs' size about 20 times, the explicit gradient 10 times.
+    of the inputs' size about 20 times, the explicit gradient 10 times. Other axes than the last,
+    ``rms_scaling`` and layers without scale or center have Keras's gradient.
 
     Shapes: ``[..., depth]`` → ``[..., depth]``, computed in float32.
     """
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        is_last = self.axis in ([-1], [len(inputs.shape) - 1])
+        is_standard = is_last and self.scale and self.center and not self.rms_scaling
         # An exported model needs no gradient.
-        return self._with_gradient(inputs) if training else super().call(inputs)
+        return self._with_gradient(inputs) if training and is_standard else super().call(inputs)
 
     def _with_gradient(self, inputs: Tensor) -> Tensor:
         @ops.custom_gradient

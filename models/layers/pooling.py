@@ -15,7 +15,8 @@ from regard.models.tensors import Tensor
 class Pooling(ConfiguredLayer):
     """Base class: ``pooling(states, mask, guide)`` returns a vector and weights.
 
-    Shapes: states ``[batch, length, depth]``, mask ``[batch, length]``, true at valid positions;
+    Shapes: states ``[batch, length, depth]``, mask ``[batch, length]``, true at valid positions,
+    by default Keras's mask of the states or else all positions;
     guide ``[batch, depth]``, a vector such as that of the other sentence, which only top-down
     poolings use. Returns the vector ``[batch, out_depth]`` and the weights ``[batch, length]`` in
     float32, which sum to 1. Both are zero for a row that is masked completely.
@@ -34,15 +35,42 @@ class Pooling(ConfiguredLayer):
         """Create the weights, if there are any."""
         self.built = True
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
-        raise TypeError(f"{type(self).__name__} does not implement call.")
+    def compute_mask(self, states: Tensor, previous_mask: Tensor) -> None:
+        """Return None: a vector has no positions."""
+
+    def call(
+        self,
+        states: Tensor,
+        mask: Tensor = None,
+        guide: Tensor = None,
+        states_mask: Tensor = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the vector and the weights.
+
+        Args:
+            states: ``[batch, length, depth]``.
+            mask: ``[batch, length]``.
+            guide: ``[batch, depth]``.
+            states_mask: Keras's mask of the states in a call with a guide.
+        """
+        if len(states.shape) != 3:
+            shape = tuple(states.shape)
+            raise ValueError(f"states must be [batch, length, depth], but their shape is {shape}.")
+        mask = states_mask if mask is None else mask
+        if mask is None:
+            mask = ops.ones(ops.shape(states)[:2], dtype="bool")
+        return self.pool(states, mask, guide)
+
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+        """Return the vector and the weights for a mask."""
+        raise TypeError(f"{type(self).__name__} does not implement pool.")
 
 
 @register
 class MeanPooling(Pooling):
     """The mean of the states: all positions have the same weight."""
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         weights = _normalize(ops.cast(mask, "float32"))
         return _weighted_sum(weights, states), weights
 
@@ -54,7 +82,7 @@ class MaxPooling(Pooling):
     A position's weight is the share of dimensions in which it is the maximum.
     """
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         masked = ops.where(mask[..., None], ops.cast(states, "float32"), MASKED)
         has_valid = ops.any(mask, axis=-1)[:, None]
         vector = ops.where(has_valid, ops.max(masked, axis=1, initial=MASKED), 0.0)
@@ -77,7 +105,7 @@ class MeanMaxPooling(Pooling):
     def out_depth(self, depth: int) -> int:
         return 2 * depth
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         (mean, mean_weights), (maximum, max_weights) = (
             pooling(states, mask) for pooling in self.poolings
         )
@@ -98,7 +126,7 @@ class GatePooling(Pooling):
         self.gate = self.create_dense("gate", depth, depth, activation="sigmoid")
         self.built = True
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         valid = ops.cast(mask, "float32")
         gates = self.gate(states)
         vector = _weighted_sum(_normalize(valid), gates * states)
@@ -139,7 +167,7 @@ class SelfAttentionPooling(Pooling):
         self.scores = self.create_dense("scores", units, hops, use_bias=False)
         self.built = True
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         scores = ops.transpose(self.scores(self.hidden(states)), (0, 2, 1))
         weights = masked_softmax(scores, mask[:, None, :])  # [batch, hops, length]
         if self.settings["penalty"]:
@@ -178,7 +206,7 @@ class TopDownPooling(Pooling):
         self.score.build((None, None, states_shape[-1]), states_shape)
         self.built = True
 
-    def call(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
+    def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         if guide is None:
             raise ValueError("Top-down pooling needs a guide.")
         valid = self.score.valid_mask(mask)

@@ -26,7 +26,7 @@ class Positions(ConfiguredLayer):
             project them to the depth of the embeddings.
 
     Shapes: vectors ``[batch, length, depth]`` and their positions ``[batch or 1, length]``,
-    starting at 0 → vectors of the same shape.
+    starting at 0, by default 0, 1, 2, ... → vectors of the same shape, with Keras's mask.
     """
 
     def __init__(self, max_positions: int = 1024, merge: str = "add", **kwargs: Any):
@@ -37,6 +37,7 @@ class Positions(ConfiguredLayer):
         if merge not in MERGES:
             raise ValueError(f"Unknown merge {merge!r}. Choices: {', '.join(MERGES)}.")
         self.max_positions, self.merge = max_positions, merge
+        self.supports_masking = True
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
         """Create the weights, if there are any; the depth must be known."""
@@ -45,7 +46,9 @@ class Positions(ConfiguredLayer):
             self.project = self.create_dense("project", 2 * depth, depth)
         self.built = True
 
-    def call(self, vectors: Tensor, position: Tensor) -> Tensor:
+    def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
+        if position is None:
+            position = ops.arange(ops.shape(vectors)[1])[None]
         encoded = self.encode(position, int(vectors.shape[-1]))
         if encoded is None:
             return vectors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 from keras import ops
 
 from regard.models.search.base import MIN_SCORE
@@ -50,7 +51,7 @@ class Candidates:
         self._tokens = self._select_tokens(totals)
         self.columns = ops.shape(self._tokens)[1]
         beams = ops.reshape(ops.arange(ops.shape(logits)[0], dtype="int32"), (-1, self.size, 1))
-        indices = beams * vocabulary + self._tokens[:, None]
+        indices = _flat_indices(beams, vocabulary, self._tokens[:, None])
         self.scores = _take_flat(totals, indices)
         if not processor.needs_vocabulary:
             is_eos = ops.equal(ops.arange(self.columns), self.columns - 1)
@@ -108,6 +109,16 @@ def _candidate_tokens(totals: Tensor, size: int) -> Tensor:
     batch = ops.shape(totals)[0]
     both = [ops.broadcast_to(x, (batch, ops.shape(x)[1])) for x in (regular, special)]
     return ops.concatenate(both, axis=1)
+
+
+def _flat_indices(beams: Tensor, vocabulary: Tensor, tokens: Tensor) -> Tensor:
+    """Return the indices of beams and tokens in flat ``[beams, vocabulary]``.
+
+    There may be more than 2³¹ candidates, but JAX has no 64-bit integers by default.
+    """
+    dtype = "int32" if keras.backend.backend() == "jax" else "int64"
+    beams, vocabulary, tokens = (ops.cast(x, dtype) for x in (beams, vocabulary, tokens))
+    return beams * vocabulary + tokens
 
 
 def _take_flat(values: Tensor, indices: Tensor) -> Tensor:

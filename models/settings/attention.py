@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
 from regard.models.settings.base import (
     ByType,
+    Fraction,
     PluginSection,
     Positive,
     Section,
@@ -19,6 +22,7 @@ from regard.models.settings.base import (
 _COVERAGE: bool = option(
     False, "Add the attention of all previous steps to the hidden layer (See 2017, eq. 11)."
 )
+Layers = Annotated[int, Field(ge=1, le=8)]
 
 
 class DotScoreConfig(Section):
@@ -42,12 +46,21 @@ class GeneralScoreConfig(Section):
     implementation: ClassVar[str] = "regard.models.attention.scores.products:GeneralScore"
 
 
+class LowRankScoreConfig(Section):
+    """Uq·Vk, general with a matrix of low rank (Kim 2017)."""
+
+    type: Literal["low_rank"] = option("low_rank", "Score type.")
+    implementation: ClassVar[str] = "regard.models.attention.scores.products:LowRankScore"
+    rank: Size = option(64, "Rank of the matrix.")
+
+
 class AdditiveScoreConfig(Section):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
     type: Literal["additive"] = option("additive", "Score type.")
     implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:AdditiveScore"
-    units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
+    units: Size | None = option(None, "Width of the hidden layers; null: that of the query.")
+    layers: Layers = option(1, "Number of hidden layers (Pavlopoulos 2017).")
     coverage: bool = _COVERAGE
 
 
@@ -56,7 +69,8 @@ class ConcatScoreConfig(Section):
 
     type: Literal["concat"] = option("concat", "Score type.")
     implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:ConcatScore"
-    units: Size | None = option(None, "Width of the hidden layer; null: that of the query.")
+    units: Size | None = option(None, "Width of the hidden layers; null: that of the query.")
+    layers: Layers = option(1, "Number of hidden layers (Pavlopoulos 2017).")
     coverage: bool = _COVERAGE
 
 
@@ -79,6 +93,7 @@ _ContentScoreConfig = (
     DotScoreConfig
     | ScaledDotScoreConfig
     | GeneralScoreConfig
+    | LowRankScoreConfig
     | AdditiveScoreConfig
     | ConcatScoreConfig
     | CosineScoreConfig
@@ -117,6 +132,9 @@ class HardAlignmentConfig(Section):
         "reinforce", "Gradient estimator: REINFORCE, or the gradient of soft attention."
     )
     expectation: Share = option(0.5, "Share of rows trained with soft weights.")
+    inference: Literal["argmax", "sample"] = option(
+        "argmax", "Position in inference: the best one, or a reproducible sample."
+    )
 
 
 class SparsemaxAlignmentConfig(Section):
@@ -132,6 +150,14 @@ class TopKAlignmentConfig(Section):
     type: Literal["top_k"] = option("top_k", "Alignment type.")
     implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:TopKAlignment"
     k: Positive = option(8, "Number of source positions with weight.")
+
+
+class ThresholdedAlignmentConfig(Section):
+    """Softmax in which weights under a threshold become 0, and the rest is renormalised."""
+
+    type: Literal["thresholded"] = option("thresholded", "Alignment type.")
+    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:ThresholdedAlignment"
+    threshold: Fraction = option(0.05, "Smallest weight that is not set to 0.")
 
 
 class LocalMAlignmentConfig(Section):
@@ -155,6 +181,7 @@ _AlignmentConfig = (
     | HardAlignmentConfig
     | SparsemaxAlignmentConfig
     | TopKAlignmentConfig
+    | ThresholdedAlignmentConfig
     | LocalMAlignmentConfig
     | LocalPAlignmentConfig
 )
@@ -173,7 +200,7 @@ AlignmentConfig = Annotated[
 
 
 class AttentionConfig(Section):
-    """A score and an alignment."""
+    """A score, an alignment, and what they weigh."""
 
     score: ScoreConfig = option(
         GeneralScoreConfig(),
@@ -182,6 +209,11 @@ class AttentionConfig(Section):
     )
     alignment: AlignmentConfig = option(
         SoftAlignmentConfig(), "How scores become weights: a name, or a mapping with type."
+    )
+    values: Literal["shared", "split"] = option(
+        "shared",
+        "shared: the source vectors are keys and values; split: their first halves are keys, "
+        "their second halves values (Daniluk 2017, Mino 2017).",
     )
 
 

@@ -118,18 +118,18 @@ def encoder_width(encoder: Any, default: int) -> int:
 
 
 def check_widths(score: Any, decoder: Any, width: int, path: Path) -> Iterator[Problem]:
-    """Check that a score supports the widths of the states of decoder and encoder.
+    """Check that a score supports the widths of the decoder's states and of the keys.
 
     Args:
         score: The section ``score``.
         decoder: The section of a recurrent decoder.
-        width: The width of the encoder's outputs.
+        width: The width of the encoder's outputs, or of their part that is the key.
         path: The key of the score.
     """
     if score.type in ("dot", "scaled_dot", "cosine") and decoder.units != width:
         message = (
             f"{score.type} needs equal widths of decoder and encoder, but the decoder has "
-            f"{decoder.units} units and the encoder {width}; set "
+            f"{decoder.units} units and the keys of the encoder {width}; set "
             f"model.decoder.units: {width}, or use score: general"
         )
         yield Problem(path, message)
@@ -164,6 +164,12 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
     score, alignment, heads = attention.score, attention.alignment, attention.heads
     is_hard = isinstance(alignment, HardAlignmentConfig)
     is_reinforced = is_hard and alignment.training == "reinforce"
+    if attention.values == "split":
+        if width < 2:
+            message = f"split needs an encoder with a width of at least 2, not {width}; use shared"
+            yield Problem((*path, "values"), message)
+        if heads == 1:
+            width //= 2
     if is_recurrent:
         if heads == 1:
             yield from check_widths(score, decoder, width, (*path, "score"))

@@ -44,7 +44,8 @@ def find_unsupported(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     if settings["decoder"].get("pointer_generator"):
         unsupported.append(("model.decoder.pointer_generator", "is not supported"))
     attention = settings.get("attention") or {}
-    for key, supported in (("score", "scaled_dot"), ("alignment", "soft")):
+    supported_types = {"score": "scaled_dot", "alignment": "soft", "values": "shared"}
+    for key, supported in supported_types.items():
         value = attention.get(key, supported)
         name = value["type"] if isinstance(value, Mapping) else value
         if name != supported:

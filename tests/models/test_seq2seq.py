@@ -130,7 +130,7 @@ def test_a_copy_from_the_config_takes_the_weights(pair):
 
 @pytest.mark.parametrize("pair", ["luong", slow("bahdanau")])
 def test_a_stochastic_decoder_is_rewarded(pair):
-    hard = {"attention": {"alignment": {"type": "hard", "expectation": 0.0}}}
+    hard = {"attention": {"alignment": {"type": "hard", "training": "reinforce"}}}
     model = make(pair, attention=hard, reinforce={"reward_weight": 2.0})
     result = model({"source": SOURCE, "target": TARGET}, training=True)
     samples = keras.ops.convert_to_numpy(result["alignment"])[TARGET != 0]

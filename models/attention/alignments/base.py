@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 from keras import ops
 
 from regard.models.serialization import ConfiguredLayer
@@ -33,6 +34,7 @@ class Alignment(ConfiguredLayer):
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.supports_masking = True  # the mask is an argument, not Keras's implicit one
+        self.input_spec = keras.InputSpec(ndim=3)
 
     def build(self, query_shape: tuple[int | None, ...]) -> None:
         """Create the weights, if there are any; the query's depth must be known."""

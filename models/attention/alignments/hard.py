@@ -14,11 +14,12 @@ from regard.models.serialization import constructor_arguments, register
 from regard.models.tensors import Tensor
 
 TRAININGS = ("reinforce", "straight_through")
+INFERENCES = ("argmax", "sample")
 
 
 @register
 class HardAlignment(Alignment):
-    """Put all weight on one position: the best in inference, a sample of the softmax in training.
+    """Put all weight on one position: a sample of the softmax in training, the best in inference.
 
     Xu et al. 2015, "Show, Attend and Tell", §4.1. A sample has no gradient, so the scores learn
     in one of two ways: ``reinforce``, from a reward (``regard.models.reinforce``); or
@@ -26,29 +27,38 @@ class HardAlignment(Alignment):
     Propagating Gradients Through Stochastic Neurons", §4). As in Xu et al., some rows get the soft
     weights, with their gradient.
 
+    With ``sample`` weights are samples in inference too. They are a function of the scores, the
+    seed, the step and the source position, so that outputs do not depend on the other rows of a
+    batch and an exported model repeats them; rows share the random numbers of a step.
+
     Args:
-        training: ``reinforce`` or ``straight_through``.
+        training: ``straight_through``; or ``reinforce``, whose weights have no gradient.
         expectation: the share of rows that get soft weights in training, sampled in every call.
-        seed: the seed of the random numbers.
+        seed: the seed of the random numbers; in inference None is 0.
+        inference: ``argmax`` or ``sample``.
 
     Raises:
-        ValueError: the training is unknown, or ``expectation`` is not between 0 and 1.
+        ValueError: the training or inference is unknown, or ``expectation`` is not between 0 and 1.
     """
 
     def __init__(
         self,
-        training: str = "reinforce",
-        expectation: float = 0.5,
+        training: str = "straight_through",
+        expectation: float = 0.0,
         seed: int | None = None,
+        inference: str = "argmax",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         if training not in TRAININGS:
             raise ValueError(f"Unknown training {training!r}. Choices: {', '.join(TRAININGS)}.")
+        if inference not in INFERENCES:
+            raise ValueError(f"Unknown inference {inference!r}. Choices: {', '.join(INFERENCES)}.")
         if not 0.0 <= expectation <= 1.0:
             raise ValueError(f"expectation must be from 0 to 1, not {expectation}.")
         self.stochastic = training == "reinforce"
+        self.seed = (seed or 0) & 0xFFFFFFFF
         self.generator = keras.random.SeedGenerator(seed, name="generator")
 
     def draw_key(self) -> Tensor:
@@ -74,24 +84,30 @@ class HardAlignment(Alignment):
         masked = ops.stop_gradient(ops.cast(scores, "float32"))
         if mask is not None:
             masked = ops.where(mask, masked, MASKED)
-        if not training:
-            weights = self._argmax_weights(masked, mask)
-        else:
+        if training:
             random_key = self.draw_key() if random_key is None else random_key
-            weights = self._argmax_weights(masked + self._noise(masked, position, random_key), mask)
+            rows = ops.arange(ops.shape(masked)[0])
+            noise = self._noise(masked, position, random_key, rows)
+            weights = self._argmax_weights(masked + noise, mask)
             if not self.stochastic:
                 weights = soft + ops.stop_gradient(weights - soft)
             weights = ops.where(self._uses_soft_weights(masked, random_key), soft, weights)
+        else:
+            if self.settings["inference"] == "sample":
+                masked = masked + self._noise(masked, position, (self.seed, 0), ops.zeros(1))
+            weights = self._argmax_weights(masked, mask)
         # The distribution stays float32 for the gradient of the reward: 1/p overflows float16.
         return ops.cast(weights, self.compute_dtype), soft
 
     def _argmax_weights(self, scores: Tensor, mask: Tensor) -> Tensor:
         """Return 1 at the maximum and 0 elsewhere and at masked positions."""
+        if scores.shape[-1] == 0:  # which has no argmax
+            return scores
         best = ops.argmax(scores, axis=-1)[..., None]
         is_best = ops.equal(ops.cast(ops.arange(ops.shape(scores)[-1]), best.dtype), best)
         return ops.cast(is_best if mask is None else ops.logical_and(is_best, mask), "float32")
 
-    def _noise(self, scores: Tensor, position: Tensor, random_key: Tensor) -> Tensor:
+    def _noise(self, scores: Tensor, position: Tensor, random_key: Any, rows: Tensor) -> Tensor:
         """Return Gumbel noise: the argmax of scores + noise is a sample of the softmax.
 
         The noise is a function of row, step and source position, so a step samples the same
@@ -99,8 +115,7 @@ class HardAlignment(Alignment):
         """
         if position is None:
             position = ops.arange(ops.shape(scores)[-2])[None]
-        rows = ops.arange(ops.shape(scores)[0])[:, None, None]
-        source = ops.arange(ops.shape(scores)[-1])
+        rows, source = rows[:, None, None], ops.arange(ops.shape(scores)[-1])
         return gumbel_noise(1, random_key[0], random_key[1], rows, position[..., None], source)
 
     def _uses_soft_weights(self, scores: Tensor, random_key: Tensor) -> Tensor:

@@ -136,8 +136,8 @@ def source_lengths(scores: Tensor, mask: Tensor = None) -> Tensor:
     """
     count = ops.cast(ops.arange(ops.shape(scores)[-1]) + 1, "float32")
     if mask is None:
-        return ops.max(count)[None, None, None]
-    return ops.max(ops.cast(mask, "float32") * count, axis=-1, keepdims=True)
+        return ops.max(count, initial=0.0)[None, None, None]
+    return ops.max(ops.cast(mask, "float32") * count, axis=-1, keepdims=True, initial=0.0)
 
 
 _MIN_WINDOWS = 3  # windows that the source must be longer than, plus one per query
@@ -188,7 +188,9 @@ def should_use_windows(window: int, query: Tensor, prepared: State) -> bool | Te
 
     Windows copy keys for every query, while one matrix product scores all keys for all queries of
     a row, so the source must be as long as several windows. The threshold was measured for sources
-    of 50 to 2,000 positions.
+    of 50 to 2,000 positions. A mask per query excludes them.
     """
+    if len(prepared["mask"].shape) == 3:
+        return False
     source, target = ops.shape(prepared["mask"])[1], ops.shape(query)[1]
     return source > (2 * window + 1) * (target + _MIN_WINDOWS)

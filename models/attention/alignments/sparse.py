@@ -29,7 +29,7 @@ def sparsemax(scores: Tensor, mask: Tensor = None) -> Tensor:
     if mask is not None:
         scores = ops.where(mask, scores, MASKED)
     scores = ops.maximum(scores, MASKED)
-    scores = scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
+    scores = scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=MASKED))
     # The support needs no gradient; τ is a function of the scores in the support.
     descending = -ops.sort(-ops.stop_gradient(scores), axis=-1)
     count = ops.cast(ops.arange(ops.shape(scores)[-1]) + 1, "float32")
@@ -79,3 +79,33 @@ class TopKAlignment(Alignment):
         k = min(self.k, source) if isinstance(source, int) else ops.minimum(self.k, source)
         _, best = ops.top_k(scores, k)
         return ops.any(ops.equal(best[..., None], ops.arange(source)), axis=-2)
+
+
+@register
+class ThresholdedAlignment(Alignment):
+    """Softmax without small weights: those under a bound become 0, the rest is renormalised.
+
+    A simple form of pruning by weight, as in Ham et al. 2020, "A³: Accelerating Attention
+    Mechanisms in Neural Networks with Approximation", whose bound is relative to the largest
+    weight. Where no weight reaches the bound the largest ones stay, so that the sum is always 1.
+
+    Args:
+        threshold: the smallest weight of the softmax that is not set to 0.
+
+    Raises:
+        ValueError: ``threshold`` is not between 0 and 1.
+    """
+
+    def __init__(self, threshold: float = 0.05, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
+        if not 0.0 < threshold < 1.0:
+            raise ValueError(f"threshold must be between 0 and 1, not {threshold}.")
+        self.threshold = threshold
+
+    def call(self, scores: Tensor, mask: Tensor = None, **context: Any) -> Tensor:
+        soft = ops.stop_gradient(masked_softmax(scores, mask))
+        largest = ops.max(soft, axis=-1, keepdims=True, initial=0.0)
+        is_kept = soft >= ops.minimum(largest, self.threshold)
+        mask = is_kept if mask is None else ops.logical_and(mask, is_kept)
+        return ops.cast(masked_softmax(scores, mask), self.compute_dtype)

@@ -21,6 +21,9 @@ class Score(ConfiguredLayer):
 
     Attributes:
         coverage: whether ``match`` takes the attention of the previous steps.
+
+    Raises:
+        ValueError: in ``call``, the ranks differ or are below 3.
     """
 
     coverage: bool = False
@@ -55,6 +58,9 @@ class Score(ConfiguredLayer):
         return mask
 
     def call(self, query: Tensor, keys: Tensor) -> Tensor:
+        shapes = tuple(query.shape), tuple(keys.shape)
+        if not len(shapes[0]) == len(shapes[1]) > 2:
+            raise ValueError(f"Queries and keys must be [..., length, depth], but are {shapes}.")
         return self.match(query, self.prepare(keys))
 
     def _cast(self, weight: Tensor) -> Tensor:

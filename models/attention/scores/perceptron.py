@@ -1,4 +1,4 @@
-"""Scores by a perceptron with one hidden layer."""
+"""Scores by a perceptron with one or more hidden layers."""
 
 from __future__ import annotations
 
@@ -15,31 +15,41 @@ class PerceptronScore(Score):
     """Base class: v · tanh(f(q) + g(k)); the depths may differ.
 
     The hidden layer is ``[..., target, source, units]``, the largest tensor of any score. g(k) is
-    computed once per sentence.
+    computed once per sentence. Each further hidden layer is h ← tanh(W h + b) (Pavlopoulos et al.
+    2017, "Deeper Attention to Abusive User Content Moderation").
 
     With ``coverage`` the score is v · tanh(f(q) + g(k) + w c), where c is the attention that the
     key has received in all previous steps (See et al. 2017, "Get To The Point: Summarization with
     Pointer-Generator Networks", §2.3, eq. 11).
 
     Args:
-        units: the width of the hidden layer; None for the query's depth.
-        coverage: whether the score depends on the previous attention. Only a recurrent decoder
-            knows it.
+        units: the width of the hidden layers; None for the query's depth.
+        layers: the number of hidden layers.
+        coverage: whether the score depends on the previous attention, in the first hidden layer.
+            Only a recurrent decoder knows it.
 
     Raises:
-        ValueError: ``units`` is below 1.
+        ValueError: ``units`` or ``layers`` is below 1.
     """
 
-    def __init__(self, units: int | None = None, coverage: bool = False, **kwargs: Any):
+    def __init__(
+        self, units: int | None = None, layers: int = 1, coverage: bool = False, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         if units is not None and units < 1:
             raise ValueError(f"units must be at least 1, not {units}.")
+        if layers < 1:
+            raise ValueError(f"layers must be at least 1, not {layers}.")
         self.units, self.coverage = units, coverage
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        width = self.units or query_shape[-1]
+        width = int(self.units or query_shape[-1] or 0)
         self._build_hidden(query_shape[-1], keys_shape[-1], width)
+        self.deeper = [
+            self.create_dense(f"hidden_{i}", width, width, activation="tanh")
+            for i in range(2, self.settings["layers"] + 1)
+        ]
         self.vector = self.add_weight(name="vector", shape=(width, 1), initializer="glorot_uniform")
         if self.coverage:
             self.coverage_kernel = self.add_weight(
@@ -60,6 +70,8 @@ class PerceptronScore(Score):
             covered = ops.cast(coverage, self.compute_dtype)[..., None]
             hidden = hidden + covered * self._cast(self.coverage_kernel)
         hidden = ops.tanh(hidden)
+        for layer in self.deeper:
+            hidden = layer(hidden)
         return ops.matmul(hidden, self._cast(self.vector))[..., 0]
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:

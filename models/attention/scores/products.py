@@ -70,6 +70,42 @@ class GeneralScore(Score):
 
 
 @register
+class LowRankScore(Score):
+    """(U q) · (V k) / √r, a bilinear form q · W k with W = UᵀV of rank r; the depths may differ.
+
+    Kim et al. 2017, "Hadamard Product for Low-rank Bilinear Pooling", §2. It needs
+    ``rank * (query_depth + key_depth)`` weights instead of ``query_depth * key_depth``. V k is
+    computed once per sentence. The scale is that of ``scaled_dot``, as in ``GeneralScore``.
+
+    Args:
+        rank: r.
+
+    Raises:
+        ValueError: the rank is below 1.
+    """
+
+    def __init__(self, rank: int = 64, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
+        if rank < 1:
+            raise ValueError(f"rank must be at least 1, not {rank}.")
+        self.rank = rank
+
+    def build(self, query_shape: Shape, keys_shape: Shape) -> None:
+        self.query_kernel, self.key_kernel = (
+            self.add_weight(name=name, shape=(shape[-1], self.rank), initializer="orthogonal")
+            for name, shape in (("query_kernel", query_shape), ("key_kernel", keys_shape))
+        )
+        super().build(query_shape, keys_shape)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return ops.matmul(keys, self._cast(self.key_kernel) * self.rank**-0.5)
+
+    def match(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return super().match(ops.matmul(query, self._cast(self.query_kernel)), prepared)
+
+
+@register
 class CosineScore(Score):
     """exp(τ) · cos(q, k), with a learned τ.
 

@@ -173,6 +173,9 @@ def validate(config: Any) -> Iterator[Problem]:
             yield Problem(("model", "cross", "attention", "alignment"), message)
         path = ("model", "cross", "attention", "score")
         yield from checks.check_no_coverage(cross.attention.score, path)
+        if cross.attention.values == "split":
+            message = "cross-attention compares states with the values; use shared"
+            yield Problem(("model", "cross", "attention", "values"), message)
     if isinstance(config.model.pooling, TopDownPoolingConfig):
         path = ("model", "pooling", "score")
         yield from checks.check_no_coverage(config.model.pooling.score, path)

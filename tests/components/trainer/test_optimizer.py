@@ -14,6 +14,7 @@ from regard.components.trainer.optimizer import (
     fast_precision,
     resolve_precision,
 )
+from regard.models.attention.scores.products import CosineScore
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from tests.components.trainer.tiny_training import TinyTask, batches, training_config
 
@@ -95,6 +96,17 @@ def test_weight_decay_excludes_biases():
     for weight, old in zip(model.weights, before, strict=True):
         factor = 1.0 if weight is model.dense.bias else 1 - 0.1 * 0.5
         np.testing.assert_allclose(np.array(weight), factor * old, rtol=1e-5)
+
+
+def test_weight_decay_excludes_the_temperature_of_a_cosine():
+    score = CosineScore()
+    score.build((None, None, 4), (None, None, 4))
+    optimizer = AdamW(learning_rate=0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=optimizer_module._NOT_DECAYED)
+    before = score.get_weights()
+    optimizer.build(score.trainable_variables)
+    optimizer.apply([tf.zeros(())], score.trainable_variables)
+    np.testing.assert_array_equal(score.get_weights(), before)
 
 
 def test_accumulation_equals_the_joint_batch():

@@ -14,12 +14,15 @@ def number(name, q, k, s, weights):
     if name == "general":
         (kernel,) = weights
         return q @ (kernel.T / math.sqrt(len(q))) @ k
+    if name == "low_rank":
+        query_kernel, key_kernel = weights
+        return q @ (query_kernel @ key_kernel.T / math.sqrt(query_kernel.shape[1])) @ k
     if name == "additive":
-        query_kernel, key_kernel, bias, vector = weights
-        return vector[:, 0] @ np.tanh(query_kernel.T @ q + key_kernel.T @ k + bias)
+        query_kernel, key_kernel, bias, vector, *deeper = weights
+        return perceptron(query_kernel.T @ q + key_kernel.T @ k + bias, vector, deeper)
     if name == "concat":
-        kernel, vector = weights
-        return vector[:, 0] @ np.tanh(kernel.T @ np.concatenate([q, k]))
+        kernel, vector, *deeper = weights
+        return perceptron(kernel.T @ np.concatenate([q, k]), vector, deeper)
     if name == "cosine":
         (temperature,) = weights
         return np.exp(temperature) * (q @ k) / (np.linalg.norm(q) * np.linalg.norm(k))
@@ -27,6 +30,14 @@ def number(name, q, k, s, weights):
         (kernel,) = weights
         return (kernel.T @ q)[s] if s < kernel.shape[1] else -np.inf
     raise KeyError(name)
+
+
+def perceptron(projected, vector, deeper):
+    """The output of the hidden layers, the first of which is projected already."""
+    hidden = np.tanh(projected)
+    for kernel, bias in zip(deeper[::2], deeper[1::2], strict=True):
+        hidden = np.tanh(hidden @ kernel + bias)
+    return vector[:, 0] @ hidden
 
 
 def scores(name, query, keys, weights):
@@ -69,6 +80,10 @@ def align(name, z, q, t, options, weights):
     elif name == "top_k":
         best = np.argsort(-z, kind="stable")[: options["k"]]
         result[best] = softmax(z[best])
+    elif name == "thresholded":
+        soft = softmax(z)
+        is_kept = soft >= min(options.get("threshold", 0.05), soft.max())
+        result[is_kept] = soft[is_kept] / soft[is_kept].sum()
     elif name == "local_m":
         inside = np.abs(steps - min(t, len(z) - 1)) <= options["window"]
         result[inside] = softmax(z[inside])
@@ -103,9 +118,12 @@ def attention(layer, query, memory, source_lengths, position=None):
         options[part] = value if isinstance(value, dict) else {"type": value}
         names[part] = options[part]["type"]
         weights[part] = getattr(layer, part).trainable_weights
+    keys, values = memory, memory
+    if layer.settings["values"] == "split":
+        keys, values = np.split(memory, [memory.shape[-1] // 2], axis=-1)
     if names["score"] == "location":
         source_lengths = np.minimum(source_lengths, options["score"]["max_source"])
-    scored = scores(names["score"], query, memory, weights["score"])
+    scored = scores(names["score"], query, keys, weights["score"])
     result = alignment(
         names["alignment"],
         scored,
@@ -115,7 +133,7 @@ def attention(layer, query, memory, source_lengths, position=None):
         weights["alignment"],
         position,
     )
-    return np.einsum("bts,bsd->btd", result, memory), result
+    return np.einsum("bts,bsd->btd", result, values), result
 
 
 def differences(function, *arguments, step=1e-6):

@@ -18,6 +18,8 @@ CASES = [
     ("sparsemax", {}),
     ("top_k", {"k": 3}),
     ("top_k", {"k": 20}),
+    ("thresholded", {"threshold": 0.1}),
+    ("thresholded", {"threshold": 0.9}),
     ("local_m", {"window": 1}),
     ("local_m", {"window": 30}),
     ("local_p", {"window": 1}),
@@ -129,6 +131,21 @@ def test_top_k_prefers_the_first_of_equal_scores():
     result = numpy(ALIGNMENTS["top_k"](k=2)(np.array([[[1.0, 3.0, 1.0, 1.0]]], "float32")))
     assert (result[0, 0] > 0).tolist() == [True, True, False, False]
     np.testing.assert_allclose(result.sum(), 1.0, atol=1e-6)
+
+
+def test_thresholded_by_hand():
+    scores = np.log(np.array([[[0.05, 0.25, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]]], "float32"))
+    result = numpy(ALIGNMENTS["thresholded"](threshold=0.28)(scores))[0]
+    np.testing.assert_allclose(result, [[0, 0, 3 / 7, 4 / 7]] * 2, atol=1e-6)
+    best = numpy(ALIGNMENTS["thresholded"](threshold=0.9)(scores))[0]
+    np.testing.assert_array_equal(best, [[0, 0, 0, 1]] * 2)
+    equal = numpy(ALIGNMENTS["thresholded"](threshold=0.9)(np.zeros((1, 1, 4), "float32")))
+    np.testing.assert_allclose(equal[0, 0], 0.25)
+
+
+def test_scores_of_another_rank_are_refused():
+    with pytest.raises(ValueError, match="expected ndim=3, found ndim=2"):
+        ALIGNMENTS["soft"]()(np.zeros((2, 3), "float32"))
 
 
 def test_local_m_follows_the_position_and_stays_in_the_source():

@@ -10,7 +10,8 @@ from tests.models.tensors import fill, gradients, numpy
 
 RANDOM = np.random.default_rng(5)
 OPTIONS = {"location": {"max_source": 8}, "top_k": {"k": 2}, "local_m": {"window": 1}}
-OPTIONS |= {"local_p": {"window": 2}, "hard": {"expectation": 0.0, "seed": 2}}
+OPTIONS |= {"local_p": {"window": 2}, "hard": {"training": "reinforce", "seed": 2}}
+OPTIONS |= {"low_rank": {"rank": 3}, "thresholded": {"threshold": 0.2}}
 # An alias is the same class: once is enough.
 KINDS = sorted(ALIGNMENTS)
 PAIRS = [(score, alignment) for score in sorted(SCORES) for alignment in KINDS]

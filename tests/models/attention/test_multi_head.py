@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from regard.models.attention import ALIGNMENTS, SCORES
-from regard.models.attention.multi_head import MASK_BIAS, MultiHeadAttention
+from regard.models.attention.base import MASK_BIAS
+from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.layers.positions import RotaryPositions
 from tests.models.attention.reference import differences
 from tests.models.tensors import fill, gradients, numpy, weights_by_name

@@ -9,7 +9,8 @@ from tests.models.attention import reference
 from tests.models.tensors import fill, gradients, numpy
 
 RANDOM = np.random.default_rng(3)
-OPTIONS = {"additive": {"units": 4}, "location": {"max_source": 5}}
+OPTIONS = {"additive": {"units": 4, "layers": 2}, "concat": {"units": 3, "layers": 3}}
+OPTIONS |= {"location": {"max_source": 5}, "low_rank": {"rank": 2}}
 ONE_DEPTH = ("cosine", "dot", "scaled_dot")
 CASES = [
     (name, 5 if name in ONE_DEPTH else depth, options)
@@ -83,6 +84,29 @@ def test_low_precision_is_close_inside_and_outside_a_call(name, dtype):
 def test_unequal_depths_are_refused(name):
     with pytest.raises(ValueError, match=rf"'{name}'.*4 and 6.*'general'"):
         SCORES[name]()(vectors(1, 4), vectors(2, 6))
+
+
+def test_queries_and_keys_of_different_ranks_are_refused():
+    with pytest.raises(
+        ValueError, match=r"\[..., length, depth\], but are \(\(2, 4\), \(2, 3, 4\)"
+    ):
+        SCORES["dot"]()(vectors(2, 4)[0], vectors(3, 4))
+
+
+def test_the_product_of_two_kernels_is_a_bilinear_form():
+    """W = UᵀV: the rank bounds that of the matrix, and a full rank gives any matrix."""
+    query, keys = vectors(2, 4), vectors(3, 4)
+    low, general = created("low_rank", query, keys, rank=4), created("general", query, keys)
+    query_kernel, key_kernel = low.get_weights()
+    assert np.linalg.matrix_rank(created("low_rank", query, keys, rank=2).get_weights()[0]) == 2
+    general.set_weights([key_kernel @ query_kernel.T])
+    np.testing.assert_allclose(low(query, keys), general(query, keys), atol=1e-5)
+
+
+def test_scores_of_low_rank_have_unit_variance_at_first():
+    query, keys = vectors(200, 16), vectors(200, 16)
+    score = SCORES["low_rank"](rank=8)
+    assert numpy(score(query, keys)).std() == pytest.approx(1.0, abs=0.25)
 
 
 def test_cosine_has_a_trainable_temperature():

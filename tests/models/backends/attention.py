@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 
-from regard.models.attention import ALIGNMENTS, SCORES, Attention, Pointer
+from regard.models.attention import ALIGNMENTS, SCORES, Attention, MultiHeadAttention, Pointer
 from regard.models.attention.alignments.local import attend_in_windows
+from regard.models.layers.cells import LSTMCell
+from regard.models.layers.pooling import MeanPooling
+from regard.models.layers.positions import SinusoidalPositions
 from regard.models.reinforce import Reinforce
 from tests.models.test_backends import compiled
 
@@ -20,11 +23,33 @@ def filled(layer):
     return layer
 
 
+def layers():
+    """Keras's masks through models, values of their own, split memories and samples."""
+    ids = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(9, 4, mask_zero=True)
+    query, memory = map(embedding, ids)
+    deep = Attention({"type": "concat", "layers": 2}, "thresholded", values="split")
+    sampled = Attention("dot", {"type": "hard", "inference": "sample", "seed": 4})
+    context, weights = deep(query, memory, mask=keras.ops.ones((1, 1), "bool"))
+    positioned = SinusoidalPositions()(query)
+    results = [
+        *(context, weights, MeanPooling()(positioned)[0]),
+        *sampled(query, memory, return_scores=True),
+        *MultiHeadAttention(2, 4)(query, memory, memory, return_distribution=True),
+        keras.layers.RNN(LSTMCell(3))(positioned),
+        keras.layers.GlobalAveragePooling1D()(context),  # which needs the mask of the query
+    ]
+    model = keras.Model(ids, results)
+    for weight in model.trainable_weights:
+        weight.assign(np.random.default_rng(8).normal(size=weight.shape))
+    yield from model([np.array([[4, 5, 0], [3, 6, 7]]), np.array([[1, 2, 3, 4], [6, 7, 0, 0]])])
+
+
 def outputs():
     # Each score and each alignment once; what is sampled is the same too.
     pairs = [(score, "soft") for score in sorted(SCORES)]
-    hard = {"type": "hard", "seed": 3}
-    straight = {**hard, "training": "straight_through"}
+    straight = {"type": "hard", "seed": 3, "expectation": 0.5}
+    hard = {**straight, "training": "reinforce"}
     pairs += [("general", each) for each in (*sorted(set(ALIGNMENTS) - {"hard"}), hard, straight)]
     for score, alignment in pairs:
         attention = filled(Attention(score, alignment))
@@ -38,6 +63,7 @@ def outputs():
             return *result, *attention.attend_with_distribution(query, prepared, training=True)
 
         yield from compiled(answers)(QUERY.astype("float32"), MEMORY.astype("float32"))
+    yield from layers()
     for score in ("general", "location"):
         attention = filled(Attention(score, {"type": "local_p", "window": 1}))
 

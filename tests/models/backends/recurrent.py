@@ -9,7 +9,7 @@ from tests.models.test_backends import compiled
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TOKENS = np.array([[2, 5, 6], [2, 4, 3]], "int32")
 GENERAL = {"score": "general"}
-HARD = {"score": "general", "alignment": {"type": "hard", "seed": 3}}
+HARD = {"score": "general", "alignment": {"type": "hard", "training": "reinforce", "seed": 3}}
 PAIRS = [
     ({"cell": "gru", "layers": 2, "residual": True}, LuongDecoder, {"cell": "gru", "layers": 2}),
     (

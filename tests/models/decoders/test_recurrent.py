@@ -29,6 +29,10 @@ VARIANTS = [
     ("luong", {"attention": {"score": "dot", "heads": 5}, "input_feeding": False}),
     ("bahdanau", {"attention": {"score": "scaled_dot", "heads": 5}, "cell": "rnn"}),
     ("bahdanau", {"attention": {"alignment": {"type": "local_p", "window": 1}, "heads": 5}}),
+    ("luong", {"attention": {"score": {"type": "low_rank", "rank": 2}, "values": "split"}}),
+    ("bahdanau", {"attention": {"score": {"type": "additive", "layers": 2}, "values": "split"}}),
+    ("bahdanau", {"attention": {"alignment": {"type": "hard", "inference": "sample"}}}),
+    ("luong", {"attention": {"alignment": "thresholded"}, "input_feeding": False}),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
 every_path = pytest.mark.parametrize("path", PATHS)

@@ -25,7 +25,8 @@ def test_equals_the_equations():
     cell.build((None, 5))
     x, h, c, extra = (RANDOM.normal(size=(2, n)).astype("float32") for n in (5, 4, 4, 3))
     weights = [np.asarray(w, "float64") for w in cell.get_weights()]
-    result = cell(x, (h, c), extra)
+    output, result = cell(x, (h, c), extra)
+    np.testing.assert_array_equal(output, result[0])
     for ours, expected in zip(result, reference(x, h, c, *weights, extra=extra), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
@@ -87,7 +88,7 @@ def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
     whole.build((None, 5))
     kernel, recurrent, extra_kernel, *biases = cell.get_weights()
     whole.set_weights([np.concatenate([kernel, extra_kernel]), recurrent, *biases])
-    (expected,) = whole(np.concatenate([x, extra], -1), (h,))
+    expected, _ = whole(np.concatenate([x, extra], -1), (h,))
     np.testing.assert_allclose(cell(x, (h,), extra)[0], expected, atol=1e-6)
 
 
@@ -135,3 +136,37 @@ def test_every_gate_starts_orthogonal(make):
     cell.build((None, 3))
     for gate in np.split(np.asarray(cell.recurrent_kernel), cell.blocks, axis=-1):
         np.testing.assert_allclose(gate.T @ gate, np.eye(6), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [LSTMCell, GRUCell])
+def test_cells_work_in_keras_rnn(kind, tmp_path):
+    """One layer and two, with a mask, a state and a saved model."""
+    x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
+    cell = kind(4)
+    output, *state = keras.layers.RNN(cell, return_sequences=True, return_state=True)(x)
+    np.testing.assert_allclose(output, run(cell, x), atol=1e-6)
+    np.testing.assert_allclose(state[0], output[:, -1], atol=1e-6)
+    assert len(state) == len(cell.state_names)
+    ids = keras.Input((None,), dtype="int32")
+    embedded = keras.layers.Embedding(5, 3, mask_zero=True)(ids)
+    model = keras.Model(ids, keras.layers.RNN([kind(4), kind(2)])(embedded))
+    padded, alone = model(np.array([[1, 2, 0, 0]])), model(np.array([[1, 2]]))
+    np.testing.assert_allclose(padded, alone, atol=1e-6)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(np.array([[1, 2]])), alone, atol=1e-6)
+
+
+def test_keras_lstm_coincides():
+    theirs = keras.layers.LSTM(4, return_sequences=True)
+    x = RANDOM.normal(size=(2, 5, 3)).astype("float32")
+    expected = theirs(x)
+    ours = keras.layers.RNN(LSTMCell(4), return_sequences=True)
+    ours.build(x.shape)
+    ours.set_weights(theirs.get_weights())
+    np.testing.assert_allclose(ours(x), expected, atol=1e-5)
+
+
+def test_two_directions_do_not_fit_into_keras_rnn():
+    with pytest.raises(ValueError, match="without `directions`"):
+        keras.layers.RNN(LSTMCell(4, directions=2))

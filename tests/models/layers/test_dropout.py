@@ -55,3 +55,10 @@ def test_drops_in_graphs_of_unknown_shapes():
     )
     assert 0 < (np.array(graph(np.ones((5, 7, 3), "float32"))) == 0).mean() < 1
     assert graph(np.ones((0, 7, 3), "float32")).shape == (0, 7, 3)
+
+
+@pytest.mark.parametrize("rate", [1.0, 1.0 - 1e-7])
+def test_a_rate_of_one_keeps_nothing(rate):
+    inputs = np.ones((400, 400), "float32")
+    assert not np.any(Dropout(rate, seed=3)(inputs, training=True))
+    np.testing.assert_array_equal(Dropout(rate)(inputs), inputs)

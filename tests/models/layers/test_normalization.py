@@ -50,3 +50,32 @@ def test_equals_the_formula():
     centred = inputs - inputs.mean(-1, keepdims=True)
     expected = gamma * centred / np.sqrt(inputs.var(-1, keepdims=True) + 1e-5) + beta
     np.testing.assert_allclose(ours(inputs, training=True), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"axis": axis} for axis in (1, 2, [1, 2])),
+        *({name: False} for name in ("center", "scale")),
+        {"rms_scaling": True},
+        {"center": False, "scale": False},
+    ],
+    ids=str,
+)
+def test_every_option_of_keras_in_training(options):
+    random = np.random.default_rng(10)
+    inputs = random.normal(size=(2, 3, 6)).astype("float32")
+    upstream = random.normal(size=inputs.shape).astype("float32")
+    results = []
+    for kind in (LayerNormalization, keras.layers.LayerNormalization):
+        layer = kind(**options)
+        layer.build(inputs.shape)
+        layer.set_weights([np.random.default_rng(3).normal(size=w.shape) for w in layer.weights])
+
+        def value(inputs, layer=layer):
+            training = {"training": True} if type(layer) is LayerNormalization else {}
+            return tf.reduce_sum(layer(inputs, **training) * upstream)
+
+        results.append([value(inputs), *gradients(value, inputs, layer=layer)])
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)

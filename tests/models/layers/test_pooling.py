@@ -1,5 +1,7 @@
 """Poolings compared with NumPy, alone and padded."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -116,3 +118,27 @@ def test_the_penalty_is_of_hops_that_look_alike():
 def test_a_guide_is_needed():
     with pytest.raises(ValueError, match="needs a guide"):
         make("top_down")(STATES, MASK)
+
+
+@pytest.mark.parametrize("name", sorted(POOLINGS))
+def test_the_mask_is_that_of_keras_or_all_positions(name):
+    pooling = make(name)
+    guide = {"guide": GUIDE} if pooling.needs_guide else {}
+    for ours, other in zip(
+        pooling(STATES, **guide), pooling(STATES, np.ones((3, 5), bool), **guide), strict=True
+    ):
+        np.testing.assert_allclose(ours, other, atol=1e-6)
+    ids = np.array([[1, 2, 0], [3, 0, 0], [4, 5, 6]])
+    embedded = keras.layers.Embedding(9, 4, mask_zero=True)(ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        implicit = pooling(embedded, **guide)
+    explicit = pooling(np.array(embedded), ids > 0, **guide)
+    for ours, other in zip(implicit, explicit, strict=True):
+        np.testing.assert_allclose(ours, other, atol=1e-6)
+    assert getattr(implicit[0], "_keras_mask", None) is None
+
+
+def test_states_of_another_rank_are_refused():
+    with pytest.raises(ValueError, match=r"states must be \[batch, length, depth\]"):
+        make("mean")(STATES[0])

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 
@@ -100,3 +101,12 @@ def test_rows_may_be_at_different_positions(name):
         turned = rotate(heads, layer.angles(at, 4))
         one = rotate(heads[1:], layer.angles(at[1:], 4))
         np.testing.assert_allclose(turned[1:], one, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(POSITIONS))
+def test_positions_count_from_zero_and_keep_the_mask(name):
+    layer = POSITIONS[name]()
+    embedded = keras.layers.Embedding(9, 4, mask_zero=True)(np.array([[1, 2, 0], [3, 0, 0]]))
+    result = layer(embedded)
+    np.testing.assert_allclose(result, layer(embedded, positions(0, 1, 2)), atol=1e-6)
+    np.testing.assert_array_equal(result._keras_mask, [[1, 1, 0], [1, 0, 0]])

@@ -1,10 +1,12 @@
 """The beam against exhaustive search, and against a beam of a few lines that stops nowhere."""
 
+import keras
 import numpy as np
 import pytest
 
 from regard.models.search import BeamSearch
 from regard.models.search.beam import MIN_COVERAGE
+from regard.models.search.candidates import _flat_indices
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
 
@@ -131,3 +133,11 @@ def test_the_repetition_penalty_orders_but_is_not_reported(size):
             assert result.log_probabilities[row, n] == pytest.approx(
                 TOY.score(row, target), abs=1e-4
             )
+
+
+def test_candidates_beyond_32_bits_have_indices():
+    """The last of 2³¹ and more numbers: 25,000 beams and a vocabulary of 120,000."""
+    beams, tokens = np.array([[[0], [24_999]]], "int32"), np.array([[[5, 119_999]]], "int32")
+    indices = keras.ops.convert_to_numpy(_flat_indices(beams, 120_000, tokens))
+    expected = [[[5, 119_999], [24_999 * 120_000 + 5, 25_000 * 120_000 - 1]]]
+    np.testing.assert_array_equal(indices, expected)

@@ -24,6 +24,28 @@ CASES = {
     "model:\n  embedding: 128\n  encoder: {type: transformer}\n  attention: {score: dot}": [
         "7: model.attention.score: dot needs equal widths of decoder and encoder, but the"
     ],
+    "model:\n  decoder: {units: 512}\n  attention: {score: dot, values: split}": [
+        "6: model.attention.score: dot needs equal widths of decoder and encoder, but the decoder "
+        "has 512 units and the keys of the encoder 256; set model.decoder.units: 256"
+    ],
+    "model:\n  encoder: {units: 1, bidirectional: false}\n  attention: {values: split}": [
+        "6: model.attention.values: split needs an encoder with a width of at least 2, not 1"
+    ],
+    "model:\n  attention: {values: apart}": [
+        "5: model.attention.values: 'apart' is not a choice. Choices: shared, split"
+    ],
+    "model:\n  attention: {alignment: {type: thresholded, threshold: 1}}": [
+        "5: model.attention.alignment.threshold: must be less than 1; 1 was given"
+    ],
+    "model:\n  attention: {score: {type: additive, layers: 9}}": [
+        "5: model.attention.score.layers: must be less than or equal to 8; 9 was given"
+    ],
+    "model:\n  attention: {score: {type: low_rank, rank: 0}}": [
+        "5: model.attention.score.rank: must be greater than or equal to 1; 0 was given"
+    ],
+    "model:\n  attention: {alignment: {type: hard, inference: best}}": [
+        "5: model.attention.alignment.inference: 'best' is not a choice. Choices: argmax, sample"
+    ],
     "model:\n  attention: {score: genral}": [
         "5: model.attention.score.type: 'genral' is not a choice. Did you mean general? Choices:"
     ],
@@ -144,6 +166,10 @@ def test_impossible(text: str, tmp_path: Path) -> None:
         "model: {encoder: {type: transformer}, decoder: {type: bahdanau, cell: gru}}",
         "model: {decoder: {type: transformer}, attention: {score: dot, alignment: local_m}}",
         "model: {attention: {alignment: {type: hard, training: reinforce}}}",
+        "model: {attention: {score: {type: low_rank, rank: 32}, values: split}}",
+        "model: {attention: {score: {type: concat, layers: 2}, alignment: thresholded}}",
+        "model: {attention: {alignment: {type: hard, inference: sample}}}",
+        "model: {attention: {values: split}, decoder: {type: transformer}}",
         "model: {tie_embeddings: all}\ntokenizer: {shared: true}",
         "search: {type: greedy}",
         "search: {type: sampling, temperature: 0.7, top_p: 0.9}",

@@ -7,7 +7,7 @@ import tensorflow_text
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.models import tasks
-from regard.models.settings.text_to_text import TextToTextModelConfig, TextPreprocessingConfig
+from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from regard.serving import saved_model

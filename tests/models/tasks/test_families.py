@@ -33,6 +33,38 @@ FAMILIES = {
         },
         {**BEAM, "coverage_penalty": 0.2},
     ),
+    "luong, split values, sampled": (
+        {
+            "encoder": {"units": 6},
+            "decoder": {"type": "luong", "units": 8},
+            "attention": {
+                "score": {"type": "low_rank", "rank": 3},
+                "alignment": {"type": "hard", "inference": "sample"},
+                "values": "split",
+            },
+        },
+        {"type": "greedy", "max_source_length": 20},
+    ),
+    "bahdanau, deep score, thresholded, split values": (
+        {
+            "encoder": {"units": 6},
+            "decoder": {"type": "bahdanau", "units": 8},
+            "attention": {
+                "score": {"type": "additive", "layers": 2},
+                "alignment": {"type": "thresholded", "threshold": 0.2},
+                "values": "split",
+            },
+        },
+        BEAM,
+    ),
+    "transformer, split values": (
+        {
+            "encoder": {"units": 6},
+            "decoder": {"type": "transformer", **SMALL},
+            "attention": {"values": "split"},
+        },
+        BEAM,
+    ),
     "transformer read by luong, local-p": (
         {
             "encoder": {"type": "transformer", **SMALL},

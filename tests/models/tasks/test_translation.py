@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from regard.components.trainer.export import read_tokenizers
 from regard.models import tasks
-from regard.models.settings.text_to_text import TextToTextModelConfig, TextPreprocessingConfig
+from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from tests.models.tasks.tokenizers import write_tokenizers
 

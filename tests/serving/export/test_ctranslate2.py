@@ -137,6 +137,7 @@ def test_quantization_changes_scores_little(tmp_path, quantization):
         ({"decoder": {**SIDE, "pointer_generator": True}}, "model.decoder.pointer_generator"),
         ({"attention": {"score": {"type": "additive"}}}, "model.attention.score"),
         ({"attention": {"alignment": {"type": "local_m"}}}, "model.attention.alignment"),
+        ({"attention": {"values": "split"}}, "model.attention.values"),
     ],
 )
 def test_unsupported_settings(change, key):

@@ -79,6 +79,36 @@ def test_only_rewarded_samples_are_stochastic():
     assert not hard(training="straight_through").stochastic
 
 
+def test_samples_in_inference_follow_the_softmax_and_repeat():
+    """Over seeds and steps; the other rows of a batch, and the call, change nothing."""
+    scores, mask = rows(2, 800)
+    layers = [hard(inference="sample", seed=seed) for seed in range(3)]
+    results = [numpy(layer(scores, mask=mask)) for layer in layers]
+    assert (results[0] != results[1]).any()
+    for layer, result in zip(layers, results, strict=True):
+        np.testing.assert_array_equal(result, numpy(layer(scores, mask=mask)))
+        np.testing.assert_array_equal(result[1:], numpy(layer(scores[1:], mask=mask[1:])))
+        position = np.full((2, 1), 5)
+        step = numpy(layer(scores[:, 5:6], mask=mask, position=position))
+        np.testing.assert_array_equal(result[:, 5:6], step)
+    counts = np.stack(results)[:, 0].sum((0, 1))
+    assert counts[4] == 0
+    expected = numpy(masked_softmax(SCORES, MASK))[:4] * 2400
+    # Chi-square with 3 degrees of freedom: 16.3 is exceeded once in a thousand runs.
+    assert ((counts[:4] - expected) ** 2 / expected).sum() < 16.3
+
+
+def test_the_default_trains_the_scores():
+    scores, mask = rows(3, 2)
+    taste = np.array([1.0, -2.0, 3.0, 0.5, 7.0], "float32")
+    layer = HardAlignment()
+    (result,) = gradients(
+        lambda x: keras.ops.sum(layer(x, mask=mask, training=True) * taste), scores
+    )
+    assert np.any(result)
+    assert not layer.stochastic
+
+
 @pytest.mark.parametrize(
     ("options", "learns"),
     [

@@ -1,0 +1,139 @@
+"""What the attention layers share: masks, checks of shapes, and the choice of outputs."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import keras
+from keras import ops
+
+from regard.models.serialization import ConfiguredLayer
+from regard.models.tensors import Tensor
+
+# Added to a score that must not count.
+MASK_BIAS = -1e9
+VALUES = ("shared", "split")
+_SHAPES = {
+    "query": "[batch, target, depth]",
+    "memory": "[batch, source, depth]",
+    "values": "[batch, source, depth]",
+    "mask": "[batch, source] or [batch, target, source]",
+    "memory_mask": "[batch, source]",
+    "choices": "[batch, target, source]",
+}
+
+
+class AttentionLayer(ConfiguredLayer):
+    """Base class of layers that are called with a query and a memory.
+
+    ``call`` has the arguments ``query_mask``, ``memory_mask`` and ``values_mask``, which Keras
+    sets to the masks that its layers attach to the inputs. The first output has the query's mask.
+    """
+
+    has_split_values = False
+    _query_mask: Tensor = None
+
+    def keys_and_values(self, memory: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the scores and what the weights apply to.
+
+        Args:
+            memory: ``[batch, source, depth]``.
+            values: ``[batch, source, value_depth]``; None for those of the memory.
+        """
+        check_shapes(memory=memory, values=values)
+        if values is not None:
+            return memory, values
+        if not self.has_split_values:
+            return memory, memory
+        keys, values = ops.split(memory, [int(memory.shape[-1]) // 2], axis=-1)
+        return keys, values
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Any) -> Any:
+        """Return the mask of the query in the last call; Keras calls this after every call."""
+        # `previous_mask` may be the argument `mask`, which belongs to the memory. Keras traces
+        # symbolic calls with other tensors than those that it passed.
+        mask, self._query_mask = self._query_mask, None
+        is_symbolic = isinstance(inputs, keras.KerasTensor)
+        return [getattr(inputs, "_keras_mask", None) if is_symbolic else mask]
+
+
+def check_shapes(**tensors: Tensor) -> None:
+    """Check the ranks of arguments by their names; None is a missing argument.
+
+    A query without the axis ``target`` would otherwise attend to all rows of the batch.
+
+    Raises:
+        ValueError: a tensor has another rank.
+    """
+    for name, tensor in tensors.items():
+        ranks = [shape.count(",") + 1 for shape in _SHAPES[name].split(" or ")]
+        if tensor is not None and len(tensor.shape) not in ranks:
+            shape = tuple(tensor.shape)
+            raise ValueError(f"{name} must be {_SHAPES[name]}, but its shape is {shape}.")
+
+
+def combine_masks(*masks: Tensor, query_mask: Tensor = None) -> Tensor:
+    """Return where all masks allow attention, or None without a mask.
+
+    Args:
+        masks: each ``[batch, source]``, ``[batch or 1, target, source]`` or None.
+        query_mask: ``[batch, target]``, or None.
+
+    Returns:
+        ``[batch, source]``, or ``[batch, 1 or target, source]`` if a mask depends on the query.
+    """
+    present = [ops.cast(mask, "bool") for mask in masks if mask is not None]
+    if query_mask is not None:
+        present.append(ops.cast(query_mask, "bool")[:, :, None])
+    if any(len(mask.shape) == 3 for mask in present):
+        present = [mask if len(mask.shape) == 3 else mask[:, None] for mask in present]
+    return reduce(ops.logical_and, present) if present else None
+
+
+def split_depths(depth: int) -> tuple[int, int]:
+    """Return the depths of keys and values of a memory that is split into both.
+
+    Raises:
+        ValueError: the depth is below 2.
+    """
+    if depth < 2:
+        raise ValueError(f"A memory to split into keys and values needs a depth of 2, not {depth}.")
+    return depth // 2, depth - depth // 2
+
+
+def is_split(values: str) -> bool:
+    """Return whether the setting ``values`` splits a memory into keys and values.
+
+    Raises:
+        ValueError: the setting is unknown.
+    """
+    if values not in VALUES:
+        raise ValueError(f"Unknown values {values!r}. Choices: {', '.join(VALUES)}.")
+    return values == "split"
+
+
+def mask_bias(mask: Tensor) -> Any:
+    """Return what hides positions when it is added to their scores, of the mask's shape."""
+    return ops.where(mask, 0.0, MASK_BIAS)
+
+
+def causal_mask(query: Tensor, memory: Tensor) -> Any:
+    """Return where the source is not after the target, ``[target, source]``."""
+    target, source = (ops.arange(ops.shape(x)[1]) for x in (query, memory))
+    return target[:, None] >= source[None]
+
+
+def select_outputs(*outputs: tuple[Tensor, bool]) -> Any:
+    """Return the requested outputs: one tensor, or a tuple.
+
+    Args:
+        outputs: each output, and whether it is requested.
+
+    Raises:
+        ValueError: none is requested.
+    """
+    selected = tuple(output for output, is_requested in outputs if is_requested)
+    if not selected:
+        raise ValueError("An attention layer must return something: set one return_… to true.")
+    return selected if len(selected) > 1 else selected[0]

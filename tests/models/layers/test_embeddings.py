@@ -88,4 +88,4 @@ def test_source_embedding():
     assert (tokens.scale, tokens.settings["dropout"]) == (True, 0.1)
     points = source_embedding(None, 4, 0.1, scale=True, name="embedding")
     assert isinstance(points, PointEmbedding)
-    assert points.settings == {"depth": 4, "dropout": 0.1}
+    assert points.settings == {"depth": 4, "dropout": 0.1, "dimensions": 2}

@@ -162,7 +162,7 @@ class MultiHeadAttention(AttentionLayer):
         Args:
             query: ``[batch, target, depth]``.
             memory: ``[batch, source, memory_depth]``.
-            values: ``[batch, source, value_depth]``, from the first call on; not without a memory.
+            values: ``[batch, source, value_depth]``, in all calls or in none.
             mask: ``[batch, source]`` or ``[batch, target, source]``, in addition to Keras's masks.
             position: as in ``attend_with_distribution``.
             causal: whether a position attends only to itself and to earlier positions.
@@ -192,8 +192,8 @@ class MultiHeadAttention(AttentionLayer):
             heads, keys, value_heads = self._project_self(query, angles)
             prepared = self._prepare(keys, value_heads, mask)
         else:
-            (heads,) = self._split_heads(self.project_query(query), 1)
             prepared = self._prepare(*self._project_memory(memory, values), mask)
+            (heads,) = self._split_heads(self.project_query(query), 1)
         outputs, *alignments = self._attend(heads, prepared, position, pairs, training)
         scores = self.score.match(heads, prepared["keys"]) if return_scores else None
         weights, distribution, scores = (
@@ -319,6 +319,8 @@ class MultiHeadAttention(AttentionLayer):
     def _project_memory(self, memory: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys and values of all heads."""
         is_shared = values is None and not self.has_split_values
+        if is_shared != hasattr(self, "project_memory"):
+            raise ValueError("A memory, and its values, must be given in all calls or in none.")
         keys, values = self.keys_and_values(memory, values)
         if is_shared:
             keys, values = self._split_heads(self.project_memory(memory), 2)

@@ -67,6 +67,15 @@ def test_explicit_values_take_the_place_of_a_split():
     np.testing.assert_allclose(context, shared(QUERY, MEMORY, VALUES)[0], atol=1e-6)
 
 
+def test_values_in_some_calls_only_are_refused():
+    without, inputs = created(MultiHeadAttention, 2, 8), (QUERY, MEMORY, VALUES)
+    separate = MultiHeadAttention(2, 8)
+    separate(*inputs)
+    for layer, arguments in ((without, inputs), (separate, inputs[:2])):
+        with pytest.raises(ValueError, match="in all calls or in none"):
+            layer(*arguments)
+
+
 def test_a_memory_too_narrow_to_split():
     with pytest.raises(ValueError, match="needs a depth of 2, not 1"):
         Attention(values="split")(QUERY, MEMORY[..., :1])

@@ -169,11 +169,11 @@ def validate(config: Any) -> Iterator[Problem]:
         if isinstance(alignment, HardAlignmentConfig) and alignment.training == "reinforce":
             message = "reinforce needs a decoder; use training: straight_through"
             yield Problem(("model", "cross", "attention", "alignment"), message)
-        path = ("model", "cross", "attention", "score")
-        yield from checks.check_no_coverage(cross.attention.score, path)
+        score = cross.attention.score
+        yield from checks.check_no_coverage(score, ("model", "cross", "attention", "score"))
     if isinstance(config.model.pooling, TopDownPoolingConfig):
-        path = ("model", "pooling", "score")
-        yield from checks.check_no_coverage(config.model.pooling.score, path)
+        score = config.model.pooling.score
+        yield from checks.check_no_coverage(score, ("model", "pooling", "score"))
     if config.training.label_smoothing:
         message = "does not apply to scores; use 0"
         yield Problem(("training", "label_smoothing"), message)

@@ -154,6 +154,8 @@ def _predict_heads(
     facts: RunFacts, rows: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any] | None]:
     """The weights of all heads for the predictions of rows of texts; None: not available."""
+    from tfx.utils import path_utils
+
     from regard.serving import attention_heads, saved_model
     from regard.serving.contract import SavedModelError
     from regard.serving.session import SessionError
@@ -163,7 +165,7 @@ def _predict_heads(
     if not (folder and is_text and facts.contract.get("heads")):
         return [None] * len(rows)
     try:
-        model = saved_model.load(folder)
+        model = saved_model.load(path_utils.serving_model_path(str(folder)))
     except (SavedModelError, SessionError):  # the report of a failed run
         return [None] * len(rows)
     return [

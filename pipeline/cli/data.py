@@ -46,8 +46,8 @@ def generate(
     """
     from regard.pipeline import datasets
 
-    given = {"seed": seed, "rows": rows, "dimensions": dimensions}
-    options = {key: value for key, value in given.items() if value is not None}
+    values = {"seed": seed, "rows": rows, "dimensions": dimensions}
+    options = {key: value for key, value in values.items() if value is not None}
     function = datasets.writer("generate", name)
     if dimensions is not None and "dimensions" not in inspect.signature(function).parameters:
         message, remedy = f"The data set {name} has no points.", "Leave the option out."

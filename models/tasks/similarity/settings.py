@@ -177,8 +177,8 @@ def validate(config: Any) -> Iterator[Problem]:
             message = "cross-attention compares states with the values; use shared"
             yield Problem(("model", "cross", "attention", "values"), message)
     if isinstance(config.model.pooling, TopDownPoolingConfig):
-        path = ("model", "pooling", "score")
-        yield from checks.check_no_coverage(config.model.pooling.score, path)
+        score = config.model.pooling.score
+        yield from checks.check_no_coverage(score, ("model", "pooling", "score"))
     if config.training.label_smoothing:
         message = "does not apply to scores; use 0"
         yield Problem(("training", "label_smoothing"), message)

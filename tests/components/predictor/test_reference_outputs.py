@@ -7,7 +7,7 @@ from regard.components.common.errors import UserError
 from regard.components.predictor.reference_outputs import ReferenceAttention, ReferenceScores
 from regard.models import metrics
 from regard.models.metrics import Rows, attention
-from regard.models.tasks import served_text
+from regard.models.tasks import search_outputs
 from regard.serving import saved_model
 from regard.serving.session import SessionError
 from tests import fake_models, fake_tasks
@@ -29,7 +29,7 @@ def model(tmp_path_factory) -> saved_model.ServedModel:
     folder = tmp_path_factory.mktemp("transformer")
     write_tokenizers(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(served_text, "MAX_WEIGHTS", MOST)
+        patch.setattr(search_outputs, "MAX_WEIGHTS", MOST)
         created(folder)
     return saved_model.load(folder / "saved")
 

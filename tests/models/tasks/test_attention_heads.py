@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.models.tasks import served_text
+from regard.models.tasks import search_outputs, served_text
 from tests.models.tasks.exported import assert_equal_outputs, created, servable
 from tests.models.tasks.tokenizers import write_tokenizers
 
@@ -85,7 +85,7 @@ def test_servers_have_all_operations(loaded):
 
 
 def test_more_weights_than_a_server_can_bear_are_refused(loaded, monkeypatch):
-    monkeypatch.setattr(served_text, "MAX_WEIGHTS", 100)
+    monkeypatch.setattr(search_outputs, "MAX_WEIGHTS", 100)
     sides = tf.constant(SOURCES), tf.constant(TARGETS)
     with pytest.raises(tf.errors.InvalidArgumentError, match="more than 100 weights; send fewer"):
         loaded[1].module.heads(*sides)

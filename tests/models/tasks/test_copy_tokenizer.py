@@ -127,10 +127,10 @@ def test_an_exported_model_copies_unknown_words(decoder, search, tmp_path):
     # A batch of one has the same output, and a given text the score that the search gave it.
     alone = loaded.signatures["serving_default"](source=tf.constant(SOURCES[3:]))
     assert alone["translation"].numpy().tolist() == [texts[3].encode()]
-    forced = loaded.signatures["score"](
+    scored = loaded.signatures["score"](
         source=tf.constant(SOURCES[3:]), target=outputs["translation"][3:]
     )
-    np.testing.assert_allclose(forced["score"], outputs["score"][3:], atol=1e-4)
+    np.testing.assert_allclose(scored["score"], outputs["score"][3:], atol=1e-4)
     if search == "greedy":
         model = saved_model.load(tmp_path / "saved")
         parts = list(model.stream({"source": SOURCES[0]}))
@@ -141,8 +141,8 @@ def test_an_exported_model_copies_unknown_words(decoder, search, tmp_path):
         words = {word for text in several[3].numpy() for word in text.decode().split()}
         assert words <= {"Ñandú", "ran"}
     # A phrase of the constraints can be an unknown word of the source.
-    wanted = loaded.signatures["constrained"](
+    constrained = loaded.signatures["constrained"](
         source=tf.constant(SOURCES[:1]), prefix=tf.constant(["QQ"]), phrases=tf.constant(["Bob"])
     )["translation"][0].numpy()
-    assert wanted.decode().startswith("QQ")
-    assert "Bob" in wanted.decode()
+    assert constrained.decode().startswith("QQ")
+    assert "Bob" in constrained.decode()

@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 from grpc import StatusCode
 
-from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.server.batching import Batcher, Tensors, count_rows
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.metrics import Metrics
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
 from regard.serving.server.request_log import RequestLog
-from regard.serving.server.servable import Servable
+from regard.serving.server.servable import DEFAULT_SIGNATURE, Servable
 from regard.serving.server.versions import (
     AVAILABLE,
     END,

@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.components.common.formatting import format_count, truncate
 from regard.components.data.images import Images
+from regard.components.data.text_parts import part_checks
 from regard.models.tasks.description import Feature
 
 # A text or the path of an image is a str, several texts a list of them; a number is a float;
@@ -54,7 +55,10 @@ class CellParser:
                 raise ValueError(f"{feature.name}: only a text may have several values")
         kinds = [feature.kind for feature in features]
         self._points = kinds.index("points") if "points" in kinds else None
-        self._positions = [i for i, kind in enumerate(kinds) if kind == "positions"]
+        self._positions = [
+            i for i, f in enumerate(features) if f.kind == "positions" and not f.begins
+        ]
+        self._part_checks = part_checks(features)
         # Nearly all corpora are plain text, whose cells are their own values.
         self._plain = from_text and not any(
             f.multiple or f.optional or f.kind != "text" for f in features
@@ -75,6 +79,9 @@ class CellParser:
                 values.append(self._value(column, cell))
             for column in self._positions:
                 self._check_positions(values[column] or (), values)
+            for column, check in self._part_checks:
+                if problem := check(values):
+                    raise CellError(f"{self._names[column]}: {problem}")
         except CellError as error:
             error.column = column
             raise
@@ -179,6 +186,7 @@ def _to_points(feature: Feature, name: str, cell: Any) -> Value:
 
 
 def _to_positions(feature: Feature, name: str, cell: Any) -> Value:
+    cell = [cell] if isinstance(cell, int) else cell
     if not isinstance(cell, list | tuple):
         raise CellError(f"{name} {truncate(repr(cell))} is not a list of whole numbers")
     for item in cell:

@@ -39,9 +39,10 @@ class RecurrentEncoder(ConfiguredLayer):
         scale: multiply the embeddings by the square root of their depth, so that they start with
             variance 1. With smaller inputs attention learns late. Pretrained vectors are not
             scaled.
+        features: the size of a point, as in ``PointEmbedding``.
 
-    Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
-    them → a memory, a dictionary of ``values`` ``[batch, source, depth]``, ``mask`` ``[batch,
+    Shapes: ids ``[batch, source]``, or points ``[batch, source, features]`` as ``PointEmbedding``
+    takes them → a memory, a dictionary of ``values`` ``[batch, source, depth]``, ``mask`` ``[batch,
     source]`` and ``final_states``, the final states as ``[batch, layers * directions * units]``
     for each tensor of a cell's state, the top layer last.
 
@@ -62,6 +63,7 @@ class RecurrentEncoder(ConfiguredLayer):
         dropout_type: str = "plain",
         reverse: bool = False,
         scale: bool = True,
+        features: int = 3,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -76,6 +78,7 @@ class RecurrentEncoder(ConfiguredLayer):
             embedding,
             0.0 if self.variational else dropout,
             scale,
+            features,
             dtype=policy,
             name="embedding",
         )

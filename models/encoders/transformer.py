@@ -33,9 +33,10 @@ class TransformerEncoder(TransformerStack):
         attention_dropout: the dropout rate of the attention weights.
         activation_dropout: the dropout rate inside the feed-forward networks.
         scale: multiply the embeddings by the square root of their depth (§3.4).
+        features: the size of a point, as in ``PointEmbedding``.
 
-    Shapes: ids ``[batch, source]``, or points ``[batch, source, 3]`` as ``PointEmbedding`` takes
-    them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
+    Shapes: ids ``[batch, source]``, or points ``[batch, source, features]`` as ``PointEmbedding``
+    takes them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
     and ``mask`` ``[batch, source]``.
 
     Raises:
@@ -60,13 +61,19 @@ class TransformerEncoder(TransformerStack):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         scale: bool = True,
+        features: int = 3,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         # Dropout follows the positions, so the embedding has none.
         self.embedding = source_embedding(
-            vocabulary, embedding, scale=scale, dtype=self.dtype_policy, name="embedding"
+            vocabulary,
+            embedding,
+            scale=scale,
+            features=features,
+            dtype=self.dtype_policy,
+            name="embedding",
         )
         self.create_stack(EncoderBlock)
 

@@ -1,4 +1,4 @@
-"""Embeddings of tokens and of points."""
+"""Embeddings of tokens, and of points or other vectors."""
 
 from __future__ import annotations
 
@@ -121,12 +121,13 @@ class PointEmbedding(ConfiguredLayer):
     Args:
         depth: the size of a vector.
         dropout: the dropout rate.
+        features: the size of a point with its 1; more than 3 for vectors of another layer.
 
-    Shapes: points ``[batch, length, 3]``, (x, y, 1) or zeros for padding → ``[batch, length,
+    Shapes: points ``[batch, length, features]``, (x, y, 1) or zeros for padding → ``[batch, length,
     depth]``.
     """
 
-    def __init__(self, depth: int, dropout: float = 0.0, **kwargs: Any):
+    def __init__(self, depth: int, dropout: float = 0.0, features: int = 3, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         self.depth = depth
@@ -135,7 +136,7 @@ class PointEmbedding(ConfiguredLayer):
     def build(self, points_shape: Any = None) -> None:
         self.kernel = self.add_weight(
             name="kernel",
-            shape=(3, self.depth),
+            shape=(self.settings["features"], self.depth),
             # Points between -1 and 1 get vectors of the same magnitude.
             initializer=keras.initializers.VarianceScaling(1.0, "fan_in", "uniform"),
         )
@@ -147,11 +148,16 @@ class PointEmbedding(ConfiguredLayer):
 
     def mask(self, points: Tensor) -> Tensor:
         """Return which points are not padding, ``[batch, length]``."""
-        return points[..., 2] > 0.5
+        return points[..., -1] > 0.5
 
 
 def source_embedding(
-    vocabulary: int | None, depth: int, dropout: float = 0.0, scale: bool = False, **kwargs: Any
+    vocabulary: int | None,
+    depth: int,
+    dropout: float = 0.0,
+    scale: bool = False,
+    features: int = 3,
+    **kwargs: Any,
 ) -> TokenEmbedding | PointEmbedding:
     """Return an encoder's embedding: of tokens, or of points without a vocabulary.
 
@@ -160,8 +166,9 @@ def source_embedding(
         depth: the size of a vector.
         dropout: the dropout rate.
         scale: as in ``TokenEmbedding``; ignored for points.
+        features: as in ``PointEmbedding``; ignored for tokens.
         kwargs: further arguments of the layer.
     """
     if vocabulary is None:
-        return PointEmbedding(depth, dropout, **kwargs)
+        return PointEmbedding(depth, dropout, features, **kwargs)
     return TokenEmbedding(vocabulary, depth, dropout, scale, **kwargs)

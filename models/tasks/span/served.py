@@ -1,0 +1,195 @@
+"""The exported graph of the span task, and the tokens of a text with their offsets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from regard.models.layers.answer_pointer import best_spans
+from regard.models.span import SpanReader
+from regard.models.tasks.search_outputs import N_BEST, limit_characters
+from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
+from regard.models.vocabulary import PAD
+
+_MARK = "\x1f"
+# White space, or a punctuation mark or symbol with the marks and joiners that belong to it.
+_SPLIT = r"([\s\p{Z}]+|[\p{P}\p{S}][\p{M}\x{200D}]*)"
+_END = tf.int64.max  # the offset after a text's last character
+_NO_ANSWER = -1e9  # the log-probability of an answer to an empty text
+
+
+class Tokens(NamedTuple):
+    """The tokens of texts: ids and offsets ``[batch, (tokens)]``, ragged and int32.
+
+    ``begins`` and ``ends`` are bytes of the text.
+    """
+
+    ids: tf.RaggedTensor
+    begins: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+def tokenize(tokenizer: Any, texts: tf.Tensor) -> Tokens:
+    """Return the tokens of texts ``[batch]``.
+
+    SentencePiece's own offsets are wrong around inserted spaces and in characters that become
+    several. So each word and each punctuation mark is tokenized alone, and a token ends where the
+    next one begins.
+    """
+    # A mark of the text itself counts as white space.
+    marked = tf.strings.regex_replace(texts, _MARK, " ")
+    marked = tf.strings.regex_replace(marked, _SPLIT, rf"{_MARK}\1{_MARK}")
+    segments = tf.strings.split(marked, _MARK)
+    sizes = segments.with_flat_values(tf.strings.length(segments.flat_values))
+    ends = tf.cumsum(sizes.to_tensor(), axis=1)
+    segment_ends = tf.gather_nd(ends, tf.where(tf.sequence_mask(segments.row_lengths())))
+    ids, begins, _ = tokenizer.tokenize_with_offsets(segments.flat_values)
+    owners = ids.value_rowids()
+    own_end = tf.gather(segment_ends, owners)
+    begin = own_end - tf.gather(sizes.flat_values, owners) + tf.cast(begins.flat_values, tf.int32)
+    is_last = tf.concat([owners[1:] != owners[:-1], [True]], axis=0)[: tf.size(owners)]
+    end = tf.where(is_last, own_end, tf.roll(begin, -1, axis=0))
+    # Of several tokens for one character, only the last has an extent.
+    kept = end > begin
+    rows = tf.boolean_mask(tf.gather(segments.value_rowids(), owners), kept)
+    values = (tf.cast(ids.flat_values, tf.int32), begin, end)
+    return Tokens(
+        *(
+            tf.RaggedTensor.from_value_rowids(
+                tf.boolean_mask(value, kept), rows, nrows=segments.nrows()
+            )
+            for value in values
+        )
+    )
+
+
+def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
+    """Return ``[batch, tokens]`` with at least one column: loops need a step."""
+    dense = tokens.to_tensor(PAD)
+    missing = tf.cast(tf.shape(dense)[1] == 0, tf.int32)
+    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=PAD)
+
+
+def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
+    """Convert byte offsets ``[batch, n]``, n > 0, in texts ``[batch]`` to character offsets."""
+    _, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
+    # A search needs a column, also in an empty batch.
+    starts = tf.pad(starts.to_tensor(_END), [[0, 0], [0, 1]], constant_values=_END)
+    return tf.searchsorted(starts, tf.cast(offsets, tf.int64))
+
+
+class ServedSpan(ServedModule):
+    """Tokenizer, model and search for the best span in one graph, as TensorFlow Serving runs it."""
+
+    _model: SpanReader
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures: ``nbest`` only for several answers."""
+        best: OutputLengths = {"answer": [], "begin": [], "end": [], "score": []}
+        detail: OutputLengths = {
+            **best,
+            "passage_length": [],
+            **{f"passage_{name}": ["passage_length"] for name in ("pieces", "begins", "ends")},
+            "steps": [None],
+            "alignment": [None, "passage_length"],
+            "cut": [],
+        }
+        signatures = {
+            "serving_default": Signature(self.predict, self._inputs, best),
+            "align": Signature(self.align, self._inputs, detail),
+        }
+        if self._settings.n_best > 1:
+            outputs = {**N_BEST, "begins": [None], "ends": [None]}
+            signatures["nbest"] = Signature(self.n_best, self._inputs, outputs)
+        return signatures
+
+    def contract(self) -> dict[str, Any]:
+        return {
+            "scored": None,
+            "size": {"output": "passage_length", "minus": 0, "unit": "tokens of the passage"},
+            "looks": {"rows": "steps", "columns": "passage_pieces", "weights": "alignment"},
+            "cut": "cut",
+            "stream_problem": "The model cannot stream: it points to an answer in the passage.",
+        }
+
+    def predict(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the best answer of each row; passages and questions are ``[batch]``.
+
+        ``answer`` is the text of the passage from character ``begin`` to before ``end``, and
+        ``score`` the natural logarithm of its probability. An empty passage or question has an
+        empty answer with a score below -1e8.
+        """
+        return self._answers(passage, question, 1)[0]
+
+    def align(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the outputs of ``predict``, and the attention behind it.
+
+        ``passage_pieces`` are the texts of the ``passage_length`` tokens, ``passage_begins`` and
+        ``passage_ends`` their offsets in characters. Each row of ``alignment`` ``[batch, steps,
+        passage]`` is the attention of one of the ``steps``: the hops, the begin and the end.
+        ``cut`` is the number of truncated tokens of both texts.
+        """
+        best, passages, log_probs, cut = self._answers(passage, question, 1)
+        begins, ends = to_dense(passages.begins), to_dense(passages.ends)
+        pieces = tf.strings.substr(passage[:, None], begins, ends - begins)
+        steps = log_probs.shape[1]
+        names = [*(f"hop {i}" for i in range(1, steps - 1)), "begin", "end"]
+        return {
+            **best,
+            "passage_length": tf.cast(passages.ids.row_lengths(), tf.int32),
+            "passage_pieces": pieces,
+            "passage_begins": to_characters(passage, begins),
+            "passage_ends": to_characters(passage, ends),
+            "steps": tf.tile([names], [tf.shape(begins)[0], 1]),
+            "alignment": tf.exp(log_probs),
+            "cut": cut,
+        }
+
+    def n_best(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the ``model.n_best`` best answers, each output ``[batch, answers]``.
+
+        ``hypotheses`` are the texts, ``lengths`` their numbers of tokens, ``log_probabilities`` and
+        ``scores`` both the logarithms of their probabilities, ``begins`` and ``ends`` their offsets
+        in characters. Missing ones have impossible scores.
+        """
+        return self._answers(passage, question, self._settings.n_best)[0]
+
+    def _answers(
+        self, passage: tf.Tensor, question: tf.Tensor, count: int
+    ) -> tuple[dict[str, tf.Tensor], Tokens, tf.Tensor, tf.Tensor]:
+        """Return the outputs, the passage's tokens, the log-probabilities and what was cut."""
+        limit, tokens, cut = self._settings.max_length, {}, 0
+        for name, text in {"passage": passage, "question": question}.items():
+            shortened, is_shortened = limit_characters(text, limit)
+            whole = tokenize(self.tokenizers["passage"], shortened)
+            lengths = tf.cast(whole.ids.row_lengths(), tf.int32)
+            cut += tf.maximum(lengths - limit, is_shortened)
+            tokens[name] = Tokens(*(part[:, :limit] for part in whole))
+        inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
+        log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))
+        first, last, scores = best_spans(
+            log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens, count
+        )
+        has_text = [tf.reduce_any(ids != PAD, axis=1) for ids in inputs.values()]
+        is_valid = (scores > _NO_ANSWER) & (has_text[0] & has_text[1])[:, None]
+        scores = tf.where(is_valid, scores, _NO_ANSWER)
+        edges = zip(tokens["passage"][1:], (first, last), strict=True)
+        begin, end = (
+            tf.where(is_valid, tf.gather(to_dense(part), at, batch_dims=1), 0)
+            for part, at in edges
+        )
+        texts = tf.broadcast_to(passage[:, None], tf.shape(begin))
+        outputs = {
+            "hypotheses": tf.strings.substr(texts, begin, end - begin),
+            "lengths": tf.where(is_valid, last - first + 1, 0),
+            "log_probabilities": scores,
+            "scores": scores,
+            "begins": to_characters(passage, begin),
+            "ends": to_characters(passage, end),
+        }
+        if count == 1:
+            names = {"answer": "hypotheses", "begin": "begins", "end": "ends", "score": "scores"}
+            outputs = {name: outputs[key][:, 0] for name, key in names.items()}
+        log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, _NO_ANSWER)
+        return outputs, tokens["passage"], log_probs, cut

@@ -15,7 +15,7 @@ from regard.components.data.text_files import read_blocks
 
 _MAX_BYTES = 1 << 30
 _REMEDY = "SQuAD files have the keys data, paragraphs, context, qas, question and answers."
-_UNANSWERABLE = "is unanswerable, which is not supported; remove it, or use SQuAD 1.1"
+_UNANSWERABLE = "it is unanswerable, which is not supported; remove it, or use SQuAD 1.1"
 
 
 def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:

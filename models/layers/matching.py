@@ -96,14 +96,16 @@ class AttentionFlow(ConfiguredLayer):
         self.rows, self.columns = (
             self.create_dense(name, depth, 1, use_bias=False) for name in ("rows", "columns")
         )
-        self.product = self.add_weight(name="product", shape=(depth,), initializer="ones")
+        # Products of states with variance 1 start with variance 1.
+        initializer = keras.initializers.Constant(depth**-0.5)
+        self.product = self.add_weight(name="product", shape=(depth,), initializer=initializer)
         self.built = True
 
     def call(
         self, passage: Tensor, mask: Tensor, question: Tensor, question_mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        scaled = passage * ops.cast(self.product, passage.dtype) / passage.shape[-1] ** 0.5
-        products = ops.matmul(scaled, ops.transpose(question, (0, 2, 1)))
+        weighted = passage * ops.cast(self.product, passage.dtype)
+        products = ops.matmul(weighted, ops.transpose(question, (0, 2, 1)))
         columns = ops.transpose(self.columns(question), (0, 2, 1))
         similarity = ops.cast(self.rows(passage) + columns + products, "float32")
         valid = ops.logical_and(mask[:, :, None], question_mask[:, None])

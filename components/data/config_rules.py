@@ -185,7 +185,7 @@ def _validate_columns(
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif others := [one for one in ("jsonl", "parquet", "arrow", "tmx", "squad") if one in formats]:
+        elif others := sorted(formats - {"parallel", "tsv", "csv", None}, key=str):
             message = f"{others[0]} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):

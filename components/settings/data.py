@@ -38,7 +38,7 @@ SPLITS = ("train", "eval", "test")
 # The formats that file names give; ``.gz`` may follow. A name without a suffix is a folder.
 _FORMATS: dict[str, Format] = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _FORMATS |= {".parquet": "parquet", ".arrow": "arrow", "": "arrow", ".tmx": "tmx"}
-_FORMATS[".json"] = "squad"
+_FORMATS |= {".json": "squad"}
 
 
 def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -145,10 +145,10 @@ class DataConfig(PinnedSchemaConfig):
     format: Format | None = option(
         None,
         "File format: parallel files with one sentence per line, tab-separated columns without "
-        "quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet, Arrow, TMX, or "
-        "the JSON of SQuAD; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx, .json; "
-        "text also with .gz). "
-        "A folder that Hugging Face Datasets saved is arrow; one path per side is parallel.",
+        "quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet, Arrow, TMX "
+        "or the JSON of SQuAD; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx, "
+        ".json; text also with .gz). A folder that Hugging Face Datasets saved is arrow; one path "
+        "per side is parallel.",
     )
     train: Annotated[Files, NotInTrainingKey] = Field(
         description="Files to train on: {source: path, target: path} for parallel files (or lists "

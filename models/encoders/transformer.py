@@ -36,8 +36,8 @@ class TransformerEncoder(TransformerStack):
         features: the size of a point, as in ``PointEmbedding``.
 
     Shapes: ids ``[batch, source]``, or points ``[batch, source, features]`` as ``PointEmbedding``
-    takes them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
-    and ``mask`` ``[batch, source]``.
+    takes them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at
+    padding) and ``mask`` ``[batch, source]``.
 
     Raises:
         ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.

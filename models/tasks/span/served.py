@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -16,7 +17,7 @@ _MARK = "\x1f"
 # White space, or a punctuation mark or symbol with the marks and joiners that belong to it.
 _SPLIT = r"([\s\p{Z}]+|[\p{P}\p{S}][\p{M}\x{200D}]*)"
 _END = tf.int64.max  # the offset after a text's last character
-_NO_ANSWER = -1e9  # the log-probability of an answer to an empty text
+_NO_ANSWER = -1e9  # the log-probability of a missing answer
 
 
 class Tokens(NamedTuple):
@@ -117,8 +118,8 @@ class ServedSpan(ServedModule):
         """Return the best answer of each row; passages and questions are ``[batch]``.
 
         ``answer`` is the text of the passage from character ``begin`` to before ``end``, and
-        ``score`` the natural logarithm of its probability. An empty passage or question has an
-        empty answer with a score below -1e8.
+        ``score`` the natural logarithm of its probability. A blank passage or question has an
+        empty answer with the score NaN.
         """
         return self._answers(passage, question, 1)[0]
 
@@ -151,7 +152,7 @@ class ServedSpan(ServedModule):
 
         ``hypotheses`` are the texts, ``lengths`` their numbers of tokens, ``log_probabilities`` and
         ``scores`` both the logarithms of their probabilities, ``begins`` and ``ends`` their offsets
-        in characters. Missing ones have impossible scores.
+        in characters. Missing ones have impossible ``scores``.
         """
         return self._answers(passage, question, self._settings.n_best)[0]
 
@@ -171,25 +172,26 @@ class ServedSpan(ServedModule):
         first, last, scores = best_spans(
             log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens, count
         )
-        has_text = [tf.reduce_any(ids != PAD, axis=1) for ids in inputs.values()]
-        is_valid = (scores > _NO_ANSWER) & (has_text[0] & has_text[1])[:, None]
+        has_text = [tf.reduce_any(ids != PAD, axis=1, keepdims=True) for ids in inputs.values()]
+        is_blank = ~(has_text[0] & has_text[1])
+        is_valid = (scores > _NO_ANSWER) & ~is_blank
         scores = tf.where(is_valid, scores, _NO_ANSWER)
         edges = zip(tokens["passage"][1:], (first, last), strict=True)
         begin, end = (
-            tf.where(is_valid, tf.gather(to_dense(part), at, batch_dims=1), 0)
-            for part, at in edges
+            tf.where(is_valid, tf.gather(to_dense(part), at, batch_dims=1), 0) for part, at in edges
         )
         texts = tf.broadcast_to(passage[:, None], tf.shape(begin))
         outputs = {
             "hypotheses": tf.strings.substr(texts, begin, end - begin),
             "lengths": tf.where(is_valid, last - first + 1, 0),
-            "log_probabilities": scores,
+            "log_probabilities": tf.where(is_blank, math.nan, scores),
             "scores": scores,
             "begins": to_characters(passage, begin),
             "ends": to_characters(passage, end),
         }
         if count == 1:
-            names = {"answer": "hypotheses", "begin": "begins", "end": "ends", "score": "scores"}
+            names = {"answer": "hypotheses", "begin": "begins", "end": "ends"}
+            names["score"] = "log_probabilities"
             outputs = {name: outputs[key][:, 0] for name, key in names.items()}
         log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, _NO_ANSWER)
         return outputs, tokens["passage"], log_probs, cut

@@ -25,8 +25,10 @@ def question(answers, number=1, **more):
 
 
 def content(*questions, passage=PASSAGE):
-    return {"version": "1.1", "data": [{"title": "T", "paragraphs": [
-        {"context": passage, "qas": list(questions)}]}]}
+    return {
+        "version": "1.1",
+        "data": [{"title": "T", "paragraphs": [{"context": passage, "qas": list(questions)}]}],
+    }
 
 
 def read(path, value, columns=None, extra=()):
@@ -78,7 +80,10 @@ def test_further_columns(tmp_path):
         (question([answer("is", "4")]), "answer_start: '4' is not a whole number"),
         (question([]), "question q1: it has no answer"),
         (question("Tōkyō"), "question q1: the value of 'answers' is not a list of objects"),
-        (question([], is_impossible=True), "question q1: it is unanswerable, which is not supported"),
+        (
+            question([], is_impossible=True),
+            "question q1: it is unanswerable, which is not supported",
+        ),
         ({"id": "x", "answers": [answer("is", 11)]}, "no value for 'question'"),
     ],
 )

@@ -11,7 +11,9 @@ RANDOM = np.random.default_rng(5)
 
 
 def weights_of(layer):
-    return {weight.path.split("/", 1)[-1]: np.asarray(weight, "float64") for weight in layer.weights}
+    return {
+        weight.path.split("/", 1)[-1]: np.asarray(weight, "float64") for weight in layer.weights
+    }
 
 
 def sigmoid(x):

@@ -84,7 +84,9 @@ def test_test_asks_for_combinations_that_training_does_not(generated: Path) -> N
         split: {(re.sub(" before.*", "", row["question"]), row["answer"]) for row in rows}
         for split, rows in ((split, rows_of(generated, split)) for split in SPLITS)
     }
-    pairs = {s: {(q.replace(" was ", " is ").rstrip("?"), a) for q, a in p} for s, p in pairs.items()}
+    pairs = {
+        s: {(q.replace(" was ", " is ").rstrip("?"), a) for q, a in p} for s, p in pairs.items()
+    }
     assert all(pairs.values())
     for one, other in itertools.combinations(pairs.values(), 2):
         assert not one & other

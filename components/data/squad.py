@@ -22,8 +22,8 @@ def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     """Yield the questions of a file in the format of SQuAD 1.1 (Rajpurkar et al. 2016).
 
     The line of a row is the number of its question in the file. Questions of SQuAD 2.0 without an
-    answer are problems. Besides ``passage``, ``question``, ``answer`` and ``answer_start``, a
-    column may name ``id`` or ``title``.
+    answer are problems. A column may also name ``id`` or
+    ``title``.
     """
     (path,), columns = group.files, corpus.config.columns or {}
     names = [str(columns.get(feature.name, feature.name)) for feature in corpus.features]

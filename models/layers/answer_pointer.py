@@ -60,7 +60,8 @@ class AnswerPointer(ConfiguredLayer):
         self.built = True
 
     def call(self, question: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-        query, steps = self.start(question), []
+        query = self.start(question)
+        steps: list[Tensor] = []
         for i, pointer in enumerate(self.pointers):
             if i:
                 weights = ops.cast(ops.softmax(steps[-1], axis=-1), memory.dtype)

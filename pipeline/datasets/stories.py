@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 
 from regard.pipeline.datasets.dataset_files import (
@@ -29,16 +30,19 @@ NAMES = {
     "sv": ("Åsa", "Björn", "Gunnar", "Märta"),
     "tr": ("Ayşe", "Çağla", "Öykü", "Yiğit"),
 }
-PLACES = ("kitchen", "garden", "office", "library", "cellar", "balcony", "harbour", "museum")
-PLACES += ("train station", "swimming pool", "town hall", "winter garden")
+PLACES = (
+    *("kitchen", "garden", "office", "library", "cellar", "balcony", "harbour", "museum"),
+    *("train station", "swimming pool", "town hall", "winter garden"),
+)
 OBJECTS = ("ball", "book", "cup", "key", "lamp", "letter", "umbrella", "violin")
 MOVES = ("went to", "walked to", "moved to", "travelled to")
 TAKES = ("took", "picked up", "grabbed")
-# By number of supporting facts: the minimum and maximum of sentences and of persons.
-SIZES = {1: ((3, 7), (2, 4)), 2: ((4, 8), (2, 3)), 3: ((5, 9), (2, 3))}
+# By number of supporting facts: the minimum and maximum of sentences.
+SIZES = {1: (3, 7), 2: (4, 8), 3: (5, 9)}
 FRACTIONS = {"test": 0.05, "eval": 0.03}
+CASTS = {"test": 0.1, "eval": 0.05}
 
-Pair = tuple[str, str]  # what a question asks about, and the answer
+Cast = tuple[str, ...]  # the persons of a story
 
 
 @dataclass
@@ -48,7 +52,6 @@ class Story:
     sentences: list[str] = field(default_factory=list)
     question: str = ""
     answer: str = ""
-    subject: str = ""
     supporting: list[int] = field(default_factory=list)
 
     def to_json(self) -> dict[str, object]:
@@ -75,8 +78,8 @@ def generate(
     """Write ``<split>.jsonl.gz`` with equal numbers of stories of one, two and three facts.
 
     A line contains ``passage``, ``question``, ``answer``, ``answer_start``, ``supporting`` (begin
-    and end of each supporting sentence in characters) and ``facts`` (their number). A twentieth of
-    all pairs of a person or object and its place is asked for only in test, and 3 % only in eval.
+    and end of each supporting sentence in characters) and ``facts`` (their number). A tenth of
+    all casts of two or three persons occurs only in test, and a twentieth only in eval.
 
     Args:
         directory: created if missing; existing files are replaced.
@@ -88,13 +91,12 @@ def generate(
         UserError: there are too few rows.
     """
     counts, rng = split_rows(rows, FRACTIONS, min_rows=100), random.Random(seed)
-    split_of = _split_pairs(rng)
+    casts = _split_casts(rng)
     content: dict[str, bytes | str] = {}
     for split, count in counts.items():
-        lines = []
+        lines: list[str] = []
         while len(lines) < count:
-            story = write_story(len(lines) % 3 + 1, rng)
-            if story and split_of[story.subject, story.answer] == split:
+            if story := write_story(len(lines) % 3 + 1, rng.choice(casts[split]), rng):
                 lines.append(json.dumps(story.to_json(), ensure_ascii=False) + "\n")
         content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
         if progress:
@@ -102,31 +104,26 @@ def generate(
     return write_dataset("stories", Path(directory), seed, content, counts, locales=list(NAMES))
 
 
-def _split_pairs(rng: random.Random) -> dict[Pair, str]:
-    """Return the only split in which a question may have a subject and an answer."""
-    split_of = {}
-    for subjects in ([name for names in NAMES.values() for name in names], OBJECTS):
-        pairs = [(subject, place) for subject in subjects for place in PLACES]
-        rng.shuffle(pairs)
-        start = 0
-        for split, share in FRACTIONS.items():
-            end = start + max(1, round(len(pairs) * share))
-            split_of |= dict.fromkeys(pairs[start:end], split)
-            start = end
-        split_of |= dict.fromkeys(pairs[start:], "train")
-    return split_of
+def _split_casts(rng: random.Random) -> dict[str, list[Cast]]:
+    """Return the disjoint casts of all splits: two or three persons of one locale."""
+    casts = [
+        cast for names in NAMES.values() for size in (2, 3) for cast in combinations(names, size)
+    ]
+    rng.shuffle(casts)
+    ends = {split: round(len(casts) * share) for split, share in CASTS.items()}
+    test, held_out = ends["test"], sum(ends.values())
+    return {"test": casts[:test], "eval": casts[test:held_out], "train": casts[held_out:]}
 
 
-def write_story(facts: int, rng: random.Random) -> Story | None:
+def write_story(facts: int, cast: Cast, rng: random.Random) -> Story | None:
     """Return a story whose answer has some supporting facts; None if chance allows no question."""
-    lengths, people = SIZES[facts]
-    persons = rng.sample(NAMES[rng.choice(list(NAMES))], rng.randint(*people))
+    persons = rng.sample(cast, len(cast))
     free = rng.sample(OBJECTS, 2 if facts > 1 else 0)
     places = rng.sample(PLACES, rng.randint(4, 6))
     story = Story()
     visits: dict[str, list[tuple[str, int]]] = {person: [] for person in persons}
     takes: dict[str, tuple[str, int]] = {}  # by object: the person, and the sentence
-    for number in range(rng.randint(*lengths)):
+    for number in range(rng.randint(*SIZES[facts])):
         person = rng.choice(persons)
         if free and rng.random() < 0.3:
             thing = free.pop()
@@ -138,31 +135,31 @@ def write_story(facts: int, rng: random.Random) -> Story | None:
         visits[person].append((place, number))
         story.sentences.append(f"{person} {rng.choice(MOVES)} the {place}.")
     if facts == 1:
-        return _ask(story, f"Where is {persons[0]}?", persons[0], visits[persons[0]][-1:])
+        return _add_question(story, f"Where is {persons[0]}?", visits[persons[0]][-1:])
     if not takes:
         return None
     thing = rng.choice(sorted(takes))
-    holder, taken = takes[thing]
+    holder, start = takes[thing]
     own = visits[holder]
     if facts == 2:
-        return _ask(story, f"Where is the {thing}?", thing, own[-1:], taken)
+        return _add_question(story, f"Where is the {thing}?", own[-1:], start)
     # The object is where its holder is from the last visit before it was taken.
-    carried = [visit for i, visit in enumerate(own) if i + 1 == len(own) or own[i + 1][1] > taken]
+    carried = [visit for i, visit in enumerate(own) if i + 1 == len(own) or own[i + 1][1] > start]
     known = [i for i in range(1, len(carried)) if [c[0] for c in carried].count(carried[i][0]) == 1]
     if not known:
         return None
     i = rng.choice(known)
     question = f"Where was the {thing} before the {carried[i][0]}?"
-    return _ask(story, question, thing, carried[i - 1 : i], taken, carried[i][1])
+    return _add_question(story, question, carried[i - 1 : i], start, carried[i][1])
 
 
-def _ask(
-    story: Story, question: str, subject: str, visit: list[tuple[str, int]], *others: int
+def _add_question(
+    story: Story, question: str, visit: list[tuple[str, int]], *others: int
 ) -> Story | None:
     """Add the question that a visit answers; None without a visit."""
     if not visit:
         return None
-    story.question, story.subject = question, subject
+    story.question = question
     story.answer, answered = visit[0]
     story.supporting = [*others, answered]
     return story

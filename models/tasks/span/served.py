@@ -52,13 +52,13 @@ def tokenize(tokenizer: Any, texts: tf.Tensor) -> Tokens:
     is_last = tf.concat([owners[1:] != owners[:-1], [True]], axis=0)[: tf.size(owners)]
     end = tf.where(is_last, own_end, tf.roll(begin, -1, axis=0))
     # Of several tokens for one character, only the last has an extent.
-    kept = end > begin
-    rows = tf.boolean_mask(tf.gather(segments.value_rowids(), owners), kept)
+    has_extent = end > begin
+    rows = tf.boolean_mask(tf.gather(segments.value_rowids(), owners), has_extent)
     values = (tf.cast(ids.flat_values, tf.int32), begin, end)
     return Tokens(
         *(
             tf.RaggedTensor.from_value_rowids(
-                tf.boolean_mask(value, kept), rows, nrows=segments.nrows()
+                tf.boolean_mask(value, has_extent), rows, nrows=segments.nrows()
             )
             for value in values
         )
@@ -101,7 +101,7 @@ class ServedSpan(ServedModule):
             "align": Signature(self.align, self._inputs, detail),
         }
         if self._settings.n_best > 1:
-            outputs = {**N_BEST, "begins": [None], "ends": [None]}
+            outputs: OutputLengths = {**N_BEST, "begins": [None], "ends": [None]}
             signatures["nbest"] = Signature(self.n_best, self._inputs, outputs)
         return signatures
 

@@ -1,4 +1,4 @@
-"""The answer pointer follows Wang and Jiang 2016, and the best span is found exactly."""
+"""The answer pointer follows Wang and Jiang 2016, and the best span is spans exactly."""
 
 import keras
 import numpy as np
@@ -66,9 +66,9 @@ def test_the_best_spans_of_all(length, max_length):
     begins, ends, scores = (np.asarray(x) for x in best_spans(begin, end, max_length, 4))
     for row in range(6):
         expected = brute_force(begin[row].tolist(), end[row].tolist(), max_length)[:4]
-        found = list(zip(begins[row], ends[row], scores[row], strict=True))
-        assert found[: len(expected)] == expected
-        assert all(score < -1e9 for *_, score in found[len(expected) :])
+        spans = list(zip(begins[row], ends[row], scores[row], strict=True))
+        assert spans[: len(expected)] == expected
+        assert all(score < -1e9 for *_, score in spans[len(expected) :])
 
 
 def test_a_likely_end_before_a_likely_begin_is_no_answer():
@@ -80,9 +80,9 @@ def test_a_likely_end_before_a_likely_begin_is_no_answer():
 
 def test_settings():
     layer = AnswerPointer(units=3, hops=1, score="general")
-    restored = AnswerPointer.from_config(layer.get_config())
-    assert restored.settings == layer.settings
-    assert [pointer.name for pointer in restored.pointers] == ["hop_0", "begin", "end"]
+    again = AnswerPointer.from_config(layer.get_config())
+    assert again.settings == layer.settings
+    assert [pointer.name for pointer in again.pointers] == ["hop_0", "begin", "end"]
     with pytest.raises(ValueError, match="hops must be at least 0"):
         AnswerPointer(hops=-1)
     with pytest.raises(ValueError, match="Unknown score"):

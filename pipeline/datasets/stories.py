@@ -73,7 +73,7 @@ class Story:
 
 
 def generate(
-    directory: str | Path, rows: int = 60_000, seed: int = 17, progress: Progress | None = None
+    directory: str | Path, rows: int = 30_000, seed: int = 17, progress: Progress | None = None
 ) -> Dataset:
     """Write ``<split>.jsonl.gz`` with equal numbers of stories of one, two and three facts.
 

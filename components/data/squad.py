@@ -13,7 +13,6 @@ from regard.components.data.structured_formats import decode_cells
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
 
-_MAX_BYTES = 1 << 30
 _REMEDY = "SQuAD files have the keys data, paragraphs, context, qas, question and answers."
 _UNANSWERABLE = "it is unanswerable, which is not supported; remove it, or use SQuAD 1.1"
 
@@ -41,15 +40,8 @@ def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
 
 def _questions(path: str) -> Iterator[Mapping[str, Any]]:
     """Yield each question with its ``context`` and ``title``."""
-    content, size = [], 0
-    for block in read_blocks(path):
-        content.append(block)
-        size += len(block)
-        if size > _MAX_BYTES:
-            message = f"the file is larger than {_MAX_BYTES >> 30} GiB"
-            raise UnreadableFile(path, message, "Write one JSON object a line (jsonl).")
     try:
-        for article in json.loads(b"".join(content))["data"]:
+        for article in json.loads(b"".join(read_blocks(path)))["data"]:
             for paragraph in article["paragraphs"]:
                 for entry in paragraph["qas"]:
                     yield {"title": article.get("title"), **entry, "context": paragraph["context"]}
@@ -63,14 +55,13 @@ def _to_row(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     if entry.get("is_impossible"):
         return {}, _UNANSWERABLE
     answers = entry.get("answers")
-    if not isinstance(answers, list) or not all(isinstance(one, dict) for one in answers):
-        return {}, "the value of 'answers' is not a list of objects"
-    if not answers:
-        return {}, "it has no answer"
+    if (
+        not answers
+        or not isinstance(answers, list)
+        or any(type(one) is not dict for one in answers)
+    ):
+        return {}, "the value of 'answers' is not a list of answers"
     starts = [one.get("answer_start") for one in answers]
-    return {
-        **{name: entry.get(name) for name in ("id", "title", "question")},
-        "passage": entry["context"],
-        "answer": [one.get("text") for one in answers],
-        "answer_start": None if None in starts else starts,
-    }, ""
+    row = {name: entry.get(name) for name in ("id", "title", "question")}
+    row |= {"passage": entry["context"], "answer": [one.get("text") for one in answers]}
+    return row | {"answer_start": None if None in starts else starts}, ""

@@ -71,30 +71,25 @@ class AnswerPointer(ConfiguredLayer):
         return ops.concatenate(steps, axis=1)
 
 
-def best_spans(
-    begin: Tensor, end: Tensor, max_length: int, count: int = 1
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the most probable spans with begin ≤ end < begin + ``max_length``, the best first.
+def best_spans(begin: Tensor, end: Tensor, max_length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the most probable span with begin ≤ end < begin + ``max_length``.
 
-    Every span is compared, so the result is exact. Of equal ones the first begin comes first, then
+    Every span is compared, so the result is exact. Of equal ones the first begin is preferred, then
     the first end.
 
     Args:
         begin: the log-probability of each begin, ``[batch, length]``.
         end: the log-probability of each end, ``[batch, length]``.
         max_length: the maximum number of tokens of a span.
-        count: the number of spans.
 
     Returns:
-        Begins, ends and log-probabilities ``[batch, count]``; missing spans have a log-probability
-        below -1e9.
+        The begin, the end and the log-probability, each ``[batch]``.
     """
     length = ops.shape(begin)[1]
     ends = ops.arange(length)[:, None] + ops.arange(max_length)[None]
     scores = begin[:, :, None] + ops.take(end, ops.minimum(ends, length - 1), axis=1)
     scores = ops.where(ends < length, scores, 4 * MASKED)
     flat = ops.reshape(scores, (ops.shape(begin)[0], length * max_length))
-    flat = ops.pad(flat, [[0, 0], [0, count]], constant_values=4 * MASKED)
-    best, indices = ops.top_k(flat, count)
-    begins = ops.minimum(indices // max_length, length - 1)
-    return begins, ops.minimum(begins + indices % max_length, length - 1), best
+    best = ops.cast(ops.argmax(flat, axis=1), "int32")
+    first = best // max_length
+    return first, first + best % max_length, ops.max(flat, axis=1)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, combinations
 from pathlib import Path
 
 from regard.pipeline.datasets.dataset_files import (
@@ -40,36 +39,7 @@ TAKES = ("took", "picked up", "grabbed")
 # By number of supporting facts: the minimum and maximum of sentences.
 SIZES = {1: (3, 7), 2: (4, 8), 3: (5, 9)}
 FRACTIONS = {"test": 0.05, "eval": 0.03}
-CASTS = {"test": 0.1, "eval": 0.05}
-
-Cast = tuple[str, ...]  # the persons of a story
-
-
-@dataclass
-class Story:
-    """A story with its question; ``supporting`` are the indices of the supporting sentences."""
-
-    sentences: list[str] = field(default_factory=list)
-    question: str = ""
-    answer: str = ""
-    supporting: list[int] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the row, with offsets in characters: begin and end of each supporting sentence."""
-        starts = [0]
-        for sentence in self.sentences:
-            starts.append(starts[-1] + len(sentence) + 1)
-        answered = self.supporting[-1]
-        return {
-            "passage": " ".join(self.sentences),
-            "question": self.question,
-            "answer": self.answer,
-            "answer_start": starts[answered] + self.sentences[answered].rindex(self.answer),
-            "supporting": [
-                edge for i in sorted(self.supporting) for edge in (starts[i], starts[i + 1] - 1)
-            ],
-            "facts": str(len(self.supporting)),
-        }
+CASTS = {"train": 0.85, "test": 0.1, "eval": 0.05}
 
 
 def generate(
@@ -91,75 +61,72 @@ def generate(
         UserError: there are too few rows.
     """
     counts, rng = split_rows(rows, FRACTIONS, min_rows=100), random.Random(seed)
-    casts = _split_casts(rng)
-    content: dict[str, bytes | str] = {}
-    for split, count in counts.items():
-        lines: list[str] = []
-        while len(lines) < count:
-            if story := write_story(len(lines) % 3 + 1, rng.choice(casts[split]), rng):
-                lines.append(json.dumps(story.to_json(), ensure_ascii=False) + "\n")
-        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
-        if progress:
-            progress(f"{split}: {count:,} stories", len(content) / len(counts))
-    return write_dataset("stories", Path(directory), seed, content, counts, locales=list(NAMES))
-
-
-def _split_casts(rng: random.Random) -> dict[str, list[Cast]]:
-    """Return the disjoint casts of all splits: two or three persons of one locale."""
     casts = [
         cast for names in NAMES.values() for size in (2, 3) for cast in combinations(names, size)
     ]
     rng.shuffle(casts)
-    ends = {split: round(len(casts) * share) for split, share in CASTS.items()}
-    test, held_out = ends["test"], sum(ends.values())
-    return {"test": casts[:test], "eval": casts[test:held_out], "train": casts[held_out:]}
+    content: dict[str, bytes | str] = {}
+    for split, count in counts.items():
+        share = round(len(casts) * CASTS[split])
+        own, casts = casts[:share], casts[share:]
+        lines: list[str] = []
+        while len(lines) < count:
+            if row := write_row(len(lines) % 3 + 1, rng.choice(own), rng):
+                lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
+    return write_dataset("stories", Path(directory), seed, content, counts, locales=list(NAMES))
 
 
-def write_story(facts: int, cast: Cast, rng: random.Random) -> Story | None:
-    """Return a story whose answer has some supporting facts; None if chance allows no question."""
-    persons = rng.sample(cast, len(cast))
-    free = rng.sample(OBJECTS, 2 if facts > 1 else 0)
-    places = rng.sample(PLACES, rng.randint(4, 6))
-    story = Story()
-    visits: dict[str, list[tuple[str, int]]] = {person: [] for person in persons}
+def write_row(facts: int, cast: tuple[str, ...], rng: random.Random) -> dict[str, object] | None:
+    """Return a story and a question with some supporting facts; None if there is no question.
+
+    Args:
+        facts: the number of supporting facts, 1 to 3.
+        cast: the persons.
+        rng: chooses everything else.
+    """
+    things, places = rng.sample(OBJECTS, 2 if facts > 1 else 0), rng.sample(PLACES, 5)
+    sentences: list[str] = []
+    visits: dict[str, list[tuple[str, int]]] = {person: [("", -1)] for person in cast}
     takes: dict[str, tuple[str, int]] = {}  # by object: the person, and the sentence
     for number in range(rng.randint(*SIZES[facts])):
-        person = rng.choice(persons)
-        if free and rng.random() < 0.3:
-            thing = free.pop()
-            takes[thing] = person, number
-            story.sentences.append(f"{person} {rng.choice(TAKES)} the {thing}.")
+        person = rng.choice(cast)
+        if things and rng.random() < 0.3:
+            takes[things[-1]] = person, number
+            sentences.append(f"{person} {rng.choice(TAKES)} the {things.pop()}.")
             continue
-        last = visits[person][-1][0] if visits[person] else ""
-        place = rng.choice([one for one in places if one != last])
+        place = rng.choice([one for one in places if one != visits[person][-1][0]])
         visits[person].append((place, number))
-        story.sentences.append(f"{person} {rng.choice(MOVES)} the {place}.")
-    if facts == 1:
-        return _add_question(story, f"Where is {persons[0]}?", visits[persons[0]][-1:])
-    if not takes:
+        sentences.append(f"{person} {rng.choice(MOVES)} the {place}.")
+    subject, supporting = rng.choice(cast), []
+    question, own = f"Where is {subject}?", visits[subject]
+    if facts > 1:
+        if not takes:
+            return None
+        subject = rng.choice(sorted(takes))
+        holder, start = takes[subject]
+        question, own, supporting = f"Where is the {subject}?", visits[holder], [start]
+    if facts == 3:
+        # The object is where its holder is from the last visit before it was taken.
+        own = [one for i, one in enumerate(own) if [*own, ("", start + 1)][i + 1][1] > start]
+        names = [place for place, _ in own]
+        later = [i for i in range(1, len(own)) if names.count(names[i]) == 1]
+        if not later:
+            return None
+        i = rng.choice(later)
+        question = f"Where was the {subject} before the {names[i]}?"
+        own, supporting = own[:i], [start, own[i][1]]
+    answer, answered = own[-1]
+    if not answer:
         return None
-    thing = rng.choice(sorted(takes))
-    holder, start = takes[thing]
-    own = visits[holder]
-    if facts == 2:
-        return _add_question(story, f"Where is the {thing}?", own[-1:], start)
-    # The object is where its holder is from the last visit before it was taken.
-    carried = [visit for i, visit in enumerate(own) if i + 1 == len(own) or own[i + 1][1] > start]
-    known = [i for i in range(1, len(carried)) if [c[0] for c in carried].count(carried[i][0]) == 1]
-    if not known:
-        return None
-    i = rng.choice(known)
-    question = f"Where was the {thing} before the {carried[i][0]}?"
-    return _add_question(story, question, carried[i - 1 : i], start, carried[i][1])
-
-
-def _add_question(
-    story: Story, question: str, visit: list[tuple[str, int]], *others: int
-) -> Story | None:
-    """Add the question that a visit answers; None without a visit."""
-    if not visit:
-        return None
-    story.question = question
-    story.answer, answered = visit[0]
-    story.supporting = [*others, answered]
-    return story
+    begins = [0, *accumulate(len(sentence) + 1 for sentence in sentences)]
+    return {
+        "passage": " ".join(sentences),
+        "question": question,
+        "answer": answer,
+        "answer_start": begins[answered] + sentences[answered].rindex(answer),
+        "supporting": [
+            edge for i in sorted({*supporting, answered}) for edge in (begins[i], begins[i + 1] - 1)
+        ],
+        "facts": str(facts),
+    }

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.search_outputs import N_BEST, limit_characters
+from regard.models.tasks.search_outputs import limit_characters
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD
 
@@ -17,7 +18,6 @@ _MARK = "\x1f"
 # White space, or a punctuation mark or symbol with the marks and joiners that belong to it.
 _SPLIT = r"([\s\p{Z}]+|[\p{P}\p{S}][\p{M}\x{200D}]*)"
 _END = tf.int64.max  # the offset after a text's last character
-_NO_ANSWER = -1e9  # the log-probability of a missing answer
 
 
 class Tokens(NamedTuple):
@@ -86,7 +86,7 @@ class ServedSpan(ServedModule):
     _model: SpanReader
 
     def signatures(self) -> dict[str, Signature]:
-        """Return the signatures: ``nbest`` only for several answers."""
+        """Return the signatures."""
         best: OutputLengths = {"answer": [], "begin": [], "end": [], "score": []}
         detail: OutputLengths = {
             **best,
@@ -96,14 +96,10 @@ class ServedSpan(ServedModule):
             "alignment": [None, "passage_length"],
             "cut": [],
         }
-        signatures = {
+        return {
             "serving_default": Signature(self.predict, self._inputs, best),
             "align": Signature(self.align, self._inputs, detail),
         }
-        if self._settings.n_best > 1:
-            outputs: OutputLengths = {**N_BEST, "begins": [None], "ends": [None]}
-            signatures["nbest"] = Signature(self.n_best, self._inputs, outputs)
-        return signatures
 
     def contract(self) -> dict[str, Any]:
         return {
@@ -121,7 +117,7 @@ class ServedSpan(ServedModule):
         ``score`` the natural logarithm of its probability. A blank passage or question has an
         empty answer with the score NaN.
         """
-        return self._answers(passage, question, 1)[0]
+        return self._answers(passage, question)[0]
 
     def align(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, and the attention behind it.
@@ -131,7 +127,7 @@ class ServedSpan(ServedModule):
         passage]`` is the attention of one of the ``steps``: the hops, the begin and the end.
         ``cut`` is the number of truncated tokens of both texts.
         """
-        best, passages, log_probs, cut = self._answers(passage, question, 1)
+        best, passages, log_probs, cut = self._answers(passage, question)
         begins, ends = to_dense(passages.begins), to_dense(passages.ends)
         pieces = tf.strings.substr(passage[:, None], begins, ends - begins)
         steps = log_probs.shape[1]
@@ -147,17 +143,8 @@ class ServedSpan(ServedModule):
             "cut": cut,
         }
 
-    def n_best(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the ``model.n_best`` best answers, each output ``[batch, answers]``.
-
-        ``hypotheses`` are the texts, ``lengths`` their numbers of tokens, ``log_probabilities`` and
-        ``scores`` both the logarithms of their probabilities, ``begins`` and ``ends`` their offsets
-        in characters. Missing ones have impossible ``scores``.
-        """
-        return self._answers(passage, question, self._settings.n_best)[0]
-
     def _answers(
-        self, passage: tf.Tensor, question: tf.Tensor, count: int
+        self, passage: tf.Tensor, question: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], Tokens, tf.Tensor, tf.Tensor]:
         """Return the outputs, the passage's tokens, the log-probabilities and what was cut."""
         limit, tokens, cut = self._settings.max_length, {}, 0
@@ -170,28 +157,20 @@ class ServedSpan(ServedModule):
         inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
         log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))
         first, last, scores = best_spans(
-            log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens, count
+            log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens
         )
-        has_text = [tf.reduce_any(ids != PAD, axis=1, keepdims=True) for ids in inputs.values()]
+        has_text = [tf.reduce_any(ids != PAD, axis=1) for ids in inputs.values()]
         is_blank = ~(has_text[0] & has_text[1])
-        is_valid = (scores > _NO_ANSWER) & ~is_blank
-        scores = tf.where(is_valid, scores, _NO_ANSWER)
         edges = zip(tokens["passage"][1:], (first, last), strict=True)
         begin, end = (
-            tf.where(is_valid, tf.gather(to_dense(part), at, batch_dims=1), 0) for part, at in edges
+            tf.where(is_blank, 0, tf.gather(to_dense(part), at, batch_dims=1)) for part, at in edges
         )
-        texts = tf.broadcast_to(passage[:, None], tf.shape(begin))
+        characters = to_characters(passage, tf.stack([begin, end], axis=1))
         outputs = {
-            "hypotheses": tf.strings.substr(texts, begin, end - begin),
-            "lengths": tf.where(is_valid, last - first + 1, 0),
-            "log_probabilities": tf.where(is_blank, math.nan, scores),
-            "scores": scores,
-            "begins": to_characters(passage, begin),
-            "ends": to_characters(passage, end),
+            "answer": tf.strings.substr(passage, begin, end - begin),
+            "begin": characters[:, 0],
+            "end": characters[:, 1],
+            "score": tf.where(is_blank, math.nan, scores),
         }
-        if count == 1:
-            names = {"answer": "hypotheses", "begin": "begins", "end": "ends"}
-            names["score"] = "log_probabilities"
-            outputs = {name: outputs[key][:, 0] for name, key in names.items()}
-        log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, _NO_ANSWER)
+        log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, MASKED)
         return outputs, tokens["passage"], log_probs, cut

@@ -62,7 +62,6 @@ class SpanModelConfig(Section):
         400, "Maximum tokens of a passage and of a question in the served model."
     )
     max_answer_tokens: Size = option(15, "Maximum tokens of an answer.")
-    n_best: Size = option(3, "Number of answers of the signature nbest; 1: no such signature.")
     pretrained: TokenEmbeddingsConfig | None = option(
         None, "Pretrained word vectors; null: random initialization."
     )

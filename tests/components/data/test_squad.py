@@ -78,8 +78,8 @@ def test_further_columns(tmp_path):
         (question([answer("", 4)]), "answer: the text is empty"),
         (question([answer(7, 4)]), "item 1 of 'answer' is not a string"),
         (question([answer("is", "4")]), "answer_start: '4' is not a whole number"),
-        (question([]), "question q1: it has no answer"),
-        (question("Tōkyō"), "question q1: the value of 'answers' is not a list of objects"),
+        (question([]), "question q1: the value of 'answers' is not a list of answers"),
+        (question("Tōkyō"), "question q1: the value of 'answers' is not a list of answers"),
         (
             question([], is_impossible=True),
             "question q1: it is unanswerable, which is not supported",

@@ -55,27 +55,26 @@ def brute_force(begin, end, max_length):
         for i in range(length)
         for j in range(i, min(i + max_length, length))
     ]
-    return [(-i, -j, score) for score, i, j in sorted(spans, reverse=True)]
+    score, i, j = max(spans)
+    return -i, -j, score
 
 
 @pytest.mark.parametrize("max_length", [1, 2, 4, 20])
 @pytest.mark.parametrize("length", [1, 2, 9])
-def test_the_best_spans_of_all(length, max_length):
+def test_the_best_span_of_all(length, max_length):
     # Integers give ties, which the first begin and the first end win.
     begin, end = RANDOM.integers(-3, 0, (2, 6, length)).astype("float32")
-    begins, ends, scores = (np.asarray(x) for x in best_spans(begin, end, max_length, 4))
+    begins, ends, scores = (np.asarray(x) for x in best_spans(begin, end, max_length))
     for row in range(6):
-        expected = brute_force(begin[row].tolist(), end[row].tolist(), max_length)[:4]
-        spans = list(zip(begins[row], ends[row], scores[row], strict=True))
-        assert spans[: len(expected)] == expected
-        assert all(score < -1e9 for *_, score in spans[len(expected) :])
+        expected = brute_force(begin[row].tolist(), end[row].tolist(), max_length)
+        assert (begins[row], ends[row], scores[row]) == expected
 
 
 def test_a_likely_end_before_a_likely_begin_is_no_answer():
     begin = np.log([[0.1, 0.1, 0.8]]).astype("float32")
     end = np.log([[0.9, 0.05, 0.05]]).astype("float32")
     begins, ends, _ = best_spans(begin, end, 3)
-    assert (int(begins[0, 0]), int(ends[0, 0])) == (0, 0)
+    assert (int(begins[0]), int(ends[0])) == (0, 0)
 
 
 def test_settings():

@@ -21,8 +21,7 @@ def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     """Yield the questions of a file in the format of SQuAD 1.1 (Rajpurkar et al. 2016).
 
     The line of a row is the number of its question in the file. Questions of SQuAD 2.0 without an
-    answer are problems. A column may also name ``id`` or
-    ``title``.
+    answer are problems. A column may also name ``id`` or ``title``.
     """
     (path,), columns = group.files, corpus.config.columns or {}
     names = [str(columns.get(feature.name, feature.name)) for feature in corpus.features]
@@ -55,11 +54,7 @@ def _to_row(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     if entry.get("is_impossible"):
         return {}, _UNANSWERABLE
     answers = entry.get("answers")
-    if (
-        not answers
-        or not isinstance(answers, list)
-        or any(type(one) is not dict for one in answers)
-    ):
+    if not (isinstance(answers, list) and answers and all(isinstance(a, dict) for a in answers)):
         return {}, "the value of 'answers' is not a list of answers"
     starts = [one.get("answer_start") for one in answers]
     row = {name: entry.get(name) for name in ("id", "title", "question")}

@@ -24,7 +24,7 @@ BANNED_NAMES = re.compile(
     r"""found|kept|seen|held|given|written|restored|made|waited|done|taken|gone|said|shown|drawn
     |named|moved|looked|tried|lost|spared|forced|impossible|stale|enough|moving|worth|walk|spread
     |pick|away|fade|behind|remember|by_piece|let_go|look|pulse|together|team|shares|moments
-    |passage|lack|draws|by_row|by_file|late_gradient|drops|fault|ask""",
+    |lack|draws|by_row|by_file|late_gradient|drops|fault|ask""",
     re.VERBOSE,
 )
 # Modules whose names do not say what is inside.

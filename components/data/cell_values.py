@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.components.common.formatting import format_count, truncate
 from regard.components.data.images import Images
+from regard.components.data.text_parts import check_spans, check_texts
 from regard.models.tasks.description import Feature
 
 # A text or the path of an image is a str, several texts a list of them; a number is a float;
@@ -58,7 +59,12 @@ class CellParser:
         kinds = [feature.kind for feature in features]
         self._points = kinds.index("points") if "points" in kinds else None
         self._dimensions = features[self._points or 0].dimensions
-        self._positions = [i for i, kind in enumerate(kinds) if kind == "positions"]
+        self._positions = [
+            i for i, f in enumerate(features) if f.kind == "positions" and not f.begins
+        ]
+        self._parts = [i for i, feature in enumerate(features) if feature.part_of]
+        self._index = {feature.name: i for i, feature in enumerate(features)}
+        self._begins = {feature.begins: i for i, feature in enumerate(features)}
         # Nearly all corpora are plain text, whose cells are their own values.
         self._plain = from_text and not any(
             f.multiple or f.optional or f.links or f.kind != "text" for f in features
@@ -79,6 +85,8 @@ class CellParser:
                 values.append(self._value(column, cell))
             for column in self._positions:
                 self._check_positions(values[column] or (), values)
+            for column in self._parts:
+                self._check_part(column, values)
         except CellError as error:
             error.column = column
             raise
@@ -98,6 +106,21 @@ class CellParser:
             if problem:
                 raise CellError(problem)
         return value
+
+    def _check_part(self, column: int, values: list[Any]) -> None:
+        """Check texts or spans of another text; fill in where texts begin if the row does not."""
+        feature, part = self._features[column], values[column]
+        whole = values[self._index[str(feature.part_of)]]
+        if feature.kind == "text":
+            start = self._begins[feature.name]
+            if values[start] is None:
+                values[start] = [whole.find(text) for text in part]
+            names = str(feature.part_of), self._features[start].name
+            problem = check_texts(whole, part, values[start], names)
+        else:
+            problem = check_spans(whole, part or (), str(feature.part_of))
+        if problem:
+            raise CellError(f"{self._names[column]}: {problem}")
 
     def _check_positions(self, positions: Sequence[int], values: Sequence[Any]) -> None:
         points = values[self._points] if self._points is not None else None
@@ -192,6 +215,7 @@ def _point_form(feature: Feature) -> str:
 
 
 def _to_positions(feature: Feature, name: str, cell: Any) -> Value:
+    cell = [cell] if isinstance(cell, int) else cell
     if not isinstance(cell, list | tuple):
         raise CellError(f"{name} {truncate(repr(cell))} is not a list of whole numbers")
     for item in cell:

@@ -151,6 +151,9 @@ def _validate_format(
         yield Problem(path, f"parallel files need one path for each side: {{{needed}}}")
     elif any(name.lower().endswith((".parquet.gz", ".arrow.gz")) for name in path_list(files)):
         yield Problem(path, f"{kind} in gzip is not supported; unpack the file with `gunzip`")
+    elif kind == "squad" and not any(feature.part_of for feature in features):
+        message = "json files hold passages and questions, for the task span only; use jsonl"
+        yield Problem(path, f"{message}, one JSON object a line")
     elif kind == "tmx" and data.columns is None:
         message = "tmx files need the language of each side, such as {source: en, target: fr}"
         yield Problem(("data", "columns"), message)
@@ -182,7 +185,7 @@ def _validate_columns(
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif others := [one for one in ("jsonl", "parquet", "arrow", "tmx") if one in formats]:
+        elif others := sorted(formats - {"parallel", "tsv", "csv", None}, key=str):
             message = f"{others[0]} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):

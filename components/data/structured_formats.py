@@ -46,7 +46,7 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             problems.add(path, line, problem, remedy)
             yield line, None
         else:
-            yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
+            yield line, decode_cells(list(map(content.get, names)), corpus, path, line, problems)
 
 
 def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
@@ -65,7 +65,7 @@ def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
     } | content, None
 
 
-def _decode_cells(
+def decode_cells(
     cells: Sequence[Any], corpus: Corpus, path: str, line: int, problems: ReadProblems
 ) -> list[Any] | None:
     """Decode every text like a line of a file; None if one of them is skipped.
@@ -123,7 +123,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
             ]
             for cells in zip(*values, strict=True):
                 line += 1
-                yield line, _decode_cells(cells, corpus, path, line, problems)
+                yield line, decode_cells(cells, corpus, path, line, problems)
     except (pa.ArrowException, OSError, LookupError, ValueError) as error:  # also in names
         message = f"not a readable {group.format.capitalize()} file: {str(error).splitlines()[0]}"
         raise UnreadableFile(path, message, "Write or download the file again.") from error

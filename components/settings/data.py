@@ -32,11 +32,12 @@ from regard.models.settings.base import (
     absolute,
 )
 
-Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx"]
+Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx", "squad"]
 SPLITS = ("train", "eval", "test")
 # The formats that file names give; ``.gz`` may follow. A name without a suffix is a folder.
 _FORMATS: dict[str, Format] = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _FORMATS |= {".parquet": "parquet", ".arrow": "arrow", "": "arrow", ".tmx": "tmx"}
+_FORMATS |= {".json": "squad"}
 
 
 def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -140,9 +141,9 @@ class DataConfig(PinnedSchemaConfig):
             of REGARD_DATA is ${REGARD_HOME}/data.
         format: File format: parallel files with one sentence per line, tab-separated columns
             without quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet,
-            Arrow, or TMX; null: by file name (.tsv, .csv, .jsonl, .parquet, .arrow, .tmx; text also
-            with .gz). A folder that Hugging Face Datasets saved is arrow; one path per side is
-            parallel.
+            Arrow, TMX or the JSON of SQuAD; null: by file name (.tsv, .csv, .jsonl, .parquet,
+            .arrow, .tmx, .json; text also with .gz). A folder that Hugging Face Datasets saved is
+            arrow; one path per side is parallel.
         train: Files to train on: {source: path, target: path} for parallel files (or lists of paths
             in the same order), otherwise a path, a glob or a list of them. With columns {source:
             en, target: fr}, corpus stands for the parallel files corpus.en and corpus.fr. The

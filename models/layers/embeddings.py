@@ -1,4 +1,4 @@
-"""Embeddings of tokens and of points."""
+"""Embeddings of tokens, and of points or other vectors."""
 
 from __future__ import annotations
 

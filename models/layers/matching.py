@@ -1,4 +1,4 @@
-"""Attention between two sentences."""
+"""Attention between two sentences, and between a passage and a question."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from regard.models.attention.alignments.base import MASKED, masked_softmax
 from regard.models.attention.attention import Attention
 from regard.models.layers.dropout import Dropout
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
@@ -72,3 +73,47 @@ class CrossAttention(ConfiguredLayer):
             composed * ops.cast(mask, composed.dtype),
             ops.cast(weights, "float32") * ops.cast(mask, "float32"),
         )
+
+
+@register
+class AttentionFlow(ConfiguredLayer):
+    """Attend from a passage to a question and back.
+
+    Seo et al. 2017, "Bidirectional Attention Flow for Machine Comprehension", §2.4: the similarity
+    S_tj = w · [h_t; u_j; h_t ∘ u_j] of each token of the passage and of the question gives ũ_t, the
+    question as passage token t attends to it (softmax over row t), and h̃, the passage as the
+    question attends to it (softmax over the largest similarity of each row). The output is
+    G = [h; ũ; h ∘ ũ; h ∘ h̃].
+
+    Shapes: passage ``[batch, passage, depth]`` and question ``[batch, question, depth]`` with masks
+    ``[batch, passage]`` and ``[batch, question]`` → ``[batch, passage, 4 * depth]``, the attention
+    to the question ``[batch, passage, question]`` and the attention to the passage ``[batch,
+    passage]``. All are zero at padding.
+    """
+
+    def build(self, passage_shape: tuple[Any, ...]) -> None:
+        depth = passage_shape[-1]
+        self.rows, self.columns = (
+            self.create_dense(name, depth, 1, use_bias=False) for name in ("rows", "columns")
+        )
+        # Products of states with variance 1 start with variance 1.
+        initializer = keras.initializers.Constant(depth**-0.5)
+        self.product = self.add_weight(name="product", shape=(depth,), initializer=initializer)
+        self.built = True
+
+    def call(
+        self, passage: Tensor, mask: Tensor, question: Tensor, question_mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        weighted = passage * ops.cast(self.product, passage.dtype)
+        products = ops.matmul(weighted, ops.transpose(question, (0, 2, 1)))
+        columns = ops.transpose(self.columns(question), (0, 2, 1))
+        similarity = ops.cast(self.rows(passage) + columns + products, "float32")
+        valid = ops.logical_and(mask[:, :, None], question_mask[:, None])
+        to_question = masked_softmax(similarity, valid)
+        peaks = ops.max(ops.where(valid, similarity, MASKED), axis=-1)
+        to_passage = masked_softmax(peaks, mask)
+        attended = ops.matmul(ops.cast(to_question, question.dtype), question)
+        summary = ops.matmul(ops.cast(to_passage[:, None], passage.dtype), passage)
+        features = [passage, attended, passage * attended, passage * summary]
+        flow = ops.concatenate(features, axis=-1) * ops.cast(mask[..., None], passage.dtype)
+        return flow, to_question, to_passage

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from regard.models.metrics import geometry, overlap, regression
+from regard.models.metrics import geometry, overlap, reading, regression
 from regard.models.metrics.attention import alignment_error_rate, attention_in_box
 from regard.models.metrics.base import (
     DEFAULT_OPTIONS,
@@ -68,6 +68,11 @@ _OWN: dict[str, MetricSpec] = {
     "hull_area": MetricSpec("hull area", geometry.hull_area, **_POINTS),
     "tour_length": MetricSpec("tour length", geometry.tour_length, **_TOUR),
     "tour_ratio": MetricSpec("tour ratio", geometry.tour_ratio, **_TOUR),
+    "squad_exact_match": MetricSpec("SQuAD exact match", reading.squad_exact_match, **_SHARE),
+    "squad_f1": MetricSpec("SQuAD F1", reading.squad_f1, **_SHARE),
+    "supporting_attention": MetricSpec(
+        "attention on supporting sentences", reading.supporting_attention, **_ATTENTION
+    ),
     "valid_tours": MetricSpec("valid tours", geometry.valid_tours, **_POINTS),
 }
 METRICS: Registry[MetricSpec] = Registry("regard.metrics", _OWN, MetricSpec)

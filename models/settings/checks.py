@@ -22,7 +22,7 @@ from regard.models.settings.networks import (
 )
 from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig
 
-_SIDES = ("encoder", "decoder")
+_SIDES = ("encoder", "modelling", "decoder")
 
 
 def check_seq2seq(config: Any, width: int) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
 from regard.models.settings.base import ByType, Listed, Rate, Section, Size, absolute, option
@@ -181,3 +181,9 @@ class PretrainedEmbeddingsConfig(Section):
         return self.model_copy(
             update={name: absolute(base, path) for name, path in self.files().items()}
         )
+
+
+class TokenEmbeddingsConfig(PretrainedEmbeddingsConfig):
+    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
+
+    file: str = Field(description="File, .txt or .gz.", examples=["glove.6B.300d.txt"])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from regard.models.tasks.base import Task
 
 # Names alone: implementing a task needs TensorFlow, listing the tasks does not.
-_NAMES = ("captioning", "pointer", "similarity", "summarisation", "translation")
+_NAMES = ("captioning", "pointer", "similarity", "span", "summarisation", "translation")
 _OWN = {name: f"regard.models.tasks.{name}.settings:DESCRIPTION" for name in _NAMES}
 TASKS: Registry[Description] = Registry("regard.tasks", _OWN, Description)
 

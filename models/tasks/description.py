@@ -33,6 +33,10 @@ class Feature:
         high: The maximum of a number.
         min_points: The minimum number of points.
         dimensions: The number of coordinates of a point.
+        part_of: The text feature that contains the values: texts, or positions that are the begin
+            and the end of each part in characters.
+        begins: The text feature whose values begin at these positions, in characters; a missing one
+            is filled in, and the training reads it.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Feature:
     high: float | None = None
     min_points: int = 1
     dimensions: int = 2
+    part_of: str | None = None
+    begins: str | None = None
 
     @property
     def tokenized(self) -> bool:
@@ -114,7 +120,7 @@ class Description:
     @property
     def trained_features(self) -> tuple[str, ...]:
         """The names of the features that a training reads."""
-        return tuple(feature.name for feature in self.features if feature.role != "extra")
+        return tuple(f.name for f in self.features if f.role != "extra" or f.begins)
 
     @property
     def reference(self) -> Feature:

@@ -57,7 +57,8 @@ def _limit_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
 
 def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
     training, alignment = config.training, config.evaluation.alignment
-    if {feature.kind for feature in config.features if feature.role != "extra"} != {"text"}:
+    kinds = {feature.kind for feature in config.features if feature.role != "extra"}
+    if config.search is None or kinds != {"text"}:
         yield "ensemble", "only text-to-text models can decode together; remove it"
     if training.warm_start and training.warm_start.model == PRODUCTION:
         yield "warm_start.model", "production will be an ensemble; name a version of one model"

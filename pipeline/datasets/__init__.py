@@ -22,6 +22,7 @@ DATASETS = {
     "quickstart": ("generate", "quickstart:generate"),
     "scenes": ("generate", "scenes:generate"),
     "sorting": ("generate", "point_sets:sorting"),
+    "stories": ("generate", "stories:generate"),
     "tours": ("generate", "point_sets:tours"),
 }
 

@@ -1,6 +1,7 @@
 """Each task, from files to a published model and a prediction in another process."""
 
 import dataclasses
+import gzip
 import json
 import random
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from regard.models.tasks import TASKS
-from regard.pipeline.datasets import point_sets, scenes
+from regard.pipeline.datasets import point_sets, scenes, stories
 from tests.e2e.conftest import Shell
 
 COMMON = "training: {{max_epochs: {epochs}, early_stopping: null, checkpoint_seconds: 5, {more}}}\n"
@@ -88,11 +89,39 @@ def pointer(folder: Path, draw: random.Random) -> str:
     return "".join(body).replace("${REGARD_HOME}/data/sorting", "ROOT")
 
 
+def span(folder: Path, draw: random.Random) -> str:
+    stories.generate(folder, rows=400)
+    lines = gzip.decompress((folder / "train.jsonl.gz").read_bytes()).decode().splitlines()
+    lines[6] = json.dumps({**json.loads(lines[6]), "answer_start": 1})
+    (folder / "train.jsonl").write_text("\n".join(lines) + "\n")
+    return """
+data:
+  root: ROOT
+  train: train.jsonl
+  eval: eval.jsonl.gz
+  test: test.jsonl.gz
+  extra: [facts]
+  bad_rows: skip
+tokenizer: {vocab_size: 120}
+model:
+  embedding: 16
+  max_answer_tokens: 3
+  encoder: {type: embedding}
+  modelling: {type: transformer, layers: 1, heads: 2, feed_forward: 16}
+  pointer: {units: 16, hops: 1}
+evaluation:
+  metrics: [squad_exact_match, squad_f1, supporting_attention]
+  production: null
+  slices: {by: [facts]}
+""" + COMMON.format(epochs=2, more="batch_tokens: 2560, max_length: 80, learning_rate: 0.01")
+
+
 CONFIGURATIONS: dict[str, Callable[[Path, random.Random], str]] = {
     "similarity": similarity,
     "captioning": captioning,
     "summarisation": summarisation,
     "pointer": pointer,
+    "span": span,
 }
 
 
@@ -100,6 +129,8 @@ def predict_arguments(row: dict, task: str, folder: Path) -> list[str]:
     """The arguments of ``regard predict`` for a row of the test split."""
     if task == "similarity":
         return [row["first"], row["second"]]
+    if task == "span":
+        return [row["passage"], row["question"]]
     if task == "captioning":
         return [str(folder / row["image"])]
     return [json.dumps(row["points"])] if task == "pointer" else [row["source"]]
@@ -135,6 +166,7 @@ def test_from_files_to_a_prediction(task, tmp_path):
 
 
 OUTPUTS = {"similarity": "similarity", "captioning": "caption"}
-OUTPUTS |= {"summarisation": "summary", "pointer": "positions"}
+OUTPUTS |= {"summarisation": "summary", "pointer": "positions", "span": "answer"}
 # Warnings about rows that are not used.
 WARNINGS = {"similarity": "score 9 is not from 0 to 4", "captioning": "000003.png is truncated"}
+WARNINGS["span"] = "train.jsonl:7"

@@ -22,6 +22,7 @@ PARTS = {
     "searches": 1e-4,
     "seq2seq": 2e-4,
     "similarity": 1e-4,
+    "span": 1e-4,
     "transformer": 2e-5,
 }
 # The others compile for long.

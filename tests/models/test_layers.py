@@ -16,12 +16,13 @@ from regard.models.decoders import (
 )
 from regard.models.encoders import EmbeddingEncoder, RecurrentEncoder, TransformerEncoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.layers.answer_pointer import AnswerPointer
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import GRUCell, LSTMCell
 from regard.models.layers.dropout import sequence_dropout
 from regard.models.layers.embeddings import PointEmbedding, TokenEmbedding
 from regard.models.layers.grid import GridPositions, GridSelfAttention
-from regard.models.layers.matching import CrossAttention
+from regard.models.layers.matching import AttentionFlow, CrossAttention
 from regard.models.layers.pooling import POOLINGS
 from regard.models.layers.positions import POSITIONS
 from regard.models.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
@@ -58,11 +59,13 @@ CONFIGURED = [
     (Bridge, {"state_names": ("h", "c"), "units": 5, "layers": 2, "depth": 4, "zeros": True}),
     *((kind, {"units": 4, "directions": 2, "extra": 3}) for kind in (LSTMCell, GRUCell)),
     (TokenEmbedding, {"vocabulary": 6, "depth": 4, "dropout": 0.25, "scale": True}),
-    (PointEmbedding, {"depth": 4, "dropout": 0.25}),
+    (PointEmbedding, {"depth": 4, "dropout": 0.25, "features": 5}),
     (FeedForward, {"inner": 5, "activation": "gelu", "dropout": 0.2}),
     (GridPositions, {"positions": "learned", "size": (3, 4)}),
     (GridSelfAttention, {"reduction": 4}),
     (CrossAttention, {"units": 6, "attention": {"score": "additive", "alignment": "sparsemax"}}),
+    (AttentionFlow, {}),
+    (AnswerPointer, {"units": 6, "hops": 2, "score": {"type": "general"}}),
     *((POOLINGS[name], {}) for name in ("mean", "max", "mean_max", "gate")),
     (POOLINGS["self_attention"], {"units": 6, "hops": 3, "penalty": 0.5}),
     (POOLINGS["top_down"], {"score": "dot"}),

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from regard.models.settings import checks
 from regard.models.settings.attention import (
     AttentionConfig,
@@ -29,8 +27,8 @@ from regard.models.settings.base import (
 )
 from regard.models.settings.networks import (
     EncodersConfig,
-    PretrainedEmbeddingsConfig,
     RecurrentEncoderConfig,
+    TokenEmbeddingsConfig,
 )
 from regard.models.tasks.description import Description, Feature
 
@@ -46,12 +44,6 @@ class ScaleConfig(Section):
 
     low: float = option(0.0, "Score of unrelated sentences.")
     high: float = option(5.0, "Score of equivalent sentences.")
-
-
-class SentenceEmbeddingsConfig(PretrainedEmbeddingsConfig):
-    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
-
-    file: str = Field(description="File, .txt or .gz.", examples=["glove.6B.300d.txt"])
 
 
 class MeanPoolingConfig(Section):
@@ -125,7 +117,7 @@ class SimilarityModelConfig(Section):
         "word has the same embedding in both sentences; 0: one embedding for all.",
     )
     max_length: Positive = option(128, "Maximum tokens of a sentence in the served model.")
-    pretrained: SentenceEmbeddingsConfig | None = option(
+    pretrained: TokenEmbeddingsConfig | None = option(
         None, "Pretrained word vectors; null: random initialization."
     )
     encoder: EncodersConfig = option(

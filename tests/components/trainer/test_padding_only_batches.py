@@ -18,6 +18,7 @@ SHAPES = {
     "captioning": {"source": [128, 128, 3]},
     "pointer": {"source": [None, 3]},
     "similarity": {"first": [None], "second": [None], "score": []},
+    "span": {"passage": [None], "question": [None], "answer": [2]},
     "summarisation": {"source": [None]},
     "translation": {"source": [None]},
 }
@@ -26,7 +27,7 @@ FLOATS = {"pointer": ("source",), "similarity": ("score",)}
 
 def padding_batch(task, rows, length):
     """A batch without real rows, as sharding creates it."""
-    shapes = SHAPES[task] if task == "similarity" else {**SHAPES[task], "target": [None]}
+    shapes = SHAPES[task] if task in ("similarity", "span") else {**SHAPES[task], "target": [None]}
     return {
         name: tf.zeros(
             [rows, *(length if size is None else size for size in shape)],

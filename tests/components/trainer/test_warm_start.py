@@ -294,6 +294,7 @@ OTHER_TASKS = {
         "embedding": 8,
     },
     "pointer": {"width": 8, "encoder": {"type": "recurrent", "units": 4}, "decoder": {"units": 8}},
+    "span": {"embedding": 8, "encoder": {"units": 4}, "modelling": {"units": 4}},
 }
 
 

@@ -1,8 +1,8 @@
-"""Attention between two sentences compared with NumPy."""
+"""Attention between two sentences, and attention flow, compared with NumPy."""
 
 import numpy as np
 
-from regard.models.layers.matching import CrossAttention
+from regard.models.layers.matching import AttentionFlow, CrossAttention
 
 RANDOM = np.random.default_rng(5)
 STATES = RANDOM.normal(size=(2, 4, 3)).astype("float32")
@@ -41,3 +41,41 @@ def test_of_an_empty_other_nothing_is_found():
     layer = created()
     _, weights = layer(STATES, MASK, OTHER, np.zeros((2, 5), bool), SAME)
     np.testing.assert_array_equal(weights, 0.0)
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def flow():
+    layer = AttentionFlow()
+    layer.build((None, None, 3))
+    layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
+    return layer
+
+
+def test_attention_flow_follows_the_paper():
+    layer = flow()
+    w_h, w_u = (np.asarray(d.kernel, "float64")[:, 0] for d in (layer.rows, layer.columns))
+    w = np.concatenate([w_h, w_u, np.asarray(layer.product, "float64")])
+    output, to_question, to_passage = map(np.asarray, layer(STATES, MASK, OTHER, OTHER_MASK))
+    for row, (n, m) in enumerate([(4, 5), (2, 3)]):
+        h, u = STATES[row, :n].astype("float64"), OTHER[row, :m].astype("float64")
+        similarity = np.array([[w @ np.concatenate([a, b, a * b]) for b in u] for a in h])
+        attended = softmax(similarity) @ u
+        back = softmax(similarity.max(1))
+        summary = np.tile(back @ h, (n, 1))
+        expected = np.concatenate([h, attended, h * attended, h * summary], -1)
+        np.testing.assert_allclose(output[row, :n], expected, atol=1e-5)
+        np.testing.assert_allclose(to_question[row, :n, :m], softmax(similarity), atol=1e-6)
+        np.testing.assert_allclose(to_passage[row, :n], back, atol=1e-6)
+    for padded in (output[1, 2:], to_question[1, 2:], to_question[1, :, 3:], to_passage[1, 2:]):
+        np.testing.assert_array_equal(padded, 0.0)
+
+
+def test_attention_flow_of_an_empty_question_is_finite():
+    output, to_question, to_passage = flow()(STATES, MASK, OTHER, np.zeros_like(OTHER_MASK))
+    np.testing.assert_array_equal(to_question, 0.0)
+    np.testing.assert_allclose(to_passage[1], [0.5, 0.5, 0.0, 0.0])
+    assert np.isfinite(output).all()

@@ -154,7 +154,7 @@ def test_baselines_suit_the_task(task: str, wrong: list[int], tmp_path: Path) ->
         assert load_text(tmp_path, text).evaluation.baselines == tuple(names)
 
 
-@pytest.mark.parametrize("task", ["captioning", "pointer", "similarity", "summarisation"])
+@pytest.mark.parametrize("task", ["captioning", "pointer", "similarity", "span", "summarisation"])
 def test_ensembles_are_for_text_to_text_tasks(task: str, tmp_path: Path) -> None:
     images = ", images: ." if task == "captioning" else ""
     text = f"name: x\ntask: {task}\ndata: {{train: a.jsonl{images}}}\n"
@@ -172,6 +172,23 @@ NOT_READ = {
             "4: training.label_smoothing: does not apply to scores; use 0",
             "4: training.penalties: does not apply to the task similarity; remove it",
         ]
+    },
+    "span": {
+        "training: {label_smoothing: 0.1, jit_compile: true}": [
+            "4: training.label_smoothing: does not apply to positions; use 0",
+            "4: training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: "
+            "recurrent and model.modelling.type: recurrent); use false",
+        ],
+        "tokenizer: {shared: false, punctuation: keep}": [
+            "4: tokenizer.shared: passage and question share one encoder",
+            "4: tokenizer.punctuation: an answer must not begin or end within a token; use split",
+        ],
+        "model: {pointer: {units: 8, score: dot}}": [
+            "4: model.pointer.score: dot needs equal widths",
+        ],
+        "  checks: {encoding: {action: repair}}": [
+            "4: data.checks.encoding.action: repaired passages have other offsets; use drop",
+        ],
     },
     "summarisation": {
         "serving: {split_sentences: true}": [

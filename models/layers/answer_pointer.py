@@ -1,0 +1,95 @@
+"""The pointer to the begin and the end of an answer, and the search for the best span."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from regard.models.attention.alignments.base import MASKED
+from regard.models.attention.pointer import Pointer
+from regard.models.layers.cells import create_cells
+from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
+from regard.models.tensors import Tensor
+
+
+@register
+class AnswerPointer(ConfiguredLayer):
+    """Point to the begin and then to the end of an answer, after some hops through the memory.
+
+    Wang and Jiang 2016, "Machine Comprehension Using Match-LSTM and Answer Pointer", §2.3, the
+    boundary model: β_k = softmax(score(q_k, H)) and q_{k+1} = RNN(Σ β_k H, q_k); β_1 is the
+    distribution of the begin, β_2 of the end. q_1 is a projection of the question's vector instead
+    of zeros. Hops are steps before these two whose weights are no output (Sukhbaatar et al. 2015,
+    "End-To-End Memory Networks", §2.2). Every step has a pointer of its own.
+
+    Args:
+        units: the depth of the queries.
+        hops: the number of steps before the begin.
+        score: the score of the pointers, as in ``Pointer``.
+
+    Shapes: question ``[batch, question_depth]``, memory ``[batch, passage, depth]`` and its mask
+    ``[batch, passage]`` → logits ``[batch, hops + 2, passage]`` in float32, very low at padding.
+
+    Raises:
+        ValueError: the score is unknown, or ``hops`` is below 0.
+    """
+
+    def __init__(
+        self,
+        units: int = 128,
+        hops: int = 0,
+        score: str | dict[str, Any] = "additive",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
+        if hops < 0:
+            raise ValueError(f"hops must be at least 0, not {hops}.")
+        policy = self.dtype_policy
+        (self.cell,) = create_cells("gru", units, 1, dtype=policy)
+        names = [*(f"hop_{i}" for i in range(hops)), "begin", "end"]
+        self.pointers = [Pointer(score, dtype=policy, name=name) for name in names]
+
+    def build(self, question_shape: tuple[Any, ...], memory_shape: tuple[Any, ...]) -> None:
+        units = self.settings["units"]
+        self.start = self.create_dense("start", question_shape[-1], units, activation="tanh")
+        self.cell.build((None, memory_shape[-1]))
+        for pointer in self.pointers:
+            pointer.build((None, None, units), memory_shape)
+        self.built = True
+
+    def call(self, question: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        query = self.start(question)
+        steps: list[Tensor] = []
+        for i, pointer in enumerate(self.pointers):
+            if i:
+                weights = ops.cast(ops.softmax(steps[-1], axis=-1), memory.dtype)
+                context = ops.matmul(weights, memory)[:, 0]
+                (query,) = self.cell.advance(self.cell.project(context), (query,))
+            steps.append(pointer.logits(query[:, None], pointer.prepare(memory, mask)))
+        return ops.concatenate(steps, axis=1)
+
+
+def best_spans(begin: Tensor, end: Tensor, max_length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the most probable span with begin ≤ end < begin + ``max_length``.
+
+    Every span is compared, so the result is exact. Of equal ones the first begin is preferred, then
+    the first end.
+
+    Args:
+        begin: the log-probability of each begin, ``[batch, length]``.
+        end: the log-probability of each end, ``[batch, length]``.
+        max_length: the maximum number of tokens of a span.
+
+    Returns:
+        The begin, the end and the log-probability, each ``[batch]``.
+    """
+    length = ops.shape(begin)[1]
+    ends = ops.arange(length)[:, None] + ops.arange(max_length)[None]
+    scores = begin[:, :, None] + ops.take(end, ops.minimum(ends, length - 1), axis=1)
+    scores = ops.where(ends < length, scores, 4 * MASKED)
+    flat = ops.reshape(scores, (ops.shape(begin)[0], length * max_length))
+    best = ops.cast(ops.argmax(flat, axis=1), "int32")
+    first = best // max_length
+    return first, first + best % max_length, ops.max(flat, axis=1)

@@ -1,0 +1,176 @@
+"""The exported graph of the span task, and the tokens of a text with their offsets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from regard.models.attention.alignments.base import MASKED
+from regard.models.layers.answer_pointer import best_spans
+from regard.models.span import SpanReader
+from regard.models.tasks.search_outputs import limit_characters
+from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
+from regard.models.vocabulary import PAD
+
+_MARK = "\x1f"
+# White space, or a punctuation mark or symbol with the marks and joiners that belong to it.
+_SPLIT = r"([\s\p{Z}]+|[\p{P}\p{S}][\p{M}\x{200D}]*)"
+_END = tf.int64.max  # the offset after a text's last character
+
+
+class Tokens(NamedTuple):
+    """The tokens of texts: ids and offsets ``[batch, (tokens)]``, ragged and int32.
+
+    ``begins`` and ``ends`` are bytes of the text.
+    """
+
+    ids: tf.RaggedTensor
+    begins: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+def tokenize(tokenizer: Any, texts: tf.Tensor) -> Tokens:
+    """Return the tokens of texts ``[batch]``.
+
+    SentencePiece's own offsets are wrong around inserted spaces and in characters that become
+    several. So each word and each punctuation mark is tokenized alone, and a token ends where the
+    next one begins.
+    """
+    # A mark of the text itself counts as white space.
+    marked = tf.strings.regex_replace(texts, _MARK, " ")
+    marked = tf.strings.regex_replace(marked, _SPLIT, rf"{_MARK}\1{_MARK}")
+    segments = tf.strings.split(marked, _MARK)
+    sizes = segments.with_flat_values(tf.strings.length(segments.flat_values))
+    ends = tf.cumsum(sizes.to_tensor(), axis=1)
+    segment_ends = tf.gather_nd(ends, tf.where(tf.sequence_mask(segments.row_lengths())))
+    ids, begins, _ = tokenizer.tokenize_with_offsets(segments.flat_values)
+    owners = ids.value_rowids()
+    own_end = tf.gather(segment_ends, owners)
+    begin = own_end - tf.gather(sizes.flat_values, owners) + tf.cast(begins.flat_values, tf.int32)
+    is_last = tf.concat([owners[1:] != owners[:-1], [True]], axis=0)[: tf.size(owners)]
+    end = tf.where(is_last, own_end, tf.roll(begin, -1, axis=0))
+    # Of several tokens for one character, only the last has an extent.
+    has_extent = end > begin
+    rows = tf.boolean_mask(tf.gather(segments.value_rowids(), owners), has_extent)
+    values = (tf.cast(ids.flat_values, tf.int32), begin, end)
+    return Tokens(
+        *(
+            tf.RaggedTensor.from_value_rowids(
+                tf.boolean_mask(value, has_extent), rows, nrows=segments.nrows()
+            )
+            for value in values
+        )
+    )
+
+
+def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
+    """Return ``[batch, tokens]`` with at least one column: loops need a step."""
+    dense = tokens.to_tensor(PAD)
+    missing = tf.cast(tf.shape(dense)[1] == 0, tf.int32)
+    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=PAD)
+
+
+def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
+    """Convert byte offsets ``[batch, n]``, n > 0, in texts ``[batch]`` to character offsets."""
+    _, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
+    # A search needs a column, also in an empty batch.
+    starts = tf.pad(starts.to_tensor(_END), [[0, 0], [0, 1]], constant_values=_END)
+    return tf.searchsorted(starts, tf.cast(offsets, tf.int64))
+
+
+class ServedSpan(ServedModule):
+    """Tokenizer, model and search for the best span in one graph, as TensorFlow Serving runs it."""
+
+    _model: SpanReader
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures."""
+        best: OutputLengths = {"answer": [], "begin": [], "end": [], "score": []}
+        detail: OutputLengths = {
+            **best,
+            "passage_length": [],
+            **{f"passage_{name}": ["passage_length"] for name in ("pieces", "begins", "ends")},
+            "steps": [None],
+            "alignment": [None, "passage_length"],
+            "cut": [],
+        }
+        return {
+            "serving_default": Signature(self.predict, self._inputs, best),
+            "align": Signature(self.align, self._inputs, detail),
+        }
+
+    def contract(self) -> dict[str, Any]:
+        return {
+            "scored": None,
+            "size": {"output": "passage_length", "minus": 0, "unit": "tokens of the passage"},
+            "looks": {"rows": "steps", "columns": "passage_pieces", "weights": "alignment"},
+            "cut": "cut",
+            "stream_problem": "The model cannot stream: it points to an answer in the passage.",
+        }
+
+    def predict(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the best answer of each row; passages and questions are ``[batch]``.
+
+        ``answer`` is the text of the passage from character ``begin`` to before ``end``, and
+        ``score`` the natural logarithm of its probability. A blank passage or question has an
+        empty answer with the score NaN.
+        """
+        return self._answers(passage, question)[0]
+
+    def align(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the outputs of ``predict``, and the attention behind it.
+
+        ``passage_pieces`` are the texts of the ``passage_length`` tokens, ``passage_begins`` and
+        ``passage_ends`` their offsets in characters. Each row of ``alignment`` ``[batch, steps,
+        passage]`` is the attention of one of the ``steps``: the hops, the begin and the end.
+        ``cut`` is the number of truncated tokens of both texts.
+        """
+        best, passages, log_probs, cut = self._answers(passage, question)
+        begins, ends = to_dense(passages.begins), to_dense(passages.ends)
+        pieces = tf.strings.substr(passage[:, None], begins, ends - begins)
+        steps = log_probs.shape[1]
+        names = [*(f"hop {i}" for i in range(1, steps - 1)), "begin", "end"]
+        return {
+            **best,
+            "passage_length": tf.cast(passages.ids.row_lengths(), tf.int32),
+            "passage_pieces": pieces,
+            "passage_begins": to_characters(passage, begins),
+            "passage_ends": to_characters(passage, ends),
+            "steps": tf.tile([names], [tf.shape(begins)[0], 1]),
+            "alignment": tf.exp(log_probs),
+            "cut": cut,
+        }
+
+    def _answers(
+        self, passage: tf.Tensor, question: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], Tokens, tf.Tensor, tf.Tensor]:
+        """Return the outputs, the passage's tokens, the log-probabilities and what was cut."""
+        limit, tokens, cut = self._settings.max_length, {}, 0
+        for name, text in {"passage": passage, "question": question}.items():
+            shortened, is_shortened = limit_characters(text, limit)
+            whole = tokenize(self.tokenizers["passage"], shortened)
+            lengths = tf.cast(whole.ids.row_lengths(), tf.int32)
+            cut += tf.maximum(lengths - limit, is_shortened)
+            tokens[name] = Tokens(*(part[:, :limit] for part in whole))
+        inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
+        log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))
+        first, last, scores = best_spans(
+            log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens
+        )
+        has_text = [tf.reduce_any(ids != PAD, axis=1) for ids in inputs.values()]
+        is_blank = ~(has_text[0] & has_text[1])
+        edges = zip(tokens["passage"][1:], (first, last), strict=True)
+        begin, end = (
+            tf.where(is_blank, 0, tf.gather(to_dense(part), at, batch_dims=1)) for part, at in edges
+        )
+        characters = to_characters(passage, tf.stack([begin, end], axis=1))
+        outputs = {
+            "answer": tf.strings.substr(passage, begin, end - begin),
+            "begin": characters[:, 0],
+            "end": characters[:, 1],
+            "score": tf.where(is_blank, math.nan, scores),
+        }
+        log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, MASKED)
+        return outputs, tokens["passage"], log_probs, cut

@@ -1,0 +1,117 @@
+"""The section ``model`` of the span task, and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from regard.models.settings import checks
+from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
+from regard.models.settings.base import (
+    ByType,
+    Count,
+    Positive,
+    Problem,
+    Rate,
+    Section,
+    Size,
+    name_or_mapping,
+    option,
+)
+from regard.models.settings.networks import (
+    EncoderConfig,
+    RecurrentEncoderConfig,
+    TokenEmbeddingsConfig,
+    TransformerEncoderConfig,
+)
+from regard.models.tasks.description import Description, Feature
+
+FEATURES = (
+    Feature("passage", "text"),
+    Feature("question", "text"),
+    Feature("answer", "text", role="reference", multiple=True, part_of="passage"),
+    Feature("answer_start", "positions", role="extra", optional=True, begins="answer"),
+    Feature("supporting", "positions", role="extra", optional=True, part_of="passage"),
+)
+
+ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
+ModellingConfig = Annotated[
+    RecurrentEncoderConfig | TransformerEncoderConfig,
+    ByType("recurrent"),
+]
+
+
+class AnswerPointerConfig(Section):
+    """Pointer to the begin and the end of the answer (Wang and Jiang 2016)."""
+
+    units: Size = option(128, "Width of the queries.")
+    hops: Count = option(
+        0, "Steps of attention to the passage before the begin is chosen (Sukhbaatar 2015)."
+    )
+    score: ScoreConfig = option(
+        AdditiveScoreConfig(), "Score of a token and a query: a name, or a mapping with type."
+    )
+
+
+class SpanModelConfig(Section):
+    """The network: an encoder, attention flow, a modelling layer and an answer pointer."""
+
+    embedding: Size = option(100, "Width of the token embeddings and of Transformer layers.")
+    dropout: Rate = option(0.2, "Dropout rate.")
+    max_length: Positive = option(
+        400, "Maximum tokens of a passage and of a question in the served model."
+    )
+    max_answer_tokens: Size = option(15, "Maximum tokens of an answer.")
+    pretrained: TokenEmbeddingsConfig | None = option(
+        None, "Pretrained word vectors; null: random initialization."
+    )
+    encoder: EncoderConfig = option(
+        RecurrentEncoderConfig(units=100), "Encoder of the passage and of the question."
+    )
+    modelling: ModellingConfig = option(
+        RecurrentEncoderConfig(units=100),
+        "Layers on the passage after the attention flow (Seo 2017).",
+    )
+    pointer: AnswerPointerConfig = option(AnswerPointerConfig(), "Answer pointer.")
+
+
+def validate(config: Any) -> Iterator[Problem]:
+    """Yield the settings of a configuration that cannot work together."""
+    model = config.model
+    if not config.tokenizer.shared:
+        message = "passage and question share one encoder and need one tokenizer; use true"
+        yield Problem(("tokenizer", "shared"), message)
+    if config.tokenizer.punctuation != "split":
+        message = "an answer must not begin or end within a token; use split"
+        yield Problem(("tokenizer", "punctuation"), message)
+    encoding = config.data.checks.encoding
+    if encoding is not None and encoding.action == "repair":
+        message = "repaired passages have other offsets; use drop"
+        yield Problem(("data", "checks", "encoding", "action"), message)
+    if config.training.label_smoothing:
+        message = "does not apply to positions; use 0"
+        yield Problem(("training", "label_smoothing"), message)
+    width = checks.encoder_width(model.modelling, model.embedding)
+    path = ("model", "pointer", "score")
+    yield from checks.check_widths(model.pointer.score, model.pointer, width, path)
+    yield from checks.check_no_attention_training(config)
+    yield from checks.check_transformers(config)
+    yield from checks.check_xla(config)
+
+
+DESCRIPTION = Description(
+    name="span",
+    summary="a passage and a question to the span of the passage that answers it",
+    implementation="regard.models.tasks.span.task:SpanReading",
+    output="answer",
+    features=FEATURES,
+    model=SpanModelConfig,
+    metrics=("squad_exact_match", "squad_f1"),
+    example_files="train.jsonl.gz",
+    defaults={
+        "tokenizer": {"type": "word", "shared": True, "punctuation": "split"},
+        "training": {"label_smoothing": 0.0},
+        "evaluation": {"length_buckets": (100, 200, 300)},
+    },
+    validate=validate,
+)

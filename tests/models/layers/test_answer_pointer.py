@@ -1,0 +1,89 @@
+"""The answer pointer follows Wang and Jiang 2016, and the best span is spans exactly."""
+
+import keras
+import numpy as np
+import pytest
+
+from regard.models.layers.answer_pointer import AnswerPointer, best_spans
+from tests.models.layers.test_matching import softmax
+
+RANDOM = np.random.default_rng(5)
+
+
+def weights_of(layer):
+    return {
+        weight.path.split("/", 1)[-1]: np.asarray(weight, "float64") for weight in layer.weights
+    }
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("hops", [0, 2])
+def test_the_formulas_of_the_paper(hops):
+    layer = AnswerPointer(units=3, hops=hops)
+    question, memory = RANDOM.normal(size=(2, 4)), RANDOM.normal(size=(2, 5, 6))
+    lengths = [5, 3]
+    mask = np.arange(5) < np.array(lengths)[:, None]
+    layer.build(question.shape, memory.shape)
+    layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
+    logits = np.asarray(layer(question, memory, mask))
+    dense, cell = layer.start, layer.cell
+    start, bias = (np.asarray(w, "float64") for w in (dense.kernel, dense.bias))
+    kernel, recurrent, gates, reset = (
+        np.asarray(w, "float64")
+        for w in (cell.kernel, cell.recurrent_kernel, cell.bias, cell.reset_bias)
+    )
+    for row, length in enumerate(lengths):
+        h, query = memory[row, :length], np.tanh(question[row] @ start + bias)
+        for step, pointer in enumerate(layer.pointers):
+            score = pointer.score
+            keys, values = score.prepare(h[None].astype("float32")), query[None, None]
+            expected = np.asarray(score.match(values.astype("float32"), keys))[0, 0]
+            np.testing.assert_allclose(logits[row, step, :length], expected, atol=1e-4)
+            assert (logits[row, step, length:] < -1e8).all()
+            x, s = softmax(expected) @ h @ kernel + gates, query @ recurrent
+            z, r = sigmoid(x[:3] + s[:3]), sigmoid(x[3:6] + s[3:6])
+            query = z * query + (1 - z) * np.tanh(x[6:] + r * (s[6:] + reset))
+
+
+def brute_force(begin, end, max_length):
+    length = len(begin)
+    spans = [
+        (begin[i] + end[j], -i, -j)
+        for i in range(length)
+        for j in range(i, min(i + max_length, length))
+    ]
+    score, i, j = max(spans)
+    return -i, -j, score
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 4, 20])
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_the_best_span_of_all(length, max_length):
+    # Integers give ties, which the first begin and the first end win.
+    begin, end = RANDOM.integers(-3, 0, (2, 6, length)).astype("float32")
+    begins, ends, scores = (np.asarray(x) for x in best_spans(begin, end, max_length))
+    for row in range(6):
+        expected = brute_force(begin[row].tolist(), end[row].tolist(), max_length)
+        assert (begins[row], ends[row], scores[row]) == expected
+
+
+def test_a_likely_end_before_a_likely_begin_is_no_answer():
+    begin = np.log([[0.1, 0.1, 0.8]]).astype("float32")
+    end = np.log([[0.9, 0.05, 0.05]]).astype("float32")
+    begins, ends, _ = best_spans(begin, end, 3)
+    assert (int(begins[0]), int(ends[0])) == (0, 0)
+
+
+def test_settings():
+    layer = AnswerPointer(units=3, hops=1, score="general")
+    again = AnswerPointer.from_config(layer.get_config())
+    assert again.settings == layer.settings
+    assert [pointer.name for pointer in again.pointers] == ["hop_0", "begin", "end"]
+    with pytest.raises(ValueError, match="hops must be at least 0"):
+        AnswerPointer(hops=-1)
+    with pytest.raises(ValueError, match="Unknown score"):
+        AnswerPointer(score="additiv")
+    assert keras.saving.get_registered_name(AnswerPointer) == "regard>AnswerPointer"

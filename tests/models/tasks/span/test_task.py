@@ -1,0 +1,207 @@
+"""Answers in passages: what is trained on, what is served, what is decoded while training."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text as text
+
+from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
+from regard.models import tasks
+from regard.models.layers.answer_pointer import best_spans
+from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.span.served import to_characters, to_dense, tokenize
+from regard.models.tasks.span.settings import SpanModelConfig
+from tests.models.tasks.exported import servable
+from tests.models.tasks.tokenizers import trained
+
+TASK = tasks.get("span")
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+# Texts whose normal form differs from them, and the parts that have tokens of their own.
+SURFACES = {
+    "Anna went, to": ["Anna", "went", ",", "to"],
+    "cafe\u0301-Zu\u0308rich.": ["cafe\u0301", "-", "Zu\u0308rich", "."],
+    "10\u00a0km\u3000at ﬁve": ["10", "km", "at", "ﬁve"],
+    "東京タワーは、高い。": ["東京タワーは", "、", "高い", "。"],
+    "\U0001f600\U0001f600ok ❤\ufe0f!": ["\U0001f600", "\U0001f600", "ok", "❤\ufe0f", "!"],
+    f"{FAMILY} ok": ["\U0001f468\u200d", "\U0001f469\u200d", "\U0001f467", "ok"],
+    "㍿ﬁ Ⅳ": ["㍿", "ﬁ", "Ⅳ"],
+    "a =\u0338 b\x1fc": ["a", "=\u0338", "b", "c"],
+    "  two\t\n lines ": ["two", "lines"],
+    "": [],
+}
+PASSAGES = ["Anna took the 東京, cafe\u0301 \U0001f600.", "Anna went to the garden", "", "Bob ran"]
+QUESTIONS = ["Where is Anna?", "Who?", "Who?", ""]
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rules") / "rules.tsv"
+    path.write_text(punctuation_splitting_rules("nmt_nfkc_cf"))
+    return str(path)
+
+
+def created_tokenizer(rules, kind="word"):
+    keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
+    lines = ["Anna went to the garden.", "Where is Anna?", "Bob took the cafe\u0301", *SURFACES]
+    lines = [" ".join(line.replace("\x1f", " ").split()) for line in lines if line]
+    model = trained(lines, model_type=kind, vocab_size=90, normalization_rule_tsv=rules)
+    return text.SentencepieceTokenizer(model, out_type=tf.int32, name="passage_tokenizer")
+
+
+def section(**changes):
+    small = {"embedding": 8, "dropout": 0.0, "max_length": 7, "max_answer_tokens": 3}
+    parts = {
+        "encoder": {"type": "recurrent", "units": 3},
+        "modelling": {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 6},
+        "pointer": {"units": 4, "hops": 1},
+    }
+    return SpanModelConfig.model_validate({**small, **parts, **changes})
+
+
+def created(tokenizer, **changes):
+    model = section(**changes)
+    sizes = dict.fromkeys(("passage", "question", "answer"), int(tokenizer.vocab_size()))
+    built = TASK.build(model, TrainingConfig(), sizes)
+    return built, TASK.served_model(built, {"passage": tokenizer}, model, None)
+
+
+@pytest.mark.parametrize("kind", ["word", "unigram", "char"])
+def test_tokens_are_parts_of_the_text(kind, rules):
+    texts = tf.constant(list(SURFACES))
+    tokens = tokenize(created_tokenizer(rules, kind), texts)
+    edges = [to_characters(texts, to_dense(part)).numpy() for part in tokens[1:]]
+    counts = tokens.ids.row_lengths().numpy()
+    for row, (line, expected) in enumerate(SURFACES.items()):
+        spans = list(zip(*(part[row, : counts[row]] for part in edges), strict=True))
+        surfaces = [line[begin:end] for begin, end in spans]
+        if kind == "word":
+            assert surfaces == expected
+        assert all(surfaces)
+        assert all(one[1] <= two[0] for one, two in itertools.pairwise(spans))
+        assert "".join(surfaces) == "".join(expected)
+
+
+def preprocess(tokenizer, passages, answers, starts):
+    column = [[one] if isinstance(one, str) else one for one in answers]
+    widest = max(map(len, column))
+    padded = tf.constant([row + [""] * (widest - len(row)) for row in column])
+    inputs = {
+        "passage": tf.constant(passages)[:, None],
+        "question": tf.sparse.from_dense([["Where?"]] * len(passages)),
+        "answer": tf.sparse.from_dense(padded),
+        "answer_start": tf.constant(starts, tf.int64)[:, None],
+    }
+    return TASK.preprocess(inputs, {"passage": tokenizer}, TASK.description.preprocessing())
+
+
+def test_preprocessing_finds_the_tokens_of_the_first_answer(rules):
+    tokenizer = created_tokenizer(rules)
+    line = "cafe\u0301, 東京タワーは \U0001f600 Anna went"
+    cases = {
+        "cafe\u0301": (0, 0),
+        "東京タワーは \U0001f600": (2, 3),
+        "nna wen": (4, 5),
+        "e": (0, 0),
+    }
+    starts = [line.index(answer) for answer in cases]
+    result = preprocess(tokenizer, [line] * len(cases), list(cases), starts)
+    assert result["answer_tokens"].numpy().tolist() == [list(span) for span in cases.values()]
+    row = {name: value[1] for name, value in result.items()}
+    assert int(TASK.length(row)) == 6
+    assert bool(TASK.is_complete(row))
+    inputs = TASK.model_inputs(row)
+    assert {name: value.dtype for name, value in inputs.items()} == dict.fromkeys(
+        ("passage", "question", "answer"), tf.int32
+    )
+    assert not bool(TASK.is_complete({**row, "question_ids": tf.zeros([0], tf.int64)}))
+    requested = TASK.raw_inputs(row, {"passage": tokenizer})
+    assert requested["question"] == b"where ?"
+
+
+def test_rows_without_an_answer_token_are_incomplete(rules):
+    result = preprocess(
+        created_tokenizer(rules), ["", "a b", "a b"], [["x", "y"], " ", "b"], [0, 1, 2]
+    )
+    assert result["answer_tokens"].numpy().tolist() == [[-1, -1], [-1, -1], [1, 1]]
+    row = {name: value[0] for name, value in result.items()}
+    assert not bool(TASK.is_complete(row))
+
+
+def test_served_as_the_model(rules, tmp_path):
+    tokenizer = created_tokenizer(rules)
+    model, served = created(tokenizer)
+    model.set_weights([3.0 * weight for weight in model.get_weights()])
+    tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
+    assert servable(tmp_path)
+    loaded = tf.saved_model.load(str(tmp_path)).signatures
+    inputs = {"passage": tf.constant(PASSAGES), "question": tf.constant(QUESTIONS)}
+    align, best = (
+        {name: value.numpy() for name, value in loaded[signature](**inputs).items()}
+        for signature in ("align", "serving_default")
+    )
+    assert set(served.contract["signatures"]["align"]["outputs"]) == set(align)
+    assert set(align) - {"answer"} <= RESERVED_COLUMNS
+    assert align["passage_length"].tolist() == [7, 5, 0, 2]
+    assert align["cut"].tolist() == [1, 0, 0, 0]
+    assert [one.decode() for one in align["steps"][0]] == ["hop 1", "begin", "end"]
+    for name, value in best.items():
+        np.testing.assert_array_equal(value, align[name])
+    for row, passage in enumerate(PASSAGES):
+        begin, end = best["begin"][row], best["end"][row]
+        assert best["answer"][row].decode() == passage[begin:end]
+        if row >= 2:
+            assert (begin, end) == (0, 0)
+            assert np.isnan(best["score"][row])
+            continue
+        count = align["passage_length"][row]
+        spans = zip(align["passage_begins"][row], align["passage_ends"][row], strict=True)
+        pieces = [passage[b:e] for b, e in list(spans)[:count]]
+        assert [one.decode() for one in align["passage_pieces"][row, :count]] == pieces
+        np.testing.assert_allclose(align["alignment"][row, :, :count].sum(-1), 1.0, atol=1e-5)
+        np.testing.assert_array_equal(align["alignment"][row, :, count:], 0.0)
+        ids = [tokenize(tokenizer, tf.constant([side[row]])).ids for side in (PASSAGES, QUESTIONS)]
+        logits = model({"passage": ids[0][:, :7].to_tensor(), "question": ids[1].to_tensor()})
+        probabilities = tf.nn.softmax(logits["logits"][0]).numpy()
+        np.testing.assert_allclose(align["alignment"][row, :, :count], probabilities, atol=1e-5)
+        log_probs = tf.math.log(probabilities)
+        first, last, score = best_spans(log_probs[None, -2], log_probs[None, -1], 3)
+        first, last, score = int(first[0]), int(last[0]), float(score[0])
+        assert begin == align["passage_begins"][row, first]
+        assert end == align["passage_ends"][row, last]
+        assert last - first < 3
+        assert best["score"][row] == pytest.approx(score, abs=1e-4)
+        alone = loaded["align"](**{name: value[row : row + 1] for name, value in inputs.items()})
+        np.testing.assert_allclose(
+            alone["alignment"][0], align["alignment"][row, :, :count], atol=1e-5
+        )
+    empty = loaded["align"](passage=tf.constant([], tf.string), question=tf.constant([], tf.string))
+    assert empty["answer"].shape == (0,)
+
+
+def test_answers_while_training_are_texts_of_the_passage(rules):
+    tokenizer = created_tokenizer(rules)
+    model, _ = created(tokenizer)
+    decode = TASK.decode_fn(model, {"passage": tokenizer}, section(), None)
+    lines = ["Anna went to the garden", "Bob took the garden"]
+    passage = tokenize(tokenizer, tf.constant(lines)).ids.to_tensor()
+    question = tokenize(tokenizer, tf.constant(["Where is Anna?", "Who?"])).ids.to_tensor()
+    batch = {"passage": passage, "question": question, "answer": tf.constant([[3, 4], [0, 0]])}
+    hypotheses, references = decode(batch)
+    assert references == [["the garden"], ["bob"]]
+    for line, hypothesis in zip(lines, hypotheses, strict=True):
+        assert hypothesis
+        assert hypothesis in line.lower()
+
+
+def test_word_vectors_go_into_the_shared_embedding(rules):
+    tokenizer = created_tokenizer(rules)
+    model, _ = created(tokenizer)
+    embedding, feature = TASK.embeddings(model, "file")
+    assert (embedding.vocabulary, feature) == (int(tokenizer.vocab_size()), "passage")
+    ((table, axis, name),) = TASK.vocab_weights(model)
+    assert table is model.encoder.embedding.table
+    assert (axis, name) == (0, "passage")

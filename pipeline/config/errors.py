@@ -129,6 +129,6 @@ def _locate(
                 annotation = owner.model_fields[str(part)].annotation
             elif typing.get_origin(annotation) is dict:  # the user chooses the keys
                 annotation = typing.get_args(annotation)[1]
-            elif not isinstance(part, int):
+            elif not (isinstance(part, int) and models):  # an item keeps that of its list
                 annotation = None
     return path, owner, annotation

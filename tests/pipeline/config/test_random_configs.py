@@ -106,7 +106,7 @@ VALUES = (
 TEXT_CHANGES = (
     lambda text, n: text[:n],
     lambda text, n: text[:n] + text[n + 7 :],
-    lambda text, n: text[:n] + "\0\x07\x85\u2028\ufeff\r\t\"'{}[]:#&*!|>%@`-,?"[n % 27] + text[n:],
+    lambda text, n: text[:n] + "\0\x07\x85\u2028\ufeff\r\t\"'{}[]:#&*!|>%@`-,?"[n % 26] + text[n:],
     lambda text, n: text.replace("\n", ["\r\n", "\r", "\x85", "\n---\n"][n % 4]),
     lambda text, n: ["%YAML 9.9\n---\n", "--- !!map\n", "...\n", "%TAG ! a\n---\n"][n % 4] + text,
 )

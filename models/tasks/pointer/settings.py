@@ -94,7 +94,7 @@ class PointerModelConfig(Section):
 class PointerPreprocessing(Section):
     """The settings that the preprocessing depends on."""
 
-    dimensions: Positive
+    dimensions: Positive = 2
     visits: Visits
     normalise: bool
 

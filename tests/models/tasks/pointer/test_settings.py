@@ -142,5 +142,5 @@ def test_what_the_preprocessing_depends_on() -> None:
     section = PointerModelConfig(visits="once", normalise=False)
     description = describe("pointer")
     settings = description.preprocessing_settings(section).model_dump()
-    assert settings == {"visits": "once", "normalise": False}
+    assert settings == {"dimensions": 2, "visits": "once", "normalise": False}
     assert (description.text_features, description.output_kind) == ((), "positions")

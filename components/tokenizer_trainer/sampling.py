@@ -160,10 +160,11 @@ class Sample:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the sentences in the order of the corpus."""
+        limit = None if self.max_hash is None else pa.scalar(self.max_hash, pa.uint64())
         for file in self.files:
             for batch in pq.ParquetFile(file).iter_batches(_ROWS_PER_GROUP):
-                if self.max_hash is not None:
-                    batch = batch.filter(pc.less_equal(batch["hash"], self.max_hash))
+                if limit is not None:
+                    batch = batch.filter(pc.less_equal(batch["hash"], limit))
                 yield from batch["sentence"].to_pylist()
 
 

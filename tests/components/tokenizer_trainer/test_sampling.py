@@ -55,6 +55,12 @@ def test_sample_is_from_every_file(files, tmp_path):
         assert 14 <= sum(1 for row in rows if row // ROWS == file) <= 46
 
 
+def test_files_below_the_limit_that_exceed_it_together(files, tmp_path):
+    """Half of the hashes of such a file are above 2**63."""
+    sources, _ = samples_of(tmp_path / "samples", files, 2 * ROWS)
+    assert len(list(sources)) == sources.counts.used == 2 * ROWS
+
+
 def test_order_of_workers_does_not_matter(files, tmp_path):
     one, _ = samples_of(tmp_path / "one", files, 50)
     other, _ = samples_of(tmp_path / "other", files[::-1], 50)

@@ -215,7 +215,7 @@ def _point_form(feature: Feature) -> str:
 
 
 def _to_positions(feature: Feature, name: str, cell: Any) -> Value:
-    cell = [cell] if isinstance(cell, int) else cell
+    cell = [cell] if feature.begins and isinstance(cell, int) else cell
     if not isinstance(cell, list | tuple):
         raise CellError(f"{name} {truncate(repr(cell))} is not a list of whole numbers")
     for item in cell:

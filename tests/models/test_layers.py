@@ -8,25 +8,33 @@ import pytest
 import tensorflow as tf
 
 from regard.models.attention import ALIGNMENTS, SCORES, Attention, MultiHeadAttention, Pointer
+from regard.models.attention.relative import RELATIVE_POSITIONS
 from regard.models.decoders import (
     BahdanauDecoder,
     LuongDecoder,
     PointerDecoder,
     TransformerDecoder,
 )
-from regard.models.encoders import EmbeddingEncoder, RecurrentEncoder, TransformerEncoder
+from regard.models.encoders import (
+    EmbeddingEncoder,
+    EncoderStack,
+    RecurrentEncoder,
+    TextConvolutionEncoder,
+    TransformerEncoder,
+)
 from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.layers.answer_pointer import AnswerPointer
 from regard.models.layers.bridge import Bridge
-from regard.models.layers.cells import GRUCell, LSTMCell
+from regard.models.layers.cells import GRUCell, LSTMCell, RNNCell
 from regard.models.layers.dropout import sequence_dropout
-from regard.models.layers.embeddings import PointEmbedding, TokenEmbedding
+from regard.models.layers.embeddings import MemoryInput, PointEmbedding, TokenEmbedding
 from regard.models.layers.grid import GridPositions, GridSelfAttention
 from regard.models.layers.matching import AttentionFlow, CrossAttention
 from regard.models.layers.pooling import POOLINGS
 from regard.models.layers.positions import POSITIONS
 from regard.models.layers.transformer import DecoderBlock, EncoderBlock, FeedForward
 from regard.models.reinforce import Reinforce
+from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.serialization import ConfiguredLayer
 from tests.models.tensors import numpy, round_trip
 
@@ -57,9 +65,10 @@ CONFIGURED = [
     (MultiHeadAttention, {"heads": 2, "width": 8, "score": {"type": "general"}, "dropout": 0.1}),
     (Pointer, {"score": {"type": "concat", "units": 3}, "clip": 10.0}),
     (Bridge, {"state_names": ("h", "c"), "units": 5, "layers": 2, "depth": 4, "zeros": True}),
-    *((kind, {"units": 4, "directions": 2, "extra": 3}) for kind in (LSTMCell, GRUCell)),
+    *((kind, {"units": 4, "directions": 2, "extra": 3}) for kind in (LSTMCell, GRUCell, RNNCell)),
     (TokenEmbedding, {"vocabulary": 6, "depth": 4, "dropout": 0.25, "scale": True}),
-    (PointEmbedding, {"depth": 4, "dropout": 0.25, "features": 5}),
+    (PointEmbedding, {"depth": 4, "dropout": 0.25, "dimensions": 4}),
+    (MemoryInput, {}),
     (FeedForward, {"inner": 5, "activation": "gelu", "dropout": 0.2}),
     (GridPositions, {"positions": "learned", "size": (3, 4)}),
     (GridSelfAttention, {"reduction": 4}),
@@ -76,11 +85,15 @@ CONFIGURED = [
     (RecurrentEncoder, {"vocabulary": None, **RECURRENT, "dropout_type": "variational"}),
     (TransformerEncoder, {"vocabulary": 9, **TRANSFORMER, "norm": "post", "positions": "rotary"}),
     (EmbeddingEncoder, {"vocabulary": 9, "embedding": 3, "scale": False}),
+    (TextConvolutionEncoder, {"vocabulary": 9, "embedding": 3, "units": 4, "kernel_size": 2}),
+    (EncoderStack, {"vocabulary": 9, "encoders": [{"type": "recurrent"}], "embedding": 3}),
     (ConvolutionalEncoder, {"size": (16, 24), "channels": (8, 16), "self_attention": True}),
     (LuongDecoder, {**TEXT, "input_feeding": False, "initial_state": "zeros", "dropout": 0.2}),
     (BahdanauDecoder, {**TEXT, "readout": "tanh", "residual": True, "tied": False}),
     (TransformerDecoder, {**DECODER, **TRANSFORMER, "attention": {"score": "dot"}, "tied": True}),
     (PointerDecoder, {**POINTER, "score": {"type": "concat", "units": 3}, "visits": "once"}),
+    *((kind, {"heads": 2, "depth": 4}) for kind in RELATIVE_POSITIONS.values()),
+    (ScheduledSampling, {"schedule": "linear", "steps": 7}),
     (Reinforce, {"reward_weight": 0.5, "entropy_weight": 0.1}),
 ]
 NAMES = [kind.__name__ for kind, _ in CONFIGURED]

@@ -56,7 +56,7 @@ def test_sample_is_from_every_file(files, tmp_path):
 
 
 def test_files_below_the_limit_that_exceed_it_together(files, tmp_path):
-    """Half of the hashes of such a file are above 2**63."""
+    """Half of the hashes are above 2**63."""
     sources, _ = samples_of(tmp_path / "samples", files, 2 * ROWS)
     assert len(list(sources)) == sources.counts.used == 2 * ROWS
 

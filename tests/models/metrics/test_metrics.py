@@ -34,7 +34,7 @@ def test_values_and_signatures_in_order():
 @pytest.mark.parametrize(
     ("names", "tokenize", "hypotheses", "message"),
     [
-        (["blue"], "13a", ["a"], "Did you mean bleu.*Choices: bleu, bleu_1, .* and 10 more"),
+        (["blue"], "13a", ["a"], "Did you mean bleu.*Choices: bleu, bleu_1, .* and 13 more"),
         (["bleu"], "14a", ["a"], "unknown tokenizer '14a'.*13a"),
         (["bleu"], "13a", ["a", "b"], "2 hypotheses but 1 references"),
         (["mse"], "13a", ["a"], "mse scores outputs of kind number, but .* of kind text"),
@@ -55,7 +55,10 @@ def test_empty_rows_and_missing_references_are_errors():
 
 
 def test_metrics_for_each_output_kind():
-    assert metrics.metrics_for("text") == [*TEXT, *ROUGE, "perplexity", "pointing", "aer"]
+    assert metrics.metrics_for("text") == [
+        *(*TEXT, *ROUGE, "perplexity", "pointing", "aer"),
+        *("squad_exact_match", "squad_f1", "supporting_attention"),
+    ]
     assert metrics.metrics_for("number") == ["exact_match", "pearson", "spearman", "mse"]
     assert metrics.metrics_for("positions") == ["exact_match", *POINTS]
 
@@ -73,6 +76,9 @@ def test_perfect_outputs_have_the_best_value(name):
         "alignment": [[[[1.0]], [[1.0]]]] * 2,
         "boxes": ['[{"phrase": "cat", "box": [0, 0, 1, 1]}]'] * 2,
     }
+    if name == "supporting_attention":
+        attention = {"alignment": [[[0.0, 1.0]]] * 2, "passage_begins": [[0, 4]] * 2}
+        attention["supporting"] = [[4, 7]] * 2
     aligned = {
         "forced_alignment": [[[1.0]]] * 2,
         "forced_source_pieces": [["▁a"]] * 2,

@@ -66,6 +66,15 @@ FORCED = Rows(
         "forced_length": [1 + n % 3 for n in range(20)],
     },
 )
+PASSAGES = Rows(
+    ["a"] * 20,
+    [["a"]] * 20,
+    {
+        "alignment": [[[0.1 + n / 25, 0.9 - n / 25]] for n in range(20)],
+        "passage_begins": [[0, 4]] * 20,
+        "supporting": [[4, 7] if n % 4 else [] for n in range(20)],
+    },
+)
 OPTIONS = MetricOptions(alignment=GoldAlignment("links", "word"))
 
 
@@ -78,6 +87,8 @@ def rows_for(name):
         return ALIGNED
     if name == "pointing":
         return CAPTIONS
+    if name == "supporting_attention":
+        return PASSAGES
     if name == "perplexity":
         return FORCED
     if METRICS[name].output_kind == "positions":

@@ -101,7 +101,8 @@ def test_the_preprocessing_depends_on_column_and_unit_only():
         describe(TextToTextModelConfig(), TrainingConfig(guided_alignment=x)) for x in guided
     )
     assert one == other
-    assert one.model_dump() == {"guided_alignment": {"links": "gold", "unit": "word"}}
+    links = {"links": "gold", "unit": "word"}
+    assert one.model_dump() == {"copies": False, "guided_alignment": links}
     assert type(one.guided_alignment) is AlignmentLinksConfig
 
 

@@ -14,24 +14,31 @@ FILES = {
 import dataclasses
 from typing import ClassVar, Literal
 
-from regard.models.settings.base import Section, Size, option
+from pydantic import Field
+
+from regard.models.settings.base import Section, Size
 from regard.models.tasks.translation.settings import DESCRIPTION as TRANSLATION
 
 
 class BilinearScoreConfig(Section):
-    """Aq·Bk with few rows (invented)."""
+    """Aq·Bk with few rows (invented).
 
-    type: Literal["bilinear"] = option("bilinear", "Score type.")
+    Attributes:
+        type: Score type.
+        rank: Number of rows of both matrices.
+    """
+
+    type: Literal["bilinear"] = "bilinear"
     implementation: ClassVar[str] = "regard_bilinear.layers:BilinearScore"
-    rank: Size = option(8, "Number of rows of both matrices.")
+    rank: Size = 8
 
 
 class SharpAlignmentConfig(Section):
     """Softmax of scaled scores."""
 
-    type: Literal["sharp"] = option("sharp", "Alignment type.")
+    type: Literal["sharp"] = Field("sharp", description="Alignment type.")
     implementation: ClassVar[str] = "regard_bilinear.layers:SharpAlignment"
-    factor: float = option(2.0, "Factor of the scores.")
+    factor: float = Field(2.0, description="Factor of the scores.")
 
 
 DESCRIPTION = dataclasses.replace(TRANSLATION, name="dialogue", summary="answer a speaker")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
+
+from typing_extensions import Self
 
 from regard.components.common.files import check_regular
 from regard.components.data.read_problems import UnreadableFile

@@ -13,10 +13,10 @@ import functools
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
 
 import numpy as np
 from rensa import RMinHash, RMinHashLSH
+from typing_extensions import Self
 
 from regard.components.data.target_overlap import hash64
 

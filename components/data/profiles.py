@@ -11,10 +11,9 @@ import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NotRequired
 
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.models.tasks.description import Feature

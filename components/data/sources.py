@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 from pydantic import TypeAdapter
+from typing_extensions import Self
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular, read_json_object

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Base64Encoder, EncodedBytes, TypeAdapter
+from typing_extensions import Self
 
 from regard.components.data.row_values import Image
 from regard.models.tasks.description import Feature

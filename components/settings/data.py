@@ -20,7 +20,6 @@ from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.components.settings.section import DocumentedSection
 from regard.models.settings.base import (
     Count,
     Fraction,
@@ -28,6 +27,7 @@ from regard.models.settings.base import (
     NotInTrainingKey,
     Positive,
     Rate,
+    Section,
     Share,
     absolute,
 )
@@ -71,7 +71,7 @@ def _add_suffix(path: str, suffix: int | str) -> str:
     return f"{stem}.{suffix}{path[len(stem) :]}"
 
 
-class SplitConfig(DocumentedSection):
+class SplitConfig(Section):
     """How eval and test are split off train: by the hash of one feature.
 
     Attributes:
@@ -88,7 +88,7 @@ class SplitConfig(DocumentedSection):
     seed: Count = 0
 
 
-class SpansConfig(DocumentedSection):
+class SpansConfig(Section):
     """Which spans of a growing corpus a run uses.
 
     Attributes:
@@ -120,7 +120,7 @@ class SpansConfig(DocumentedSection):
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # a deprecated method of pydantic has the name of the field
 
-    class PinnedSchemaConfig(DocumentedSection):
+    class PinnedSchemaConfig(Section):
         """The schema of the data, in a file that people review.
 
         Attributes:

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Positive, Share
+from regard.models.settings.base import Positive, Section, Share
 
 
-class CheckConfig(DocumentedSection):
+class CheckConfig(Section):
     """A limit on the share of affected rows, and the action above it.
 
     Attributes:
@@ -82,7 +81,7 @@ class EncodingCheckConfig(CheckConfig):
     action: Literal["warn", "fail", "drop", "repair"] = "warn"  # type: ignore[assignment]
 
 
-class DriftCheckConfig(DocumentedSection):
+class DriftCheckConfig(Section):
     """A limit on the drift of train from the data of the model in production.
 
     Attributes:
@@ -94,7 +93,7 @@ class DriftCheckConfig(DocumentedSection):
     action: Literal["warn", "fail"] = "warn"
 
 
-class CheckSetConfig(DocumentedSection):
+class CheckSetConfig(Section):
     """Checks by name, each with its own limits."""
 
     @model_validator(mode="before")

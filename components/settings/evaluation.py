@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from regard.components.settings.data_checks import CheckConfig, CheckSetConfig
-from regard.components.settings.section import DocumentedSection
 from regard.models.metrics import METRICS
 from regard.models.settings.base import (
     Count,
@@ -19,8 +18,8 @@ from regard.models.settings.base import (
     NonNegative,
     Positive,
     PositiveFloat,
+    Section,
     Share,
-    option,
 )
 
 _METRICS = ", ".join(METRICS.own)
@@ -35,7 +34,7 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
-class ProductionComparisonConfig(DocumentedSection):
+class ProductionComparisonConfig(Section):
     """The comparison with the model in production.
 
     A model is worse where its metric is by more than the tolerance, and the test does not take the
@@ -101,7 +100,7 @@ class OutputChecksConfig(CheckSetConfig):
     script: OutputCheckConfig = OutputCheckConfig(limit=0.01)
 
 
-class SlicePatternConfig(DocumentedSection):
+class SlicePatternConfig(Section):
     """Rows with a match of a regular expression.
 
     Attributes:
@@ -113,7 +112,7 @@ class SlicePatternConfig(DocumentedSection):
     matches: Annotated[str, AfterValidator(_compiles), Field(examples=[r"\?$"])]
 
 
-class SlicesConfig(DocumentedSection):
+class SlicesConfig(Section):
     """Slices of the test split, in addition to those by length.
 
     Attributes:
@@ -139,7 +138,7 @@ class SlicesConfig(DocumentedSection):
     ] = {}
 
 
-class GoldAlignmentConfig(DocumentedSection):
+class GoldAlignmentConfig(Section):
     """Gold word alignments of the test split, for the alignment error rate (AER).
 
     Attributes:
@@ -170,7 +169,7 @@ _split = BeforeValidator(
 MetricName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")]
 
 
-class ExternalMetricConfig(DocumentedSection):
+class ExternalMetricConfig(Section):
     """A metric that a command computes.
 
     Attributes:
@@ -189,7 +188,7 @@ class ExternalMetricConfig(DocumentedSection):
     timeout: PositiveFloat = 3600.0
 
 
-class EvaluationConfig(DocumentedSection):
+class EvaluationConfig(Section):
     """Metrics of the test split, and what a model must reach to be published.
 
     Attributes:
@@ -213,9 +212,9 @@ class EvaluationConfig(DocumentedSection):
         batch_size: Rows per batch.
     """
 
-    metrics: Listed[str] = option(
-        ("bleu", "chrf", "exact_match"),
-        f"What is computed on the test split, of what fits the task: {_METRICS}. "
+    metrics: Listed[str] = Field(
+        default=("bleu", "chrf", "exact_match"),
+        description=f"What is computed on the test split, of what fits the task: {_METRICS}. "
         "bleu_lc is BLEU without regard to case, as many papers give it.",
     )
     external: dict[MetricName, ExternalMetricConfig] = {}

@@ -6,11 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Listed, Positive
+from regard.models.settings.base import Listed, Positive, Section
 
 
-class ServingConfig(DocumentedSection):
+class ServingConfig(Section):
     """Where models are published, and what they must run on.
 
     Attributes:

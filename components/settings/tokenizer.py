@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import Self
 
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Listed, Positive, absolute
+from regard.models.settings.base import Listed, Positive, Section, absolute
 
 
-class TokenizerConfig(DocumentedSection):
+class TokenizerConfig(Section):
     """The SentencePiece tokenizers, trained on the train split.
 
     Attributes:

@@ -6,15 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Listed, Positive, PositiveFloat, option
+from regard.models.settings.base import Listed, Positive, PositiveFloat, Section
 
 DEFAULT_TRIALS = 20  # of random and Bayesian search
 DEFAULT_FACTOR = 3  # of Hyperband
 MAX_SEED = 2**32 - 2  # NumPy takes 32 bits, and KerasTuner gets the seed plus one
 
 
-class Range(DocumentedSection):
+class Range(Section):
     """The values of one key: exactly one of linear, log and choice.
 
     Attributes:
@@ -31,7 +30,7 @@ class Range(DocumentedSection):
     step: PositiveFloat | None = None
 
 
-class TuneConfig(DocumentedSection):
+class TuneConfig(Section):
     """The hyperparameter search of `regard tune`; other commands ignore it.
 
     Attributes:
@@ -53,16 +52,16 @@ class TuneConfig(DocumentedSection):
     ]
     algorithm: Literal["hyperband", "bayesian", "random"] = "hyperband"
     objective: str | None = None
-    max_trials: Positive | None = option(
-        None,
-        f"Number of trials; null: {DEFAULT_TRIALS}. Hyperband derives it from "
+    max_trials: Positive | None = Field(
+        default=None,
+        description=f"Number of trials; null: {DEFAULT_TRIALS}. Hyperband derives it from "
         "max_epochs and factor.",
     )
     max_epochs: Positive | None = None
     max_minutes: PositiveFloat | None = None
-    factor: Annotated[int, Field(ge=2)] | None = option(
-        None,
-        "Hyperband: one trial in `factor` continues, for `factor` times the epochs. "
+    factor: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        description="Hyperband: one trial in `factor` continues, for `factor` times the epochs. "
         f"null: {DEFAULT_FACTOR}.",
     )
     iterations: Positive | None = None

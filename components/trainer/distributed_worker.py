@@ -19,9 +19,10 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, StrictInt, StringConstraints, ValidationError
+from typing_extensions import Self
 
 from regard.components.common.child_process import (
     ChildProcess,

@@ -19,6 +19,7 @@ from regard.models.attention.base import (
     select_outputs,
     split_depths,
 )
+from regard.models.attention.head_weights import align_heads, softmax_once, softmax_weights
 from regard.models.attention.relative import RELATIVE_POSITIONS, RelativePositions, distances
 from regard.models.attention.scores import SCORES
 from regard.models.attention.scores.products import ScaledDotScore
@@ -250,11 +251,12 @@ class MultiHeadAttention(AttentionLayer):
         heads = transpose_as_int(heads, (0, 2, 1, 3))
         if self.is_scaled_dot_soft:
             keys, values, bias = (prepared[name] for name in ("keys", "values", "bias"))
-            weights = self._softmax_once(heads, keys, bias)
+            weights = softmax_once(heads, keys, bias)
             outputs = self._merge_heads(ops.matmul(weights, values))
             return outputs, weights * ops.cast(prepared["mask"][:, None, None], weights.dtype)
         step = ops.reshape(position, (1, 1))
-        weights, _ = self._align(heads, prepared["keys"], prepared["mask"], step, None, False)
+        pair = (self.score, self.alignment)
+        weights, _ = align_heads(*pair, heads, prepared["keys"], prepared["mask"], position=step)
         return self._merge_heads(ops.matmul(weights, prepared["values"])), weights
 
     def cache(self, rows: Tensor, length: Tensor) -> State:
@@ -295,7 +297,7 @@ class MultiHeadAttention(AttentionLayer):
             steps = (ops.arange(ops.shape(cache["keys"])[2]) - position) // hypotheses
             distance = ops.repeat(steps[None], hypotheses, axis=0)
             bias = bias + self.relative.scores(heads, distance)
-        weights = self._softmax_once(heads, cache["keys"], bias)
+        weights = softmax_once(heads, cache["keys"], bias)
         return self._merge_heads(self._contexts(weights, cache["values"], distance)), cache
 
     def _contexts(self, weights: Tensor, values: Tensor, distance: Tensor) -> Tensor:
@@ -304,12 +306,6 @@ class MultiHeadAttention(AttentionLayer):
         if self.relative is None:
             return contexts
         return contexts + self.relative.contexts(weights, distance)
-
-    def _softmax_once(self, query: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
-        """Return softmax weights, in the order of operations that TensorFlow fuses."""
-        scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) * self.depth**-0.5
-        weights = ops.softmax(ops.cast(scores, "float32") + bias, axis=-1)
-        return ops.cast(weights, self.compute_dtype)
 
     def _merge_heads(self, contexts: Tensor) -> Any:
         """Return the projected contexts of all heads, ``[rows * targets, width]``."""
@@ -365,12 +361,11 @@ class MultiHeadAttention(AttentionLayer):
         """
         keys, mask = prepared["keys"], prepared["mask"]
         if self.is_scaled_dot_soft:
-            weights = self._softmax(query, keys, mask, pairs)
-            distribution = weights
+            weights = distribution = softmax_weights(query, keys, mask, pairs, self.relative)
         else:
-            random_key = prepared.get("random_key")
-            weights, distribution = self._align(
-                query, keys, mask, position, pairs, training, random_key
+            random_key, pair = prepared.get("random_key"), (self.score, self.alignment)
+            weights, distribution = align_heads(
+                *pair, query, keys, mask, pairs, position, training, random_key
             )
         dropped = self.dropout(weights, training=training)
         if self.relative is not None and mask is not None:
@@ -383,51 +378,3 @@ class MultiHeadAttention(AttentionLayer):
             # The softmax of a completely masked row is not 0.
             weights = distribution = weights * ops.cast(mask[:, None, None, :], weights.dtype)
         return self.output_projection(joined), weights, distribution
-
-    def _softmax(self, query: Tensor, keys: Tensor, mask: Tensor, pairs: Tensor) -> Any:
-        """Return the softmax of the scaled dot products in float32."""
-        scores = ops.matmul(query * self.depth**-0.5, ops.swapaxes(keys, -1, -2))
-        scores = ops.cast(scores, "float32")
-        if self.relative is not None:
-            scores = scores + self.relative.scores(query, distances(scores))
-        if mask is not None:
-            scores = scores + mask_bias(mask)[:, None, None]
-        if pairs is None:
-            return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
-        is_causal = len(pairs.shape) == 2
-        pairs = pairs if is_causal else pairs[:, None]
-        weights = ops.softmax(scores + mask_bias(pairs), axis=-1)
-        if mask is not None or not is_causal:  # a row that is hidden completely has equal scores
-            weights = weights * ops.cast(pairs, "float32")
-        return ops.cast(weights, self.compute_dtype)
-
-    def _align(
-        self,
-        query: Tensor,
-        keys: Tensor,
-        mask: Tensor,
-        position: Tensor,
-        pairs: Tensor,
-        training: bool,
-        random_key: Tensor = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Apply any score and alignment; every head is a separate row for the alignment."""
-        scores = self.score.match(query, keys)
-        batch, _, target, source = ops.shape(scores)
-        valid = ops.ones((batch, source), dtype="bool") if mask is None else mask
-        valid = self.score.valid_mask(valid)[:, None, :]
-        if pairs is not None:
-            valid = ops.logical_and(valid, pairs)
-        if position is None:
-            position = ops.arange(target)[None]
-        position = ops.broadcast_to(position, (batch, target))
-        both = self.alignment.align_with_distribution(
-            ops.reshape(scores, (batch * self.heads, target, source)),
-            mask=ops.repeat(valid, self.heads, axis=0),
-            query=ops.reshape(query, (-1, target, self.depth)),
-            position=ops.repeat(position, self.heads, axis=0),
-            training=training,
-            random_key=random_key,
-        )
-        weights, distribution = (ops.reshape(x, (batch, self.heads, target, source)) for x in both)
-        return weights, distribution

@@ -15,78 +15,98 @@ from regard.models.settings.base import (
     Share,
     Size,
     name_or_mapping,
-    option,
     section_registry,
 )
 
-_COVERAGE: bool = option(
-    False, "Add the attention of all previous steps to the hidden layer (See 2017, eq. 11)."
-)
-Layers = Annotated[int, Field(ge=1, le=8)]
+
+class _ScoreSection(Section):
+    """A score.
+
+    Attributes:
+        type: Score type.
+    """
+
+    type: str
 
 
-class DotScoreConfig(Section):
+class DotScoreConfig(_ScoreSection):
     """q·k for equal widths (Luong 2015)."""
 
-    type: Literal["dot"] = option("dot", "Score type.")
+    type: Literal["dot"] = "dot"
     implementation: ClassVar[str] = "regard.models.attention.scores.products:DotScore"
 
 
-class ScaledDotScoreConfig(Section):
+class ScaledDotScoreConfig(_ScoreSection):
     """q·k / √width (Vaswani 2017)."""
 
-    type: Literal["scaled_dot"] = option("scaled_dot", "Score type.")
+    type: Literal["scaled_dot"] = "scaled_dot"
     implementation: ClassVar[str] = "regard.models.attention.scores.products:ScaledDotScore"
 
 
-class GeneralScoreConfig(Section):
+class GeneralScoreConfig(_ScoreSection):
     """q·Wk (Luong 2015)."""
 
-    type: Literal["general"] = option("general", "Score type.")
+    type: Literal["general"] = "general"
     implementation: ClassVar[str] = "regard.models.attention.scores.products:GeneralScore"
 
 
-class LowRankScoreConfig(Section):
-    """Uq·Vk, general with a matrix of low rank (Kim 2017)."""
+class LowRankScoreConfig(_ScoreSection):
+    """Uq·Vk, general with a matrix of low rank (Kim 2017).
 
-    type: Literal["low_rank"] = option("low_rank", "Score type.")
+    Attributes:
+        rank: Rank of the matrix.
+    """
+
+    type: Literal["low_rank"] = "low_rank"
     implementation: ClassVar[str] = "regard.models.attention.scores.products:LowRankScore"
-    rank: Size = option(64, "Rank of the matrix.")
+    rank: Size = 64
 
 
-class AdditiveScoreConfig(Section):
+class _PerceptronScoreSection(_ScoreSection):
+    """A score with hidden layers.
+
+    Attributes:
+        units: Width of the hidden layers; null: that of the query.
+        layers: Number of hidden layers (Pavlopoulos 2017).
+        coverage: Add the attention of all previous steps to the hidden layer (See 2017, eq. 11).
+    """
+
+    units: Size | None = None
+    layers: Annotated[int, Field(ge=1, le=8)] = 1
+    coverage: bool = False
+
+
+class AdditiveScoreConfig(_PerceptronScoreSection):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
-    type: Literal["additive"] = option("additive", "Score type.")
+    type: Literal["additive"] = "additive"
     implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:AdditiveScore"
-    units: Size | None = option(None, "Width of the hidden layers; null: that of the query.")
-    layers: Layers = option(1, "Number of hidden layers (Pavlopoulos 2017).")
-    coverage: bool = _COVERAGE
 
 
-class ConcatScoreConfig(Section):
+class ConcatScoreConfig(_PerceptronScoreSection):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
-    type: Literal["concat"] = option("concat", "Score type.")
+    type: Literal["concat"] = "concat"
     implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:ConcatScore"
-    units: Size | None = option(None, "Width of the hidden layers; null: that of the query.")
-    layers: Layers = option(1, "Number of hidden layers (Pavlopoulos 2017).")
-    coverage: bool = _COVERAGE
 
 
-class CosineScoreConfig(Section):
+class CosineScoreConfig(_ScoreSection):
     """Cosine of q and k times a learned temperature, for equal widths (Graves 2014)."""
 
-    type: Literal["cosine"] = option("cosine", "Score type.")
+    type: Literal["cosine"] = "cosine"
     implementation: ClassVar[str] = "regard.models.attention.scores.products:CosineScore"
 
 
-class LocationScoreConfig(Section):
-    """Wq, which depends on source positions and not on their content (Luong 2015)."""
+class LocationScoreConfig(_ScoreSection):
+    """Wq, which depends on source positions and not on their content (Luong 2015).
 
-    type: Literal["location"] = option("location", "Score type.")
+    Attributes:
+        max_source: Maximum number of source positions.
+    """
+
+    type: Literal["location"] = "location"
     implementation: ClassVar[str] = "regard.models.attention.scores.location:LocationScore"
-    max_source: Positive = option(512, "Maximum number of source positions.")
+    max_source: Positive = 512
 
 
 _ContentScoreConfig = (
@@ -116,64 +136,92 @@ ScoreConfig = Annotated[
 ]
 
 
-class SoftAlignmentConfig(Section):
+class _AlignmentSection(Section):
+    """An alignment.
+
+    Attributes:
+        type: Alignment type.
+    """
+
+    type: str
+
+
+class SoftAlignmentConfig(_AlignmentSection):
     """Softmax: all source positions get weight."""
 
-    type: Literal["soft"] = option("soft", "Alignment type.")
+    type: Literal["soft"] = "soft"
     implementation: ClassVar[str] = "regard.models.attention.alignments.soft:SoftAlignment"
 
 
-class HardAlignmentConfig(Section):
-    """One source position gets all weight (Xu 2015)."""
+class HardAlignmentConfig(_AlignmentSection):
+    """One source position gets all weight (Xu 2015).
 
-    type: Literal["hard"] = option("hard", "Alignment type.")
+    Attributes:
+        training: Gradient estimator: REINFORCE, or the gradient of soft attention.
+        expectation: Share of rows trained with soft weights.
+        inference: Position in inference: the best one, or a reproducible sample.
+    """
+
+    type: Literal["hard"] = "hard"
     implementation: ClassVar[str] = "regard.models.attention.alignments.hard:HardAlignment"
-    training: Literal["reinforce", "straight_through"] = option(
-        "reinforce", "Gradient estimator: REINFORCE, or the gradient of soft attention."
-    )
-    expectation: Share = option(0.5, "Share of rows trained with soft weights.")
-    inference: Literal["argmax", "sample"] = option(
-        "argmax", "Position in inference: the best one, or a reproducible sample."
-    )
+    training: Literal["reinforce", "straight_through"] = "reinforce"
+    expectation: Share = 0.5
+    inference: Literal["argmax", "sample"] = "argmax"
 
 
-class SparsemaxAlignmentConfig(Section):
+class SparsemaxAlignmentConfig(_AlignmentSection):
     """Sparsemax: low scores get a weight of exactly 0 (Martins 2016)."""
 
-    type: Literal["sparsemax"] = option("sparsemax", "Alignment type.")
+    type: Literal["sparsemax"] = "sparsemax"
     implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:SparsemaxAlignment"
 
 
-class TopKAlignmentConfig(Section):
-    """Softmax over the k highest scores."""
+class TopKAlignmentConfig(_AlignmentSection):
+    """Softmax over the k highest scores.
 
-    type: Literal["top_k"] = option("top_k", "Alignment type.")
+    Attributes:
+        k: Number of source positions with weight.
+    """
+
+    type: Literal["top_k"] = "top_k"
     implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:TopKAlignment"
-    k: Positive = option(8, "Number of source positions with weight.")
+    k: Positive = 8
 
 
-class ThresholdedAlignmentConfig(Section):
-    """Softmax in which weights under a threshold become 0, and the rest is renormalised."""
+class ThresholdedAlignmentConfig(_AlignmentSection):
+    """Softmax in which weights under a threshold become 0, and the rest is renormalised.
 
-    type: Literal["thresholded"] = option("thresholded", "Alignment type.")
+    Attributes:
+        threshold: Smallest weight that is not set to 0.
+    """
+
+    type: Literal["thresholded"] = "thresholded"
     implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:ThresholdedAlignment"
-    threshold: Fraction = option(0.05, "Smallest weight that is not set to 0.")
+    threshold: Fraction = 0.05
 
 
-class LocalMAlignmentConfig(Section):
-    """A window around the position of the step (Luong 2015, local-m)."""
+class LocalMAlignmentConfig(_AlignmentSection):
+    """A window around the position of the step (Luong 2015, local-m).
 
-    type: Literal["local_m"] = option("local_m", "Alignment type.")
+    Attributes:
+        window: Number of positions on each side of the center.
+    """
+
+    type: Literal["local_m"] = "local_m"
     implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalMAlignment"
-    window: Positive = option(10, "Number of positions on each side of the center.")
+    window: Positive = 10
 
 
-class LocalPAlignmentConfig(Section):
-    """A window around a predicted position, weighted by a Gaussian (Luong 2015, local-p)."""
+class LocalPAlignmentConfig(_AlignmentSection):
+    """A window around a predicted position, weighted by a Gaussian (Luong 2015, local-p).
 
-    type: Literal["local_p"] = option("local_p", "Alignment type.")
+    Attributes:
+        window: Number of positions on each side of the center.
+    """
+
+    type: Literal["local_p"] = "local_p"
     implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalPAlignment"
-    window: Positive = option(10, "Number of positions on each side of the center.")
+    window: Positive = 10
 
 
 _AlignmentConfig = (
@@ -200,31 +248,30 @@ AlignmentConfig = Annotated[
 
 
 class AttentionConfig(Section):
-    """A score, an alignment, and what they weigh."""
+    """A score, an alignment, and what they weigh.
 
-    score: ScoreConfig = option(
-        GeneralScoreConfig(),
-        "Score of a query and a key: a name, or a mapping with type. Default: general; additive "
-        "for bahdanau, scaled_dot for transformer.",
-    )
-    alignment: AlignmentConfig = option(
-        SoftAlignmentConfig(), "How scores become weights: a name, or a mapping with type."
-    )
-    values: Literal["shared", "split"] = option(
-        "shared",
-        "shared: the source vectors are keys and values; split: their first halves are keys, "
-        "their second halves values (Daniluk 2017, Mino 2017).",
-    )
+    Attributes:
+        score: Score of a query and a key: a name, or a mapping with type. Default: general;
+            additive for bahdanau, scaled_dot for transformer.
+        alignment: How scores become weights: a name, or a mapping with type.
+        values: shared: the source vectors are keys and values; split: their first halves are keys,
+            their second halves values (Daniluk 2017, Mino 2017).
+    """
+
+    score: ScoreConfig = GeneralScoreConfig()
+    alignment: AlignmentConfig = SoftAlignmentConfig()
+    values: Literal["shared", "split"] = "shared"
 
 
 class DecoderAttentionConfig(AttentionConfig):
-    """A score and an alignment, of one or several heads."""
+    """A score and an alignment, of one or several heads.
 
-    heads: Size = option(
-        1,
-        "Number of heads of a recurrent decoder; must divide the width of the encoder. A "
-        "transformer decoder has its own key heads.",
-    )
+    Attributes:
+        heads: Number of heads of a recurrent decoder; must divide the width of the encoder. A
+            transformer decoder has its own key heads.
+    """
+
+    heads: Size = 1
 
     def to_kwargs(self) -> dict[str, Any]:
         """Return the fields without a default ``heads``, which only a recurrent decoder takes."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, Strict
+from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
 from regard.models.plugins import Registry
@@ -18,6 +21,8 @@ T = TypeVar("T")
 
 # Where a key stands in a file, the outermost first.
 Path = tuple[str | int, ...]
+_HEADING = "Attributes:\n"
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 # YAML has only lists; the items are validated strictly.
 Listed = Annotated[tuple[T, ...], Strict(False)]
@@ -53,12 +58,42 @@ class Problem:
     line: int | None = None
 
 
+def _leave_out_attributes(schema: dict[str, Any]) -> None:
+    """Describe a section without its keys, which have descriptions of their own."""
+    text, heading, _ = schema.get("description", "").partition(_HEADING)
+    if heading:
+        schema["description"] = text.strip()
+
+
 class Section(BaseModel):
-    """A mapping of the YAML file: no unknown keys, no implicit conversion, immutable."""
+    """A mapping of the YAML file: no unknown keys, no implicit conversion, immutable.
+
+    The docstring of a section lists its keys under ``Attributes``, unless a section that it derives
+    from does. These texts describe the fields in the reference and in the JSON schema. A
+    description that is computed stands at the field.
+    """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        validate_default=False,
+        json_schema_extra=_leave_out_attributes,
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give the fields of a section their descriptions."""
+        super().__init_subclass__(**options)
+        texts: dict[str, str] = {}
+        for base in reversed(cls.__mro__):  # python -OO removes docstrings
+            listed = inspect.cleandoc(base.__doc__ or "").partition(_HEADING)[2]
+            texts |= _ATTRIBUTE.findall(listed)
+        for name, annotation in inspect.get_annotations(cls).items():
+            default = cls.__dict__.get(name, ...)
+            is_field = not isinstance(default, FieldInfo) and "ClassVar" not in str(annotation)
+            if name in texts and is_field:
+                setattr(cls, name, Field(default, description=" ".join(texts[name].split())))
 
     def to_json(self, exclude: set[str] | None = None) -> str:
         """Return canonical JSON: equal settings always give the same text.
@@ -85,23 +120,8 @@ def absolute(base: FilePath, path: str) -> str:
     return path if "://" in path else os.path.normpath(base / os.path.expanduser(path))
 
 
-def option(default: Any, description: str, examples: list[Any] | None = None) -> Any:
-    """Define a key of a section.
-
-    Args:
-        default: The value if the key is missing.
-        description: What the key means, for the reference and for the JSON schema.
-        examples: Other values, for the reference and for the JSON schema.
-    """
-    return Field(default=default, description=description, examples=examples)
-
-
 class PluginSection(Section):
-    """Stands for the sections of other packages in a union by ``type``.
-
-    Attributes:
-        registry: all sections of the union, by type.
-    """
+    """Stands for the sections of other packages in a union by ``type``; the registry has them."""
 
     registry: ClassVar[Registry[type[Section]]]
 

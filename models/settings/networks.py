@@ -8,34 +8,43 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
-from regard.models.settings.base import ByType, Listed, Rate, Section, Size, absolute, option
+from regard.models.settings.base import ByType, Listed, Rate, Section, Size, absolute
 
 
 class RecurrentLayersConfig(Section):
-    """Options of recurrent encoders and decoders."""
+    """Options of recurrent encoders and decoders.
 
-    cell: Literal["lstm", "gru", "rnn"] = option("lstm", "Recurrent cell.")
-    units: Size = option(256, "Width of each layer, in each direction.")
-    layers: Size = option(1, "Number of layers.")
-    residual: bool = option(False, "Residual connections between layers of equal width.")
-    dropout_type: Literal["plain", "variational"] = option(
-        "plain", "plain: a new dropout mask at every step; variational: one mask per sequence."
-    )
+    Attributes:
+        cell: Recurrent cell.
+        units: Width of each layer, in each direction.
+        layers: Number of layers.
+        residual: Residual connections between layers of equal width.
+        dropout_type: plain: a new dropout mask at every step; variational: one mask per sequence.
+    """
+
+    cell: Literal["lstm", "gru", "rnn"] = "lstm"
+    units: Size = 256
+    layers: Size = 1
+    residual: bool = False
+    dropout_type: Literal["plain", "variational"] = "plain"
 
 
 TransformerPositions = Literal["sinusoidal", "learned", "rotary", "relative", "alibi", "none"]
 
 
 class PositionsConfig(Section):
-    """Options of layers that know the positions of their inputs."""
+    """Options of layers that know the positions of their inputs.
 
-    positions: Literal["none", "sinusoidal", "learned"] = option("none", "Position encoding.")
-    max_positions: Size = option(1024, "Number of learned positions, for positions: learned.")
-    position_merge: Literal["add", "concat"] = option(
-        "add",
-        "How sinusoidal and learned positions join the embeddings. add: their sum; concat: a "
-        "projection of both, concatenated.",
-    )
+    Attributes:
+        positions: Position encoding.
+        max_positions: Number of learned positions, for positions: learned.
+        position_merge: How sinusoidal and learned positions join the embeddings. add: their sum;
+            concat: a projection of both, concatenated.
+    """
+
+    positions: Literal["none", "sinusoidal", "learned"] = "none"
+    max_positions: Size = 1024
+    position_merge: Literal["add", "concat"] = "add"
 
     def width(self, inputs: int) -> int:
         """Return the width of the outputs from that of the inputs."""
@@ -43,33 +52,43 @@ class PositionsConfig(Section):
 
 
 class TransformerLayersConfig(PositionsConfig):
-    """Options of Transformer encoders and decoders; their width is ``model.embedding``."""
+    """Options of Transformer encoders and decoders; their width is ``model.embedding``.
 
-    layers: Size = option(6, "Number of layers of this side.")
-    heads: Size = option(8, "Number of attention heads; must divide the width.")
-    feed_forward: Size = option(1024, "Width of the feed-forward layer.")
-    norm: Literal["pre", "post"] = option(
-        "pre", "Layer normalization before each sub-layer, or after it (Vaswani 2017)."
-    )
-    positions: TransformerPositions = option(  # type: ignore[assignment]
-        "sinusoidal", "Position encoding."
-    )
-    max_distance: Size = option(
-        16, "Distance from which all positions are equally far, for positions: relative."
-    )
-    activation: Literal["relu", "gelu", "swiglu"] = option(
-        "relu", "Activation of the feed-forward layer."
-    )
-    attention_dropout: Rate = option(0.0, "Dropout rate of the attention weights.")
-    activation_dropout: Rate = option(0.0, "Dropout rate inside the feed-forward layer.")
+    Attributes:
+        layers: Number of layers of this side.
+        heads: Number of attention heads; must divide the width.
+        feed_forward: Width of the feed-forward layer.
+        norm: Layer normalization before each sub-layer, or after it (Vaswani 2017).
+        positions: Position encoding.
+        max_distance: Distance from which all positions are equally far, for positions: relative.
+        activation: Activation of the feed-forward layer.
+        attention_dropout: Dropout rate of the attention weights.
+        activation_dropout: Dropout rate inside the feed-forward layer.
+    """
+
+    layers: Size = 6
+    heads: Size = 8
+    feed_forward: Size = 1024
+    norm: Literal["pre", "post"] = "pre"
+    positions: TransformerPositions = "sinusoidal"  # type: ignore[assignment]
+    max_distance: Size = 16
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    attention_dropout: Rate = 0.0
+    activation_dropout: Rate = 0.0
 
 
 class RecurrentEncoderConfig(RecurrentLayersConfig):
-    """Recurrent layers (Bahdanau 2015, Luong 2015)."""
+    """Recurrent layers (Bahdanau 2015, Luong 2015).
 
-    type: Literal["recurrent"] = option("recurrent", "Encoder type.")
-    bidirectional: bool = option(True, "Read in both directions, which doubles the output width.")
-    reverse: bool = option(False, "Read the source from its end (Sutskever 2014).")
+    Attributes:
+        type: Encoder type.
+        bidirectional: Read in both directions, which doubles the output width.
+        reverse: Read the source from its end (Sutskever 2014).
+    """
+
+    type: Literal["recurrent"] = "recurrent"
+    bidirectional: bool = True
+    reverse: bool = False
 
     def width(self, inputs: int) -> int:
         """Return the width of the outputs from that of the inputs."""
@@ -77,18 +96,29 @@ class RecurrentEncoderConfig(RecurrentLayersConfig):
 
 
 class TransformerEncoderConfig(TransformerLayersConfig):
-    """Self-attention layers (Vaswani 2017)."""
+    """Self-attention layers (Vaswani 2017).
 
-    type: Literal["transformer"] = option("transformer", "Encoder type.")
+    Attributes:
+        type: Encoder type.
+    """
+
+    type: Literal["transformer"] = "transformer"
 
 
 class TextConvolutionEncoderConfig(PositionsConfig):
-    """Gated convolutions with residual connections (Gehring 2017)."""
+    """Gated convolutions with residual connections (Gehring 2017).
 
-    type: Literal["convolutional"] = option("convolutional", "Encoder type.")
-    units: Size = option(256, "Width of each layer.")
-    layers: Size = option(4, "Number of layers.")
-    kernel_size: Size = option(3, "Number of neighbouring positions that a layer combines.")
+    Attributes:
+        type: Encoder type.
+        units: Width of each layer.
+        layers: Number of layers.
+        kernel_size: Number of neighbouring positions that a layer combines.
+    """
+
+    type: Literal["convolutional"] = "convolutional"
+    units: Size = 256
+    layers: Size = 4
+    kernel_size: Size = 3
 
     def width(self, inputs: int) -> int:
         """Return the width of the outputs from that of the inputs."""
@@ -96,9 +126,13 @@ class TextConvolutionEncoderConfig(PositionsConfig):
 
 
 class EmbeddingEncoderConfig(PositionsConfig):
-    """Token embeddings without further layers."""
+    """Token embeddings without further layers.
 
-    type: Literal["embedding"] = option("embedding", "Encoder type.")
+    Attributes:
+        type: Encoder type.
+    """
+
+    type: Literal["embedding"] = "embedding"
 
 
 EncoderConfig = Annotated[
@@ -116,39 +150,59 @@ EncodersConfig = Annotated[
 
 
 class _CopyingDecoderConfig(Section):
-    pointer_generator: bool = option(
-        False,
-        "Copy source tokens in addition to generating tokens, also words that the vocabulary "
-        "lacks (See 2017); needs tokenizer.shared.",
-    )
+    """Options of decoders that can copy.
+
+    Attributes:
+        pointer_generator: Copy source tokens in addition to generating tokens, also words that the
+            vocabulary lacks (See 2017); needs tokenizer.shared.
+    """
+
+    pointer_generator: bool = False
 
 
 class _RecurrentDecoderConfig(RecurrentLayersConfig, _CopyingDecoderConfig):
-    initial_state: Literal["encoder", "zeros"] = option(
-        "encoder",
-        "encoder: initialize the decoder with the final states of the encoder, or with "
-        "the mean of its outputs; zeros: attention is the only connection to the source.",
-    )
+    """Options of recurrent decoders.
+
+    Attributes:
+        initial_state: encoder: initialize the decoder with the final states of the encoder, or with
+            the mean of its outputs; zeros: attention is the only connection to the source.
+    """
+
+    initial_state: Literal["encoder", "zeros"] = "encoder"
 
 
 class LuongDecoderConfig(_RecurrentDecoderConfig):
-    """Attention after the recurrent layers (Luong 2015)."""
+    """Attention after the recurrent layers (Luong 2015).
 
-    type: Literal["luong"] = option("luong", "Decoder type.")
-    input_feeding: bool = option(True, "Feed the attentional state into the next step.")
+    Attributes:
+        type: Decoder type.
+        input_feeding: Feed the attentional state into the next step.
+    """
+
+    type: Literal["luong"] = "luong"
+    input_feeding: bool = True
 
 
 class BahdanauDecoderConfig(_RecurrentDecoderConfig):
-    """Attention before the recurrent layers (Bahdanau 2015)."""
+    """Attention before the recurrent layers (Bahdanau 2015).
 
-    type: Literal["bahdanau"] = option("bahdanau", "Decoder type.")
-    readout: Literal["maxout", "tanh"] = option("maxout", "Layer before the softmax.")
+    Attributes:
+        type: Decoder type.
+        readout: Layer before the softmax.
+    """
+
+    type: Literal["bahdanau"] = "bahdanau"
+    readout: Literal["maxout", "tanh"] = "maxout"
 
 
 class TransformerDecoderConfig(TransformerLayersConfig, _CopyingDecoderConfig):
-    """Self-attention and cross-attention in every layer (Vaswani 2017)."""
+    """Self-attention and cross-attention in every layer (Vaswani 2017).
 
-    type: Literal["transformer"] = option("transformer", "Decoder type.")
+    Attributes:
+        type: Decoder type.
+    """
+
+    type: Literal["transformer"] = "transformer"
 
 
 DecoderConfig = Annotated[
@@ -161,14 +215,15 @@ class PretrainedEmbeddingsConfig(Section):
     """Word vectors in the text format of GloVe or word2vec, for the initial embeddings.
 
     A task adds the keys of its files; each of them is a path or null.
+
+    Attributes:
+        trainable: Train the embeddings further.
+        oov: Embeddings of tokens that the file does not contain: random vectors of the same scale,
+            or zeros.
     """
 
-    trainable: bool = option(True, "Train the embeddings further.")
-    oov: Literal["random", "zero"] = option(
-        "random",
-        "Embeddings of tokens that the file does not contain: random vectors of the "
-        "same scale, or zeros.",
-    )
+    trainable: bool = True
+    oov: Literal["random", "zero"] = "random"
 
     def files(self) -> dict[str, str]:
         """Return the file of each key that has one."""
@@ -184,6 +239,10 @@ class PretrainedEmbeddingsConfig(Section):
 
 
 class TokenEmbeddingsConfig(PretrainedEmbeddingsConfig):
-    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
+    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings.
 
-    file: str = Field(description="File, .txt or .gz.", examples=["glove.6B.300d.txt"])
+    Attributes:
+        file: File, .txt or .gz.
+    """
+
+    file: Annotated[str, Field(examples=["glove.6B.300d.txt"])]

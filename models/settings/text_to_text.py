@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from regard.models.settings import checks
 from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
-from regard.models.settings.base import Problem, Rate, Section, Size, option
+from regard.models.settings.base import Problem, Rate, Section, Size
 from regard.models.settings.networks import (
     DecoderConfig,
     EncodersConfig,
@@ -21,33 +21,38 @@ from regard.models.settings.training import AlignmentLinksConfig
 
 
 class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
-    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings."""
+    """Word vectors in the text format of GloVe or word2vec, for the initial embeddings.
 
-    source: str | None = option(None, "File for the source tokens, .txt or .gz; null: random.")
-    target: str | None = option(None, "File for the target tokens, .txt or .gz; null: random.")
+    Attributes:
+        source: File for the source tokens, .txt or .gz; null: random.
+        target: File for the target tokens, .txt or .gz; null: random.
+    """
+
+    source: str | None = None
+    target: str | None = None
 
 
 class TextToTextModelConfig(Section):
-    """The network: an encoder, a decoder, and attention."""
+    """The network: an encoder, a decoder, and attention.
 
-    embedding: Size = option(256, "Width of the token embeddings and of Transformer layers.")
-    dropout: Rate = option(0.2, "Dropout rate.")
-    tie_embeddings: Literal["none", "output", "all"] = option(
-        "none",
-        "Share one matrix between the target embeddings and the softmax (output), and "
-        "also with the source embeddings (all; needs tokenizer.shared).",
-    )
-    pretrained: TextEmbeddingsConfig | None = option(
-        None, "Pretrained word vectors; null: random initialization."
-    )
-    encoder: EncodersConfig = option(
-        RecurrentEncoderConfig(), "Encoder, or a list: each reads the outputs of the one before."
-    )
-    decoder: DecoderConfig = option(LuongDecoderConfig(), "Decoder.")
-    attention: DecoderAttentionConfig | None = option(
-        DecoderAttentionConfig(),
-        "Attention to the source; null: only the final state of the encoder.",
-    )
+    Attributes:
+        embedding: Width of the token embeddings and of Transformer layers.
+        dropout: Dropout rate.
+        tie_embeddings: Share one matrix between the target embeddings and the softmax (output), and
+            also with the source embeddings (all; needs tokenizer.shared).
+        pretrained: Pretrained word vectors; null: random initialization.
+        encoder: Encoder, or a list: each reads the outputs of the one before.
+        decoder: Decoder.
+        attention: Attention to the source; null: only the final state of the encoder.
+    """
+
+    embedding: Size = 256
+    dropout: Rate = 0.2
+    tie_embeddings: Literal["none", "output", "all"] = "none"
+    pretrained: TextEmbeddingsConfig | None = None
+    encoder: EncodersConfig = RecurrentEncoderConfig()
+    decoder: DecoderConfig = LuongDecoderConfig()
+    attention: DecoderAttentionConfig | None = DecoderAttentionConfig()
 
     _default_score = model_validator(mode="before")(add_default_score)
 

@@ -21,7 +21,6 @@ from regard.models.settings.base import (
     Section,
     Share,
     absolute,
-    option,
 )
 
 # The value of ``warm_start.model`` for the newest version of the pipeline's own model.
@@ -31,50 +30,81 @@ BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "no
 
 
 class _WarmupScheduleConfig(Section):
-    warmup_steps: Count = option(0, "Steps until the learning rate reaches its peak; 0: none.")
+    """A schedule that may begin with a warm-up.
+
+    Attributes:
+        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
+    """
+
+    warmup_steps: Count = 0
 
 
 class ConstantScheduleConfig(_WarmupScheduleConfig):
-    """Constant after a warm-up."""
+    """Constant after a warm-up.
 
-    type: Literal["constant"] = option("constant", "Schedule type.")
+    Attributes:
+        type: Schedule type.
+    """
+
+    type: Literal["constant"] = "constant"
 
 
 class InverseSqrtScheduleConfig(Section):
-    """Inverse square root of the step after a linear warm-up (Vaswani 2017)."""
+    """Inverse square root of the step after a linear warm-up (Vaswani 2017).
 
-    type: Literal["inverse_sqrt"] = option("inverse_sqrt", "Schedule type.")
-    warmup_steps: Positive = option(4000, "Steps until the learning rate reaches its peak.")
+    Attributes:
+        type: Schedule type.
+        warmup_steps: Steps until the learning rate reaches its peak.
+    """
+
+    type: Literal["inverse_sqrt"] = "inverse_sqrt"
+    warmup_steps: Positive = 4000
 
 
 class ExponentialScheduleConfig(_WarmupScheduleConfig):
-    """Constant at first, then exponential decay."""
+    """Constant at first, then exponential decay.
 
-    type: Literal["exponential"] = option("exponential", "Schedule type.")
-    start_step: Count = option(5000, "Step at which the decay begins.")
-    decay_steps: Positive = option(1000, "Steps of one decay by the rate.")
-    rate: Annotated[float, Field(gt=0.0, le=1.0)] = option(
-        0.5, "Factor on the learning rate per decay_steps."
-    )
+    Attributes:
+        type: Schedule type.
+        start_step: Step at which the decay begins.
+        decay_steps: Steps of one decay by the rate.
+        rate: Factor on the learning rate per decay_steps.
+    """
+
+    type: Literal["exponential"] = "exponential"
+    start_step: Count = 5000
+    decay_steps: Positive = 1000
+    rate: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
 
 
 class CosineScheduleConfig(_WarmupScheduleConfig):
-    """Half a cosine (Loshchilov and Hutter 2017)."""
+    """Half a cosine (Loshchilov and Hutter 2017).
 
-    type: Literal["cosine"] = option("cosine", "Schedule type.")
-    steps: Positive | None = option(None, "Step of the minimum; null: training.max_steps.")
-    min_learning_rate: NonNegative = option(0.0, "Final learning rate.")
+    Attributes:
+        type: Schedule type.
+        steps: Step of the minimum; null: training.max_steps.
+        min_learning_rate: Final learning rate.
+    """
+
+    type: Literal["cosine"] = "cosine"
+    steps: Positive | None = None
+    min_learning_rate: NonNegative = 0.0
 
 
 class PlateauScheduleConfig(_WarmupScheduleConfig):
-    """Reduces the learning rate when the evaluation metric stops improving."""
+    """Reduces the learning rate when the evaluation metric stops improving.
 
-    type: Literal["plateau"] = option("plateau", "Schedule type.")
-    factor: Fraction = option(0.5, "Factor on the learning rate.")
-    patience: Positive = option(
-        2, "Evaluations without improvement of early_stopping.metric before a reduction."
-    )
-    min_learning_rate: NonNegative = option(0.0, "Minimum learning rate.")
+    Attributes:
+        type: Schedule type.
+        factor: Factor on the learning rate.
+        patience: Evaluations without improvement of early_stopping.metric before a reduction.
+        min_learning_rate: Minimum learning rate.
+    """
+
+    type: Literal["plateau"] = "plateau"
+    factor: Fraction = 0.5
+    patience: Positive = 2
+    min_learning_rate: NonNegative = 0.0
 
 
 LearningRateScheduleConfig = Annotated[
@@ -88,48 +118,66 @@ LearningRateScheduleConfig = Annotated[
 
 
 class EarlyStoppingConfig(Section):
-    """Stops the training when the evaluation metric stops improving."""
+    """Stops the training when the evaluation metric stops improving.
 
-    patience: Positive = option(3, "Evaluations without improvement.")
-    min_delta: NonNegative = option(
-        0.0, "Minimum improvement, in nats per token for the loss, else in the unit of the metric."
-    )
-    metric: str = option(
-        "loss",
-        "What evaluations are compared by, here and wherever the best one counts: the "
-        "loss, or a metric of decoded outputs, for example bleu.",
-    )
+    Attributes:
+        patience: Evaluations without improvement.
+        min_delta: Minimum improvement, in nats per token for the loss, else in the unit of the
+            metric.
+        metric: What evaluations are compared by, here and wherever the best one counts: the loss,
+            or a metric of decoded outputs, for example bleu.
+    """
+
+    patience: Positive = 3
+    min_delta: NonNegative = 0.0
+    metric: str = "loss"
 
 
 class MovingAverageConfig(Section):
-    """Exponential moving average of the weights, which is evaluated and exported."""
+    """Exponential moving average of the weights, which is evaluated and exported.
 
-    decay: Fraction = option(0.999, "Weight of the previous average at each step.")
+    Attributes:
+        decay: Weight of the previous average at each step.
+    """
+
+    decay: Fraction = 0.999
 
 
 class CheckpointAveragingConfig(Section):
-    """Average of the weights of several evaluations, which is exported (Vaswani 2017)."""
+    """Average of the weights of several evaluations, which is exported (Vaswani 2017).
 
-    checkpoints: Annotated[int, Field(ge=2)] = option(5, "Number of evaluations to average.")
-    of: Literal["last", "best"] = option("last", "Last ones, or the best by early_stopping.metric.")
+    Attributes:
+        checkpoints: Number of evaluations to average.
+        of: Last ones, or the best by early_stopping.metric.
+    """
+
+    checkpoints: Annotated[int, Field(ge=2)] = 5
+    of: Literal["last", "best"] = "last"
 
 
 class ReinforceConfig(Section):
-    """REINFORCE, for hard attention with training: reinforce (Xu 2015, section 4.1)."""
+    """REINFORCE, for hard attention with training: reinforce (Xu 2015, section 4.1).
 
-    reward_weight: NonNegative = option(1.0, "Weight of the reward.")
-    entropy_weight: NonNegative = option(0.002, "Weight of the entropy of the attention.")
+    Attributes:
+        reward_weight: Weight of the reward.
+        entropy_weight: Weight of the entropy of the attention.
+    """
+
+    reward_weight: NonNegative = 1.0
+    entropy_weight: NonNegative = 0.002
 
 
 class AttentionPenaltiesConfig(Section):
-    """Penalties on the attention; 0: none."""
+    """Penalties on the attention; 0: none.
 
-    coverage: NonNegative = option(0.0, "Weight of repeated attention (See 2017, section 2.3).")
-    doubly_stochastic: NonNegative = option(
-        0.0,
-        "Weight of the penalty on source positions whose total attention is not 1 (Xu "
-        "2015, section 4.2.1).",
-    )
+    Attributes:
+        coverage: Weight of repeated attention (See 2017, section 2.3).
+        doubly_stochastic: Weight of the penalty on source positions whose total attention is not 1
+            (Xu 2015, section 4.2.1).
+    """
+
+    coverage: NonNegative = 0.0
+    doubly_stochastic: NonNegative = 0.0
 
     def active(self) -> dict[str, float]:
         """Return the penalties with a weight above 0."""
@@ -137,26 +185,30 @@ class AttentionPenaltiesConfig(Section):
 
 
 class AlignmentLinksConfig(Section):
-    """Links between the words of source and target."""
+    """Links between the words of source and target.
 
-    links: str = Field(
-        description="Column of data.extra with the links in Pharaoh format, 0-0 1-2: source, then "
-        "target, from 0. Target words without a link are not supervised.",
-        examples=["links"],
-    )
-    unit: Literal["word", "character"] = option("word", "Unit that links count.")
+    Attributes:
+        links: Column of data.extra with the links in Pharaoh format, 0-0 1-2: source, then target,
+            from 0. Target words without a link are not supervised.
+        unit: Unit that links count.
+    """
+
+    links: Annotated[str, Field(examples=["links"])]
+    unit: Literal["word", "character"] = "word"
 
 
 class GuidedAlignmentConfig(AlignmentLinksConfig):
-    """Supervises the attention with word alignments (Chen 2016, section 3.1; Garg 2019)."""
+    """Supervises the attention with word alignments (Chen 2016, section 3.1; Garg 2019).
 
-    weight: PositiveFloat = option(0.05, "Weight of the cross-entropy of the attention.")
-    layer: Positive | None = option(
-        None, "Decoder layer of a Transformer, from 1; null: the last one."
-    )
-    head: Positive | None = option(
-        None, "Attention head of the layer, from 1; null: the mean of all heads."
-    )
+    Attributes:
+        weight: Weight of the cross-entropy of the attention.
+        layer: Decoder layer of a Transformer, from 1; null: the last one.
+        head: Attention head of the layer, from 1; null: the mean of all heads.
+    """
+
+    weight: PositiveFloat = 0.05
+    layer: Positive | None = None
+    head: Positive | None = None
 
     def to_kwargs(self) -> dict[str, Any]:
         """Return what concerns the model as plain values."""
@@ -164,7 +216,13 @@ class GuidedAlignmentConfig(AlignmentLinksConfig):
 
 
 class _SamplingConfig(Section):
-    minimum: Share = option(0.0, "Minimum probability of the target's token.")
+    """How the probability of the target's token falls.
+
+    Attributes:
+        minimum: Minimum probability of the target's token.
+    """
+
+    minimum: Share = 0.0
 
     def to_kwargs(self) -> dict[str, Any]:
         """Return the arguments of ``ScheduledSampling`` as plain values."""
@@ -173,26 +231,39 @@ class _SamplingConfig(Section):
 
 
 class LinearSamplingConfig(_SamplingConfig):
-    """The probability of the target's token falls linearly from 1 to the minimum."""
+    """The probability of the target's token falls linearly from 1 to the minimum.
 
-    type: Literal["linear"] = option("linear", "Schedule type.")
-    steps: Positive = option(10_000, "Steps until the minimum.")
+    Attributes:
+        type: Schedule type.
+        steps: Steps until the minimum.
+    """
+
+    type: Literal["linear"] = "linear"
+    steps: Positive = 10_000
 
 
 class ExponentialSamplingConfig(_SamplingConfig):
-    """The probability of the target's token in step i is k^i."""
+    """The probability of the target's token in step i is k^i.
 
-    type: Literal["exponential"] = option("exponential", "Schedule type.")
-    k: Fraction = option(0.9999, "Factor on the probability per step.")
+    Attributes:
+        type: Schedule type.
+        k: Factor on the probability per step.
+    """
+
+    type: Literal["exponential"] = "exponential"
+    k: Fraction = 0.9999
 
 
 class InverseSigmoidSamplingConfig(_SamplingConfig):
-    """The probability of the target's token in step i is k / (k + exp(i / k))."""
+    """The probability of the target's token in step i is k / (k + exp(i / k)).
 
-    type: Literal["inverse_sigmoid"] = option("inverse_sigmoid", "Schedule type.")
-    k: Annotated[float, Field(ge=1.0)] = option(
-        1000.0, "Constant: the probability is 0.5 in step k ln k."
-    )
+    Attributes:
+        type: Schedule type.
+        k: Constant: the probability is 0.5 in step k ln k.
+    """
+
+    type: Literal["inverse_sigmoid"] = "inverse_sigmoid"
+    k: Annotated[float, Field(ge=1.0)] = 1000.0
 
 
 ScheduledSamplingConfig = Annotated[
@@ -202,21 +273,20 @@ ScheduledSamplingConfig = Annotated[
 
 
 class WarmStartConfig(Section):
-    """Starts from the weights of a model that has been trained and exported before."""
+    """Starts from the weights of a model that has been trained and exported before.
 
-    model: Annotated[str, Field(min_length=1)] = option(
-        PRODUCTION,
-        "production: the newest version of this pipeline's model (random weights if "
-        "there is none). NAME or NAME@VERSION: a model of the registry. A path with a /: the "
-        "folder of a SavedModel. The network must be the same. Tokens that its vocabulary does "
-        "not contain start from the tokens that it splits them into.",
-    )
-    optimizer: bool = option(
-        False,
-        "Continue with the state of the optimizer and of the schedule, and save both "
-        "with the model for the next training (twice the size of the weights). The state is "
-        "reset if the vocabulary gains tokens.",
-    )
+    Attributes:
+        model: production: the newest version of this pipeline's model (random weights if there is
+            none). NAME or NAME@VERSION: a model of the registry. A path with a /: the folder of a
+            SavedModel. The network must be the same. Tokens that its vocabulary does not contain
+            start from the tokens that it splits them into.
+        optimizer: Continue with the state of the optimizer and of the schedule, and save both with
+            the model for the next training (twice the size of the weights). The state is reset if
+            the vocabulary gains tokens.
+    """
+
+    model: Annotated[str, Field(min_length=1)] = PRODUCTION
+    optimizer: bool = False
 
     def resolved(self, base: Path) -> Self:
         """Return a copy with an absolute path; a name of the registry does not change."""
@@ -226,93 +296,85 @@ class WarmStartConfig(Section):
 
 
 class TrainingConfig(Section):
-    """How the model learns. Training stops at the first of max_epochs, max_steps, max_minutes."""
+    """How the model learns. Training stops at the first of max_epochs, max_steps, max_minutes.
 
-    batch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = option(
-        4096,
-        "Maximum number of tokens in a batch, of source and target together, including padding.",
-    )
-    max_length: Positive = option(100, "Maximum tokens of a side; longer rows are not trained on.")
-    max_epochs: Positive | None = option(20, "Maximum number of epochs; null: no limit.")
-    max_steps: Positive | None = option(None, "Maximum number of steps; null: no limit.")
-    max_minutes: PositiveFloat | None = option(None, "Maximum minutes of training; null: no limit.")
-    learning_rate: PositiveFloat = option(0.001, "Peak learning rate of Adam.")
-    beta_1: Rate = option(0.9, "Adam's decay rate of the first moment.")
-    beta_2: Rate = option(0.98, "Adam's decay rate of the second moment.")
-    epsilon: PositiveFloat = option(1e-9, "Adam's epsilon.")
-    weight_decay: NonNegative = option(
-        0.0, "Weight decay of AdamW, not applied to biases and normalization; 0: none."
-    )
-    schedule: LearningRateScheduleConfig = option(
-        ConstantScheduleConfig(), "Learning rate schedule."
-    )
-    label_smoothing: Rate = option(0.1, "Probability given to all tokens instead of the target.")
-    clip_norm: PositiveFloat | None = option(
-        1.0, "Maximum global gradient norm; null: no clipping."
-    )
-    gradient_accumulation_steps: Positive = option(
-        1, "Batches per optimizer step. All other keys count optimizer steps."
-    )
-    evaluate_every: Positive | None = option(None, "Steps between evaluations; null: one epoch.")
-    early_stopping: EarlyStoppingConfig | None = option(
-        EarlyStoppingConfig(), "Stop when the evaluation metric stops improving; null: never."
-    )
-    validation_rows: Positive | None = option(
-        None,
-        "Rows of the eval split to decode at each evaluation, for the first metric of "
-        "the task; null: none, or all if early_stopping.metric is a metric.",
-    )
-    validation_tokenize: BleuTokenizer = option(
-        "13a", "sacreBLEU tokenization for BLEU during training; zh for Chinese."
-    )
-    ema: MovingAverageConfig | None = option(
-        None, "Evaluate and export a moving average of the weights; null: the weights."
-    )
-    checkpoint_averaging: CheckpointAveragingConfig | None = option(
-        None, "Export the average of several checkpoints; null: the best checkpoint."
-    )
-    reinforce: ReinforceConfig = option(
-        ReinforceConfig(), "Options of hard attention with training: reinforce."
-    )
-    penalties: AttentionPenaltiesConfig = option(AttentionPenaltiesConfig(), "Attention penalties.")
-    scheduled_sampling: ScheduledSamplingConfig | None = option(
-        None,
-        "Sampled tokens instead of those of the target as inputs of the decoder, more often with "
-        "every step (Bengio 2015); null: none.",
-    )
-    guided_alignment: GuidedAlignmentConfig | None = option(
-        None, "Supervision of the attention by word alignments; null: none."
-    )
-    checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = option(
-        60, "Seconds between checkpoints, that is the maximum loss if a run is killed."
-    )
-    devices: Literal["one", "all", "workers"] = option(
-        "one",
-        "one: one device; all: all GPUs of this machine; workers: all GPUs of several "
-        "machines, as TF_CONFIG names them (start the others with `regard worker`). batch_tokens "
-        "is the total over all devices.",
-    )
-    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = option(
-        "auto",
-        "Precision of the computation; weights are always float32. auto: "
-        "mixed_bfloat16 on GPUs from Ampere on, mixed_float16 from Volta on, float32 on CPUs.",
-    )
-    jit_compile: bool = option(
-        False, "Compile the steps with XLA, once per batch shape. Not for recurrent layers."
-    )
-    warm_start: WarmStartConfig | None = option(None, "Model to start from; null: random weights.")
-    ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = option(
-        (),
-        "Versions of the registry, NAME@VERSION, that decode together with the trained model; the "
-        "run publishes the ensemble. Text-to-text tasks with equal vocabularies only.",
-    )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = option(
-        17, "Random seed of initialization, dropout and shuffling."
-    )
-    deterministic: bool = option(
-        False,
-        "Use deterministic operations, so that repeated trainings give equal weights. Slower.",
-    )
+    Attributes:
+        batch_tokens: Maximum number of tokens in a batch, of source and target together, including
+            padding.
+        max_length: Maximum tokens of a side; longer rows are not trained on.
+        max_epochs: Maximum number of epochs; null: no limit.
+        max_steps: Maximum number of steps; null: no limit.
+        max_minutes: Maximum minutes of training; null: no limit.
+        learning_rate: Peak learning rate of Adam.
+        beta_1: Adam's decay rate of the first moment.
+        beta_2: Adam's decay rate of the second moment.
+        epsilon: Adam's epsilon.
+        weight_decay: Weight decay of AdamW, not applied to biases and normalization; 0: none.
+        schedule: Learning rate schedule.
+        label_smoothing: Probability given to all tokens instead of the target.
+        clip_norm: Maximum global gradient norm; null: no clipping.
+        gradient_accumulation_steps: Batches per optimizer step. All other keys count optimizer
+            steps.
+        evaluate_every: Steps between evaluations; null: one epoch.
+        early_stopping: Stop when the evaluation metric stops improving; null: never.
+        validation_rows: Rows of the eval split to decode at each evaluation, for the first metric
+            of the task; null: none, or all if early_stopping.metric is a metric.
+        validation_tokenize: sacreBLEU tokenization for BLEU during training; zh for Chinese.
+        ema: Evaluate and export a moving average of the weights; null: the weights.
+        checkpoint_averaging: Export the average of several checkpoints; null: the best checkpoint.
+        reinforce: Options of hard attention with training: reinforce.
+        penalties: Attention penalties.
+        scheduled_sampling: Sampled tokens instead of those of the target as inputs of the decoder,
+            more often with every step (Bengio 2015); null: none.
+        guided_alignment: Supervision of the attention by word alignments; null: none.
+        checkpoint_seconds: Seconds between checkpoints, that is the maximum loss if a run is
+            killed.
+        devices: one: one device; all: all GPUs of this machine; workers: all GPUs of several
+            machines, as TF_CONFIG names them (start the others with `regard worker`). batch_tokens
+            is the total over all devices.
+        precision: Precision of the computation; weights are always float32. auto: mixed_bfloat16 on
+            GPUs from Ampere on, mixed_float16 from Volta on, float32 on CPUs.
+        jit_compile: Compile the steps with XLA, once per batch shape. Not for recurrent layers.
+        warm_start: Model to start from; null: random weights.
+        ensemble: Versions of the registry, NAME@VERSION, that decode together with the trained
+            model; the run publishes the ensemble. Text-to-text tasks with equal vocabularies only.
+        seed: Random seed of initialization, dropout and shuffling.
+        deterministic: Use deterministic operations, so that repeated trainings give equal weights.
+            Slower.
+    """
+
+    batch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 4096
+    max_length: Positive = 100
+    max_epochs: Positive | None = 20
+    max_steps: Positive | None = None
+    max_minutes: PositiveFloat | None = None
+    learning_rate: PositiveFloat = 0.001
+    beta_1: Rate = 0.9
+    beta_2: Rate = 0.98
+    epsilon: PositiveFloat = 1e-9
+    weight_decay: NonNegative = 0.0
+    schedule: LearningRateScheduleConfig = ConstantScheduleConfig()
+    label_smoothing: Rate = 0.1
+    clip_norm: PositiveFloat | None = 1.0
+    gradient_accumulation_steps: Positive = 1
+    evaluate_every: Positive | None = None
+    early_stopping: EarlyStoppingConfig | None = EarlyStoppingConfig()
+    validation_rows: Positive | None = None
+    validation_tokenize: BleuTokenizer = "13a"
+    ema: MovingAverageConfig | None = None
+    checkpoint_averaging: CheckpointAveragingConfig | None = None
+    reinforce: ReinforceConfig = ReinforceConfig()
+    penalties: AttentionPenaltiesConfig = AttentionPenaltiesConfig()
+    scheduled_sampling: ScheduledSamplingConfig | None = None
+    guided_alignment: GuidedAlignmentConfig | None = None
+    checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = 60
+    devices: Literal["one", "all", "workers"] = "one"
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
+    jit_compile: bool = False
+    warm_start: WarmStartConfig | None = None
+    ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = ()
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
+    deterministic: bool = False
 
     def resolved(self, base: Path) -> Self:
         """Return a copy with absolute paths."""

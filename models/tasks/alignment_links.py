@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-
 import tensorflow as tf
 
 from regard.models.settings.training import AlignmentLinksConfig
 from regard.models.tasks.base import Columns, Tokenizers, flat_values
-
-_WORD_START = "\u2581"  # SentencePiece's sign for the space before a word
+from regard.models.tasks.copy_tokenizer import SPACE, string_tokens
 
 
 def link_features(
-    inputs: Columns, tokenizers: Tokenizers, settings: AlignmentLinksConfig
+    inputs: Columns, tokenizers: Tokenizers, settings: AlignmentLinksConfig, copies: bool
 ) -> dict[str, tf.RaggedTensor]:
     """Parse the links of a batch of raw rows; runs in the Transform graph.
+
+    Args:
+        inputs: The raw rows.
+        tokenizers: The tokenizer of each side.
+        settings: The column and the unit of the links.
+        copies: Whether the ids are those of a ``CopyTokenizer``.
 
     Returns:
         ``links`` ``[batch, (2 * links)]``, a source and a target unit per link, and
@@ -28,9 +31,7 @@ def link_features(
     links = {"links": tf.strings.to_number(numbers, tf.int64)}
     for side in ("source", "target"):
         # Ids do not tell whether an unknown token begins a word, but its text does.
-        tokenizer = copy.copy(tokenizers[side])
-        tokenizer.out_type = tf.string
-        pieces = tokenizer.tokenize(flat_values(inputs[side]))
+        pieces = string_tokens(tokenizers[side], flat_values(inputs[side]), split=copies)
         links[f"{side}_units"] = pieces.with_values(_units(pieces, settings.unit))
     return links
 
@@ -41,9 +42,11 @@ def _units(pieces: tf.RaggedTensor, unit: str) -> tf.Tensor:
     A sign without a character has the number of the character after it.
     """
     rows, tokens = pieces.value_rowids(), pieces.values
-    starts = tf.strings.substr(tokens, 0, 1, "UTF8_CHAR") == _WORD_START
+    starts = tf.strings.substr(tokens, 0, 1, "UTF8_CHAR") == SPACE
     if unit == "word":
-        counts = tf.cumsum(tf.cast(starts, tf.int64))
+        # A token of adjacent unknown words has the number of the first one.
+        words = tf.strings.length(tf.strings.regex_replace(tokens, f"[^{SPACE}]", ""), "UTF8_CHAR")
+        counts = tf.cast(tf.cumsum(words, exclusive=True) + tf.cast(starts, tf.int32), tf.int64)
     else:
         # The sign before the first word is not a character of the text.
         is_first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(rows)]

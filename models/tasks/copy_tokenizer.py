@@ -33,7 +33,7 @@ class CopyTokenizer:
     @staticmethod
     def from_sources(tokenizer: Any, sources: tf.Tensor, limit: int | None = None) -> CopyTokenizer:
         """Return the tokenizer of sources ``[batch]``, of which ``limit`` tokens count."""
-        tokens = _split(tokenizer, sources)[:, :limit]
+        tokens = string_tokens(tokenizer, sources, split=True)[:, :limit]
         is_unknown = tokens.with_values(tokenizer.string_to_id(tokens.values) == UNK)
         unknown = tf.ragged.boolean_mask(tokens, is_unknown)
         ends = tf.fill([tf.shape(sources)[0], 1], "")
@@ -47,7 +47,7 @@ class CopyTokenizer:
         """Return the ids of texts ``[batch]`` or ``[batch, (n)]``, with one more dimension."""
         if isinstance(texts, tf.RaggedTensor):
             return texts.with_values(self.for_rows(texts.value_rowids()).tokenize(texts.values))
-        tokens = _split(self._tokenizer, texts)
+        tokens = string_tokens(self._tokenizer, texts, split=True)
         ids = self._tokenizer.string_to_id(tokens.values)
         matches = tokens.values[:, None] == tf.gather(self.unknown, tokens.value_rowids())
         copied = self._size + tf.argmax(matches, axis=1, output_type=tf.int32)
@@ -82,15 +82,22 @@ def detokenize(tokenizer: Any, ids: tf.RaggedTensor) -> tf.Tensor:
     return CopyTokenizer(tokenizer, names).detokenize(ids)
 
 
-def _split(tokenizer: Any, texts: tf.Tensor) -> tf.RaggedTensor:
-    """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``."""
+def string_tokens(tokenizer: Any, texts: tf.Tensor, split: bool) -> tf.RaggedTensor:
+    """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``.
+
+    Args:
+        tokenizer: A SentencePiece tokenizer (``tensorflow_text``).
+        texts: The texts.
+        split: Split adjacent unknown words, which SentencePiece joins, as ``CopyTokenizer`` does.
+    """
     out_type = tokenizer.out_type
     tokenizer.out_type = tf.string  # a second tokenizer would be a second model in the graph
     try:
         tokens = tokenizer.tokenize(texts)
     finally:
         tokenizer.out_type = out_type
-    # SentencePiece joins adjacent unknown words.
+    if not split:
+        return tokens
     is_unknown = tokenizer.string_to_id(tokens.values) == UNK
     marked = tf.strings.regex_replace(tokens.values, f"(.){SPACE}", f"\\1\n{SPACE}")
     marked = tf.where(is_unknown, marked, tokens.values)

@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Positive, Problem
+from regard.models.settings.base import Positive, Problem, Section
 from regard.models.suggestions import closest_matches
 from regard.pipeline.config.errors import show, suggest, unknown
 
@@ -62,7 +61,7 @@ JOB_SERVER_SECTIONS = {
 }
 
 
-class BeamConfig(DocumentedSection):
+class BeamConfig(Section):
     """Where the Beam jobs run: ingestion, statistics, checks, preprocessing and decoding.
 
     The runner does not affect the results.

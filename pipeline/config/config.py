@@ -17,12 +17,11 @@ from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus
 from regard.components.settings.data import DataConfig, Files
 from regard.components.settings.evaluation import EvaluationConfig
-from regard.components.settings.section import DocumentedSection
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.tune import TuneConfig
 from regard.models import tasks
-from regard.models.settings.base import Section, option
+from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description, Feature
 from regard.pipeline.config.beam import BeamConfig
@@ -40,7 +39,7 @@ NODES: tuple[str, ...] = (
 TUNER = "Tuner"
 
 
-class Config(DocumentedSection):
+class Config(Section):
     """The configuration of one pipeline.
 
     Attributes:
@@ -62,7 +61,10 @@ class Config(DocumentedSection):
     """
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["quickstart"])]
-    task: str = option(DEFAULT_TASK, f"Task of the model: {', '.join(sorted(tasks.TASKS.own))}.")
+    task: str = Field(
+        default=DEFAULT_TASK,
+        description=f"Task of the model: {', '.join(sorted(tasks.TASKS.own))}.",
+    )
     data: DataConfig
     # The task defines tokenizer, model and search; see ``config_class``.
     tokenizer: Any = None

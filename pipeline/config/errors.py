@@ -63,12 +63,13 @@ def _message(
     kind, invalid, context = detail["type"], detail["input"], detail.get("ctx", {})
     suffix = f"{show(invalid)} was given"
     fields = owner.model_fields if owner is not None else {}
-    description = fields[str(path[-1])].description if path and path[-1] in fields else ""
+    field = fields.get(str(path[-1])) if path else None
+    description = (field and field.description) or ""
     if kind == "extra_forbidden":
         hint = _other_section(path, root, list(fields))
         return f"unknown key{hint or f'. {suggest(path[-1], fields)}'}"
     if kind == "missing":
-        return f"is missing: {description}"
+        return f"is missing: {description}".removesuffix(": ")
     if kind == "none_required":
         return "this task has no such section; remove it"
     if kind == "string_pattern_mismatch":

@@ -7,8 +7,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Count, Listed
+from regard.models.settings.base import Count, Listed, Section
 
 DEFAULT = "default"
 
@@ -31,7 +30,7 @@ SecretKey = Annotated[str, Field(pattern=rf"^{_SECRET}/[-._A-Za-z0-9]+$", max_le
 Amount = Annotated[float, Field(ge=0.001, le=1e6)]
 
 
-class ResourcesConfig(DocumentedSection):
+class ResourcesConfig(Section):
     """Resources of a node: both the request and the limit.
 
     A key that is omitted has the value under ``default``; null removes it.
@@ -47,7 +46,7 @@ class ResourcesConfig(DocumentedSection):
     gpu: Count | None = None
 
 
-class Toleration(DocumentedSection):
+class Toleration(Section):
     """A taint of machines that a node tolerates.
 
     Attributes:
@@ -61,7 +60,7 @@ class Toleration(DocumentedSection):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
 
 
-class PodConfig(DocumentedSection):
+class PodConfig(Section):
     """How Kubernetes runs a node. A key that is omitted has the value under ``default``.
 
     Attributes:
@@ -91,7 +90,7 @@ class PodConfig(DocumentedSection):
 _Settings = TypeVar("_Settings", ResourcesConfig, PodConfig)
 
 
-class KubeflowConfig(DocumentedSection):
+class KubeflowConfig(Section):
     """Where and how a pipeline runs that `regard compile` has compiled for Kubeflow Pipelines.
 
     Attributes:

@@ -97,7 +97,7 @@ def _model(
             yield f"{prefix}{name}: {_yaml(value)}"
         for other in models:  # alternatives are comments with the fields that differ
             if other is not chosen:
-                title = (other.__doc__ or "").strip().splitlines()[0]
+                title = (other.__doc__ or "").partition("\n")[0]
                 yield from _comment(f"Or: {title}", f"{prefix}  ")
                 yield from _model(other, None, f"{prefix}  #   ", chosen)
 

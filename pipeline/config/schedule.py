@@ -10,8 +10,7 @@ from pydantic import Field
 
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.components.settings.section import DocumentedSection
-from regard.models.settings.base import Positive, Problem, option
+from regard.models.settings.base import Positive, Problem, Section
 from regard.models.suggestions import did_you_mean
 
 Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]
@@ -20,7 +19,7 @@ _FORMAT = "numbers with the unit s, m, h or d, such as 90s, 15m, 1h30m or 2d"
 _CONDITIONS = ("new_span", "new_rows", "drift")
 
 
-class ScheduleConfig(DocumentedSection):
+class ScheduleConfig(Section):
     """When `regard schedule` checks for new data, and which conditions start a run.
 
     Attributes:
@@ -47,9 +46,10 @@ class ScheduleConfig(DocumentedSection):
 
     cron: Annotated[str | None, Field(examples=["0 3 * * *"])] = None
     timezone: Annotated[str | None, Field(examples=["Europe/Berlin"])] = None
-    every: Duration | None = option(
-        None,
-        f"Interval between checks: {_FORMAT}. null: {DEFAULT_INTERVAL}, unless cron is set.",
+    every: Duration | None = Field(
+        default=None,
+        description=f"Interval between checks: {_FORMAT}. null: {DEFAULT_INTERVAL}, unless cron "
+        "is set.",
         examples=["1h"],
     )
     new_span: bool = False
@@ -58,8 +58,9 @@ class ScheduleConfig(DocumentedSection):
     require: Literal["any", "all"] = "any"
     catchup: bool = True
     attempts: Positive = 3
-    backoff: Duration = option(
-        "10m", f"Wait after the first failure, doubled after each further one: {_FORMAT}."
+    backoff: Duration = Field(
+        default="10m",
+        description=f"Wait after the first failure, doubled after each further one: {_FORMAT}.",
     )
     keep: Annotated[Positive | None, Field(examples=[10])] = None
     keep_versions: Annotated[Positive | None, Field(examples=[5])] = None

@@ -14,7 +14,9 @@ import json
 import zlib
 from importlib import resources
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
+
+from typing_extensions import NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_bytes

@@ -14,49 +14,63 @@ from regard.models.settings.attention import (
     LocationScoreConfig,
     add_default_score,
 )
-from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size, option
+from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
 
 
 class ImageConfig(Section):
-    """The size that all images are resized to."""
+    """The size that all images are resized to.
 
-    height: Size = option(64, "Height in pixels.")
-    width: Size = option(64, "Width in pixels.")
+    Attributes:
+        height: Height in pixels.
+        width: Width in pixels.
+    """
+
+    height: Size = 64
+    width: Size = 64
 
 
 class ConvolutionalEncoderConfig(Section):
-    """Convolutions that compute a grid of features (Xu 2015)."""
+    """Convolutions that compute a grid of features (Xu 2015).
 
-    type: Literal["convolutional"] = option("convolutional", "Encoder type.")
-    channels: Listed[Positive] = option(
-        (32, 64, 128), "Channels of each stage; a stage halves height and width."
-    )
-    units: Size = option(128, "Width of the features that the decoder attends to.")
-    self_attention: bool = option(False, "Self-attention of the cells of the grid (Zhang 2019).")
-    positions: Literal["none", "sinusoidal", "learned"] = option(
-        "sinusoidal",
-        "Position encoding of rows and columns, in addition to their coordinates (Carion 2020).",
-    )
+    Attributes:
+        type: Encoder type.
+        channels: Channels of each stage; a stage halves height and width.
+        units: Width of the features that the decoder attends to.
+        self_attention: Self-attention of the cells of the grid (Zhang 2019).
+        positions: Position encoding of rows and columns, in addition to their coordinates (Carion
+            2020).
+    """
+
+    type: Literal["convolutional"] = "convolutional"
+    channels: Listed[Positive] = (32, 64, 128)
+    units: Size = 128
+    self_attention: bool = False
+    positions: Literal["none", "sinusoidal", "learned"] = "sinusoidal"
 
 
 class CaptioningModelConfig(Section):
-    """The network: an image encoder, a decoder, and attention."""
+    """The network: an image encoder, a decoder, and attention.
 
-    image: ImageConfig = option(ImageConfig(), "Size that all images are resized to.")
-    embedding: Size = option(128, "Width of the token embeddings and of Transformer layers.")
-    dropout: Rate = option(0.2, "Dropout rate.")
-    tie_embeddings: Literal["none", "output"] = option(
-        "none", "Share one matrix between the caption embeddings and the softmax (output)."
-    )
-    encoder: ConvolutionalEncoderConfig = option(ConvolutionalEncoderConfig(), "Image encoder.")
-    decoder: DecoderConfig = option(BahdanauDecoderConfig(units=256, readout="tanh"), "Decoder.")
-    attention: DecoderAttentionConfig | None = option(
-        DecoderAttentionConfig(),
-        "Attention to the grid; null: the decoder only receives the mean of the grid.",
-    )
+    Attributes:
+        image: Size that all images are resized to.
+        embedding: Width of the token embeddings and of Transformer layers.
+        dropout: Dropout rate.
+        tie_embeddings: Share one matrix between the caption embeddings and the softmax (output).
+        encoder: Image encoder.
+        decoder: Decoder.
+        attention: Attention to the grid; null: the decoder only receives the mean of the grid.
+    """
+
+    image: ImageConfig = ImageConfig()
+    embedding: Size = 128
+    dropout: Rate = 0.2
+    tie_embeddings: Literal["none", "output"] = "none"
+    encoder: ConvolutionalEncoderConfig = ConvolutionalEncoderConfig()
+    decoder: DecoderConfig = BahdanauDecoderConfig(units=256, readout="tanh")
+    attention: DecoderAttentionConfig | None = DecoderAttentionConfig()
 
     _default_score = model_validator(mode="before")(
         functools.partial(add_default_score, decoder_type="bahdanau")

@@ -17,7 +17,6 @@ from regard.models.settings.base import (
     Section,
     Size,
     name_or_mapping,
-    option,
 )
 from regard.models.settings.networks import (
     RecurrentEncoderConfig,
@@ -38,15 +37,21 @@ ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
 
 
 class SetEncoderConfig(TransformerLayersConfig):
-    """Self-attention layers, by default independent of the order of the points."""
+    """Self-attention layers, by default independent of the order of the points.
 
-    type: Literal["transformer"] = option("transformer", "Encoder type.")
-    layers: Size = option(3, "Number of layers.")
-    heads: Size = option(8, "Number of attention heads; must divide the width.")
-    feed_forward: Size = option(256, "Width of the feed-forward layer.")
-    positions: TransformerPositions = option(
-        "none", "Position encoding; none: the points are a set."
-    )
+    Attributes:
+        type: Encoder type.
+        layers: Number of layers.
+        heads: Number of attention heads; must divide the width.
+        feed_forward: Width of the feed-forward layer.
+        positions: Position encoding; none: the points are a set.
+    """
+
+    type: Literal["transformer"] = "transformer"
+    layers: Size = 3
+    heads: Size = 8
+    feed_forward: Size = 256
+    positions: TransformerPositions = "none"
 
 
 EncoderConfig = Annotated[
@@ -56,39 +61,49 @@ EncoderConfig = Annotated[
 
 
 class PointerDecoderConfig(Section):
-    """Recurrent layers that select one of the points at each step (Vinyals 2015)."""
+    """Recurrent layers that select one of the points at each step (Vinyals 2015).
 
-    cell: Literal["lstm", "gru", "rnn"] = option("lstm", "Recurrent cell.")
-    units: Size = option(128, "Width of each layer.")
-    layers: Size = option(1, "Number of layers.")
-    score: ScoreConfig = option(
-        AdditiveScoreConfig(), "Score of a point and the state: a name, or a mapping with type."
-    )
-    glimpse: bool = option(True, "Attend to all possible points before selecting one (Bello 2017).")
-    clip: PositiveFloat | None = option(
-        None, "Maximum absolute logit, which prevents overconfidence; null: no limit."
-    )
+    Attributes:
+        cell: Recurrent cell.
+        units: Width of each layer.
+        layers: Number of layers.
+        score: Score of a point and the state: a name, or a mapping with type.
+        glimpse: Attend to all possible points before selecting one (Bello 2017).
+        clip: Maximum absolute logit, which prevents overconfidence; null: no limit.
+    """
+
+    cell: Literal["lstm", "gru", "rnn"] = "lstm"
+    units: Size = 128
+    layers: Size = 1
+    score: ScoreConfig = AdditiveScoreConfig()
+    glimpse: bool = True
+    clip: PositiveFloat | None = None
 
 
 class PointerModelConfig(Section):
-    """The network: an encoder of points, and a pointer decoder."""
+    """The network: an encoder of points, and a pointer decoder.
 
-    width: Size = option(128, "Width of the point embeddings and of Transformer layers.")
-    dropout: Rate = option(0.0, "Dropout rate.")
-    encoder: EncoderConfig = option(SetEncoderConfig(), "Encoder.")
-    decoder: PointerDecoderConfig = option(PointerDecoderConfig(), "Decoder.")
-    dimensions: Positive = option(2, "Number of coordinates of a point.")
-    visits: Visits = option(
-        "all",
-        "How often an output contains each point. all: exactly once (orders, tours); "
-        "once: at most once (hulls); any: any number of times.",
-    )
-    min_points: Positive = option(1, "Minimum points of a row, for example 3 for hulls and tours.")
-    normalise: bool = option(
-        True,
-        "Scale the points of each row to -1 to 1, keeping the aspect ratio, so that "
-        "outputs do not depend on position and unit of the points.",
-    )
+    Attributes:
+        width: Width of the point embeddings and of Transformer layers.
+        dropout: Dropout rate.
+        encoder: Encoder.
+        decoder: Decoder.
+        dimensions: Number of coordinates of a point.
+        visits: How often an output contains each point. all: exactly once (orders, tours); once: at
+            most once (hulls); any: any number of times.
+        min_points: Minimum points of a row, for example 3 for hulls and tours.
+        normalise: Scale the points of each row to -1 to 1, keeping the aspect ratio, so that
+            outputs do not depend on position and unit of the points.
+    """
+
+    width: Size = 128
+    dropout: Rate = 0.0
+    encoder: EncoderConfig = SetEncoderConfig()
+    decoder: PointerDecoderConfig = PointerDecoderConfig()
+    dimensions: Positive = 2
+    visits: Visits = "all"
+    min_points: Positive = 1
+    normalise: bool = True
 
 
 class PointerPreprocessing(Section):

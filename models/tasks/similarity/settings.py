@@ -23,7 +23,6 @@ from regard.models.settings.base import (
     Section,
     Size,
     name_or_mapping,
-    option,
 )
 from regard.models.settings.networks import (
     EncodersConfig,
@@ -40,50 +39,75 @@ FEATURES = (
 
 
 class ScaleConfig(Section):
-    """The range of the scores in the data."""
+    """The range of the scores in the data.
 
-    low: float = option(0.0, "Score of unrelated sentences.")
-    high: float = option(5.0, "Score of equivalent sentences.")
+    Attributes:
+        low: Score of unrelated sentences.
+        high: Score of equivalent sentences.
+    """
+
+    low: float = 0.0
+    high: float = 5.0
 
 
-class MeanPoolingConfig(Section):
+class _PoolingSection(Section):
+    """A pooling.
+
+    Attributes:
+        type: Pooling type.
+    """
+
+    type: str
+
+
+class MeanPoolingConfig(_PoolingSection):
     """Mean of the states."""
 
-    type: Literal["mean"] = option("mean", "Pooling type.")
+    type: Literal["mean"] = "mean"
 
 
-class MaxPoolingConfig(Section):
+class MaxPoolingConfig(_PoolingSection):
     """Maximum of each dimension (Conneau 2017)."""
 
-    type: Literal["max"] = option("max", "Pooling type.")
+    type: Literal["max"] = "max"
 
 
-class MeanMaxPoolingConfig(Section):
+class MeanMaxPoolingConfig(_PoolingSection):
     """Mean and maximum, concatenated (Chen 2017)."""
 
-    type: Literal["mean_max"] = option("mean_max", "Pooling type.")
+    type: Literal["mean_max"] = "mean_max"
 
 
-class GatePoolingConfig(Section):
+class GatePoolingConfig(_PoolingSection):
     """Mean of gated states (bottom-up attention)."""
 
-    type: Literal["gate"] = option("gate", "Pooling type.")
+    type: Literal["gate"] = "gate"
 
 
-class SelfAttentionPoolingConfig(Section):
-    """Self-attentive pooling with several hops (bottom-up attention, Lin 2017)."""
+class SelfAttentionPoolingConfig(_PoolingSection):
+    """Self-attentive pooling with several hops (bottom-up attention, Lin 2017).
 
-    type: Literal["self_attention"] = option("self_attention", "Pooling type.")
-    units: Size = option(64, "Width of the hidden layer.")
-    hops: Positive = option(2, "Number of hops.")
-    penalty: NonNegative = option(0.0, "Weight of the penalty on similar hops.")
+    Attributes:
+        units: Width of the hidden layer.
+        hops: Number of hops.
+        penalty: Weight of the penalty on similar hops.
+    """
+
+    type: Literal["self_attention"] = "self_attention"
+    units: Size = 64
+    hops: Positive = 2
+    penalty: NonNegative = 0.0
 
 
-class TopDownPoolingConfig(Section):
-    """Attention from the other sentence (top-down attention, Tan 2016)."""
+class TopDownPoolingConfig(_PoolingSection):
+    """Attention from the other sentence (top-down attention, Tan 2016).
 
-    type: Literal["top_down"] = option("top_down", "Pooling type.")
-    score: ScoreConfig = option(GeneralScoreConfig(), "Score of a state and the other sentence.")
+    Attributes:
+        score: Score of a state and the other sentence.
+    """
+
+    type: Literal["top_down"] = "top_down"
+    score: ScoreConfig = GeneralScoreConfig()
 
 
 PoolingConfig = Annotated[
@@ -99,40 +123,47 @@ PoolingConfig = Annotated[
 
 
 class CrossAttentionConfig(Section):
-    """Attention of each sentence to the other, before pooling (Chen 2017)."""
+    """Attention of each sentence to the other, before pooling (Chen 2017).
 
-    units: Size = option(128, "Width of the output.")
-    attention: AttentionConfig = option(AttentionConfig(), "Score and alignment.")
+    Attributes:
+        units: Width of the output.
+        attention: Score and alignment.
+    """
+
+    units: Size = 128
+    attention: AttentionConfig = AttentionConfig()
 
 
 class SimilarityModelConfig(Section):
-    """The network: one encoder for both sentences, pooling, and a comparison."""
+    """The network: one encoder for both sentences, pooling, and a comparison.
 
-    scale: ScaleConfig = option(ScaleConfig(), "Range of the scores in the data.")
-    embedding: Size = option(100, "Width of the token embeddings and of Transformer layers.")
-    dropout: Rate = option(0.3, "Dropout rate.")
-    oov_buckets: Count = option(
-        1000,
-        "Number of embeddings for unknown words, selected by hash, so that an unknown "
-        "word has the same embedding in both sentences; 0: one embedding for all.",
-    )
-    max_length: Positive = option(128, "Maximum tokens of a sentence in the served model.")
-    pretrained: TokenEmbeddingsConfig | None = option(
-        None, "Pretrained word vectors; null: random initialization."
-    )
-    encoder: EncodersConfig = option(
-        RecurrentEncoderConfig(units=128), "Encoder of a sentence, or a list of encoders."
-    )
-    pooling: PoolingConfig = option(
-        MaxPoolingConfig(), "How the states become one vector: a name, or a mapping with type."
-    )
-    cross: CrossAttentionConfig | None = option(None, "Cross-attention of sentences; null: none.")
-    comparison: Literal["features", "cosine"] = option(
-        "features",
-        "features: a small network on differences and products (Tai 2015); cosine: "
-        "the cosine of the vectors.",
-    )
-    hidden_units: Size = option(64, "Width of the small network of comparison: features.")
+    Attributes:
+        scale: Range of the scores in the data.
+        embedding: Width of the token embeddings and of Transformer layers.
+        dropout: Dropout rate.
+        oov_buckets: Number of embeddings for unknown words, selected by hash, so that an unknown
+            word has the same embedding in both sentences; 0: one embedding for all.
+        max_length: Maximum tokens of a sentence in the served model.
+        pretrained: Pretrained word vectors; null: random initialization.
+        encoder: Encoder of a sentence, or a list of encoders.
+        pooling: How the states become one vector: a name, or a mapping with type.
+        cross: Cross-attention of sentences; null: none.
+        comparison: features: a small network on differences and products (Tai 2015); cosine: the
+            cosine of the vectors.
+        hidden_units: Width of the small network of comparison: features.
+    """
+
+    scale: ScaleConfig = ScaleConfig()
+    embedding: Size = 100
+    dropout: Rate = 0.3
+    oov_buckets: Count = 1000
+    max_length: Positive = 128
+    pretrained: TokenEmbeddingsConfig | None = None
+    encoder: EncodersConfig = RecurrentEncoderConfig(units=128)
+    pooling: PoolingConfig = MaxPoolingConfig()
+    cross: CrossAttentionConfig | None = None
+    comparison: Literal["features", "cosine"] = "features"
+    hidden_units: Size = 64
 
 
 class SimilarityPreprocessing(Section):

@@ -16,7 +16,6 @@ from regard.models.settings.base import (
     Section,
     Size,
     name_or_mapping,
-    option,
 )
 from regard.models.settings.networks import (
     EncoderConfig,
@@ -42,37 +41,41 @@ ModellingConfig = Annotated[
 
 
 class AnswerPointerConfig(Section):
-    """Pointer to the begin and the end of the answer (Wang and Jiang 2016)."""
+    """Pointer to the begin and the end of the answer (Wang and Jiang 2016).
 
-    units: Size = option(128, "Width of the queries.")
-    hops: Count = option(
-        0, "Steps of attention to the passage before the begin is chosen (Sukhbaatar 2015)."
-    )
-    score: ScoreConfig = option(
-        AdditiveScoreConfig(), "Score of a token and a query: a name, or a mapping with type."
-    )
+    Attributes:
+        units: Width of the queries.
+        hops: Steps of attention to the passage before the begin is chosen (Sukhbaatar 2015).
+        score: Score of a token and a query: a name, or a mapping with type.
+    """
+
+    units: Size = 128
+    hops: Count = 0
+    score: ScoreConfig = AdditiveScoreConfig()
 
 
 class SpanModelConfig(Section):
-    """The network: an encoder, attention flow, a modelling layer and an answer pointer."""
+    """The network: an encoder, attention flow, a modelling layer and an answer pointer.
 
-    embedding: Size = option(100, "Width of the token embeddings and of Transformer layers.")
-    dropout: Rate = option(0.2, "Dropout rate.")
-    max_length: Positive = option(
-        400, "Maximum tokens of a passage and of a question in the served model."
-    )
-    max_answer_tokens: Size = option(15, "Maximum tokens of an answer.")
-    pretrained: TokenEmbeddingsConfig | None = option(
-        None, "Pretrained word vectors; null: random initialization."
-    )
-    encoder: EncoderConfig = option(
-        RecurrentEncoderConfig(units=100), "Encoder of the passage and of the question."
-    )
-    modelling: ModellingConfig = option(
-        RecurrentEncoderConfig(units=100),
-        "Layers on the passage after the attention flow (Seo 2017).",
-    )
-    pointer: AnswerPointerConfig = option(AnswerPointerConfig(), "Answer pointer.")
+    Attributes:
+        embedding: Width of the token embeddings and of Transformer layers.
+        dropout: Dropout rate.
+        max_length: Maximum tokens of a passage and of a question in the served model.
+        max_answer_tokens: Maximum tokens of an answer.
+        pretrained: Pretrained word vectors; null: random initialization.
+        encoder: Encoder of the passage and of the question.
+        modelling: Layers on the passage after the attention flow (Seo 2017).
+        pointer: Answer pointer.
+    """
+
+    embedding: Size = 100
+    dropout: Rate = 0.2
+    max_length: Positive = 400
+    max_answer_tokens: Size = 15
+    pretrained: TokenEmbeddingsConfig | None = None
+    encoder: EncoderConfig = RecurrentEncoderConfig(units=100)
+    modelling: ModellingConfig = RecurrentEncoderConfig(units=100)
+    pointer: AnswerPointerConfig = AnswerPointerConfig()
 
 
 def validate(config: Any) -> Iterator[Problem]:

@@ -66,6 +66,30 @@ def test_tokens_of_linked_words_are_linked(kind, size, sparse):
     assert matrix.any()
 
 
+def test_words_after_adjacent_unknown_words_keep_their_numbers():
+    tokenizer = create_tokenizer("word", 16)
+    settings = TextPreprocessingConfig(guided_alignment={"links": "gold"})
+    columns = {"source": "the xyz7 abc8 house", "target": "Haus", "gold": "3-0"}
+    inputs = {name: tf.constant([[value]]) for name, value in columns.items()}
+    task, tokenizers = tasks.get("translation"), {"source": tokenizer, "target": tokenizer}
+    features = task.preprocess(inputs, tokenizers, settings)
+    assert features["source_units"].to_list() == [[0, 1, 3]]
+
+
+def test_with_a_pointer_generator_adjacent_unknown_words_have_their_own_links():
+    tokenizer = create_tokenizer("word", 16)
+    settings = TextPreprocessingConfig(copies=True, guided_alignment={"links": "gold"})
+    source, target = "the xyz7 abc8 house", "Haus abc8 xyz7 qq"
+    columns = {"source": source, "target": target, "gold": "3-0 2-1 1-2"}
+    inputs = {name: tf.constant([[value]]) for name, value in columns.items()}
+    task, tokenizers = tasks.get("translation"), {"source": tokenizer, "target": tokenizer}
+    features = task.preprocess(inputs, tokenizers, settings)
+    matrix = task.model_inputs({name: x[0] for name, x in features.items()})["links"].numpy()
+    assert matrix.shape == (5, 5)
+    assert features["source_ids"].row_lengths().numpy() == [4]
+    assert [tuple(pair) for pair in np.argwhere(matrix)] == [(0, 3), (1, 2), (2, 1)]
+
+
 def words_of(tokenizer, sentence):
     """The word of each token, from the offsets of the tokens in the text."""
     _, _, ends = tokenizer.tokenize_with_offsets([sentence])

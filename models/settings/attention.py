@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -29,28 +29,24 @@ class DotScoreConfig(Section):
     """q·k for equal widths (Luong 2015)."""
 
     type: Literal["dot"] = option("dot", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:DotScore"
 
 
 class ScaledDotScoreConfig(Section):
     """q·k / √width (Vaswani 2017)."""
 
     type: Literal["scaled_dot"] = option("scaled_dot", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:ScaledDotScore"
 
 
 class GeneralScoreConfig(Section):
     """q·Wk (Luong 2015)."""
 
     type: Literal["general"] = option("general", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:GeneralScore"
 
 
 class LowRankScoreConfig(Section):
     """Uq·Vk, general with a matrix of low rank (Kim 2017)."""
 
     type: Literal["low_rank"] = option("low_rank", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:LowRankScore"
     rank: Size = option(64, "Rank of the matrix.")
 
 
@@ -58,7 +54,6 @@ class AdditiveScoreConfig(Section):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
     type: Literal["additive"] = option("additive", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:AdditiveScore"
     units: Size | None = option(None, "Width of the hidden layers; null: that of the query.")
     layers: Layers = option(1, "Number of hidden layers (Pavlopoulos 2017).")
     coverage: bool = _COVERAGE
@@ -68,7 +63,6 @@ class ConcatScoreConfig(Section):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
     type: Literal["concat"] = option("concat", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:ConcatScore"
     units: Size | None = option(None, "Width of the hidden layers; null: that of the query.")
     layers: Layers = option(1, "Number of hidden layers (Pavlopoulos 2017).")
     coverage: bool = _COVERAGE
@@ -78,14 +72,12 @@ class CosineScoreConfig(Section):
     """Cosine of q and k times a learned temperature, for equal widths (Graves 2014)."""
 
     type: Literal["cosine"] = option("cosine", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:CosineScore"
 
 
 class LocationScoreConfig(Section):
     """Wq, which depends on source positions and not on their content (Luong 2015)."""
 
     type: Literal["location"] = option("location", "Score type.")
-    implementation: ClassVar[str] = "regard.models.attention.scores.location:LocationScore"
     max_source: Positive = option(512, "Maximum number of source positions.")
 
 
@@ -120,14 +112,12 @@ class SoftAlignmentConfig(Section):
     """Softmax: all source positions get weight."""
 
     type: Literal["soft"] = option("soft", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.soft:SoftAlignment"
 
 
 class HardAlignmentConfig(Section):
     """One source position gets all weight (Xu 2015)."""
 
     type: Literal["hard"] = option("hard", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.hard:HardAlignment"
     training: Literal["reinforce", "straight_through"] = option(
         "reinforce", "Gradient estimator: REINFORCE, or the gradient of soft attention."
     )
@@ -141,14 +131,12 @@ class SparsemaxAlignmentConfig(Section):
     """Sparsemax: low scores get a weight of exactly 0 (Martins 2016)."""
 
     type: Literal["sparsemax"] = option("sparsemax", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:SparsemaxAlignment"
 
 
 class TopKAlignmentConfig(Section):
     """Softmax over the k highest scores."""
 
     type: Literal["top_k"] = option("top_k", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:TopKAlignment"
     k: Positive = option(8, "Number of source positions with weight.")
 
 
@@ -156,7 +144,6 @@ class ThresholdedAlignmentConfig(Section):
     """Softmax in which weights under a threshold become 0, and the rest is renormalised."""
 
     type: Literal["thresholded"] = option("thresholded", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:ThresholdedAlignment"
     threshold: Fraction = option(0.05, "Smallest weight that is not set to 0.")
 
 
@@ -164,7 +151,6 @@ class LocalMAlignmentConfig(Section):
     """A window around the position of the step (Luong 2015, local-m)."""
 
     type: Literal["local_m"] = option("local_m", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalMAlignment"
     window: Positive = option(10, "Number of positions on each side of the center.")
 
 
@@ -172,7 +158,6 @@ class LocalPAlignmentConfig(Section):
     """A window around a predicted position, weighted by a Gaussian (Luong 2015, local-p)."""
 
     type: Literal["local_p"] = option("local_p", "Alignment type.")
-    implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalPAlignment"
     window: Positive = option(10, "Number of positions on each side of the center.")
 
 

@@ -54,7 +54,8 @@ class DeferredWeightGradient:
         @ops.custom_gradient
         def add_bias(offsets: Tensor, weights_and_bias: Tensor) -> tuple[Tensor, Any]:
             def gradient(*args: Tensor, upstream: Tensor = None) -> tuple[Tensor, Tensor]:
-                (upstream,) = args or (upstream,)
+                # PyTorch passes the arguments of the function and `upstream`.
+                upstream = args[0] if upstream is None else upstream
                 flat = _flatten_steps(upstream)
                 # The bias gradient is a product too: a long sum in bfloat16 is slow and inexact.
                 inputs = (_flatten_steps(self._inputs), ops.ones_like(flat[..., :1]))

@@ -59,7 +59,8 @@ def token_losses(
         outputs = ops.stack([smoothed, plain, correct], axis=-1)
 
         def gradient(*args: Tensor, upstream: Tensor = None) -> Tensor:
-            (upstream,) = args or (upstream,)
+            # PyTorch passes the arguments of the function first, and `upstream` by name.
+            upstream = args[0] if upstream is None else upstream
             smoothed, plain = upstream[..., :1], upstream[..., 1:2]
             grads = probs * (smoothed + plain)
             if smoothing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -28,7 +29,7 @@ def uniform_noise(seed: int, *counters: Any) -> Any:
     """
     value = _mix(_word(seed & 0xFFFFFFFF) ^ _word(_GOLDEN))
     for counter in counters:
-        value = _mix(value + ops.cast(counter, "uint32") * _word(_GOLDEN))
+        value = _mix(_wrap(value + ops.cast(counter, "uint32") * _word(_GOLDEN)))
     # The largest integers round to 1, so the result is bounded by the largest float below 1.
     return ops.minimum((ops.cast(value, "float32") + 0.5) * 2.0**-32, 1.0 - 2.0**-24)
 
@@ -40,9 +41,14 @@ def gumbel_noise(seed: int, *counters: Any) -> Any:
 
 def _mix(x: Any) -> Any:
     """Apply MurmurHash3's finaliser, a bijection of 32 bits."""
-    x = ops.bitwise_xor(x, ops.right_shift(x, _word(16))) * _word(_FIRST)
-    x = ops.bitwise_xor(x, ops.right_shift(x, _word(13))) * _word(_SECOND)
+    x = _wrap(ops.bitwise_xor(x, ops.right_shift(x, _word(16))) * _word(_FIRST))
+    x = _wrap(ops.bitwise_xor(x, ops.right_shift(x, _word(13))) * _word(_SECOND))
     return ops.bitwise_xor(x, ops.right_shift(x, _word(16)))
+
+
+def _wrap(x: Any) -> Any:
+    """Return the lowest 32 bits: on PyTorch, Keras stores uint32 as int64."""
+    return ops.bitwise_and(x, 0xFFFFFFFF) if keras.backend.backend() == "torch" else x
 
 
 def _word(value: int) -> Any:

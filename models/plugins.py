@@ -56,11 +56,6 @@ class Registry(Mapping[str, T]):
         """Return the choices of other packages."""
         return [self[name] for name in self._points()]
 
-    def implementations(self, kind: type[Any]) -> Registry[Any]:
-        """Return the classes that the choices name in ``implementation``, by the same names."""
-        own = {name: value.implementation for name, value in self.own.items()}
-        return Registry(self.group, own, kind, implementations=True)
-
     def _points(self) -> dict[str, EntryPoint]:
         points: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):

@@ -19,8 +19,8 @@ class DeferredWeightGradient:
     constant, and its gradient Σ x_t' · dy_t is one product of all x with all dy. The loop returns
     dy_t as the gradient of the offsets o_t, which are computed outside of the loop.
 
-    For training only. JAX traces the gradient before there are any x, so there it is computed in
-    the loop.
+    For training on TensorFlow. JAX traces the gradient before there are any x, so there and on
+    PyTorch it is computed in the loop.
 
     Args:
         weights: the matrices ``[..., depth, width]`` that make up W, stacked along ``depth``.
@@ -39,7 +39,7 @@ class DeferredWeightGradient:
         self._weights_and_bias = ops.concatenate([*weights, row], axis=-2)
         cast = ops.cast(self._weights_and_bias, dtype)
         self._matrix, self._bias = cast[..., :-1, :], cast[..., -1:, :]
-        self._is_deferred = keras.backend.backend() != "jax"
+        self._is_deferred = keras.backend.backend() == "tensorflow"
         self._inputs: Any = None
 
     def matrix(self) -> Tensor:

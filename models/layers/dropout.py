@@ -37,6 +37,8 @@ class Dropout(keras.layers.Dropout):
 
     def _random_levels(self, shape: tuple[Any, ...]) -> Tensor:
         """Return random integers below ``_LEVELS`` of a shape."""
+        if keras.backend.backend() == "torch":  # Keras has no uint16 there
+            return keras.random.randint(shape, 0, _LEVELS, seed=self.seed_generator)
         count = 1
         for side in shape:
             count = count * side

@@ -38,7 +38,8 @@ class LayerNormalization(keras.layers.LayerNormalization):
             normalized = centered * inverse_std
 
             def gradient(*args: Tensor, upstream: Tensor = None) -> tuple[Tensor, Tensor, Tensor]:
-                (upstream,) = args or (upstream,)
+                # PyTorch passes the arguments of the function first, and `upstream` by name.
+                upstream = args[0] if upstream is None else upstream
                 upstream = ops.cast(upstream, "float32")
                 scaled, gamma_terms = upstream * gamma, upstream * normalized
                 mean = ops.mean(scaled, axis=-1, keepdims=True)

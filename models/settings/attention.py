@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -33,21 +33,18 @@ class DotScoreConfig(_ScoreSection):
     """q·k for equal widths (Luong 2015)."""
 
     type: Literal["dot"] = "dot"
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:DotScore"
 
 
 class ScaledDotScoreConfig(_ScoreSection):
     """q·k / √width (Vaswani 2017)."""
 
     type: Literal["scaled_dot"] = "scaled_dot"
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:ScaledDotScore"
 
 
 class GeneralScoreConfig(_ScoreSection):
     """q·Wk (Luong 2015)."""
 
     type: Literal["general"] = "general"
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:GeneralScore"
 
 
 class LowRankScoreConfig(_ScoreSection):
@@ -58,7 +55,6 @@ class LowRankScoreConfig(_ScoreSection):
     """
 
     type: Literal["low_rank"] = "low_rank"
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:LowRankScore"
     rank: Size = 64
 
 
@@ -80,21 +76,18 @@ class AdditiveScoreConfig(_PerceptronScoreSection):
     """v·tanh(Wq + Uk) (Bahdanau 2015)."""
 
     type: Literal["additive"] = "additive"
-    implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:AdditiveScore"
 
 
 class ConcatScoreConfig(_PerceptronScoreSection):
     """v·tanh(W[q; k]) (Luong 2015)."""
 
     type: Literal["concat"] = "concat"
-    implementation: ClassVar[str] = "regard.models.attention.scores.perceptron:ConcatScore"
 
 
 class CosineScoreConfig(_ScoreSection):
     """Cosine of q and k times a learned temperature, for equal widths (Graves 2014)."""
 
     type: Literal["cosine"] = "cosine"
-    implementation: ClassVar[str] = "regard.models.attention.scores.products:CosineScore"
 
 
 class LocationScoreConfig(_ScoreSection):
@@ -105,7 +98,6 @@ class LocationScoreConfig(_ScoreSection):
     """
 
     type: Literal["location"] = "location"
-    implementation: ClassVar[str] = "regard.models.attention.scores.location:LocationScore"
     max_source: Positive = 512
 
 
@@ -150,7 +142,6 @@ class SoftAlignmentConfig(_AlignmentSection):
     """Softmax: all source positions get weight."""
 
     type: Literal["soft"] = "soft"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.soft:SoftAlignment"
 
 
 class HardAlignmentConfig(_AlignmentSection):
@@ -163,7 +154,6 @@ class HardAlignmentConfig(_AlignmentSection):
     """
 
     type: Literal["hard"] = "hard"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.hard:HardAlignment"
     training: Literal["reinforce", "straight_through"] = "reinforce"
     expectation: Share = 0.5
     inference: Literal["argmax", "sample"] = "argmax"
@@ -173,7 +163,6 @@ class SparsemaxAlignmentConfig(_AlignmentSection):
     """Sparsemax: low scores get a weight of exactly 0 (Martins 2016)."""
 
     type: Literal["sparsemax"] = "sparsemax"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:SparsemaxAlignment"
 
 
 class TopKAlignmentConfig(_AlignmentSection):
@@ -184,7 +173,6 @@ class TopKAlignmentConfig(_AlignmentSection):
     """
 
     type: Literal["top_k"] = "top_k"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:TopKAlignment"
     k: Positive = 8
 
 
@@ -196,7 +184,6 @@ class ThresholdedAlignmentConfig(_AlignmentSection):
     """
 
     type: Literal["thresholded"] = "thresholded"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.sparse:ThresholdedAlignment"
     threshold: Fraction = 0.05
 
 
@@ -208,7 +195,6 @@ class LocalMAlignmentConfig(_AlignmentSection):
     """
 
     type: Literal["local_m"] = "local_m"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalMAlignment"
     window: Positive = 10
 
 
@@ -220,7 +206,6 @@ class LocalPAlignmentConfig(_AlignmentSection):
     """
 
     type: Literal["local_p"] = "local_p"
-    implementation: ClassVar[str] = "regard.models.attention.alignments.local:LocalPAlignment"
     window: Positive = 10
 
 

@@ -1,10 +1,11 @@
-"""The same weights give the same numbers on JAX as on TensorFlow."""
+"""The same weights give the same numbers on JAX and on PyTorch as on TensorFlow."""
 
 import importlib
 import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import keras
@@ -51,20 +52,24 @@ def outputs(part):
     return [np.asarray(keras.ops.convert_to_numpy(x), "float64").tolist() for x in result]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["jax", "torch"])
 def theirs(request):
+    """The numbers of all selected parts on another backend, computed in one process."""
+    backend = request.param
+    if find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed (pip install {backend})")
     items = [item for item in request.session.items if item.path == request.path]
-    selected = [item.callspec.params["part"] for item in items]
-    pytest.importorskip("jax", reason="jax is not installed (pip install regard[dev])")
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    every = [item.callspec.params for item in items]
+    selected = [each["part"] for each in every if each["theirs"] == backend]
+    environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"}
     environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # compiling is all that takes time here
     program = (
         "import json, sys, keras; from tests.models.test_backends import outputs; "
-        "assert keras.backend.backend() == 'jax'; "
-        "print(json.dumps({part: outputs(part) for part in sys.argv[1:]}))"
+        "assert keras.backend.backend() == sys.argv[1]; "
+        "print(json.dumps({part: outputs(part) for part in sys.argv[2:]}))"
     )
     completed = subprocess.run(
-        [sys.executable, "-c", program, *selected],
+        [sys.executable, "-c", program, backend, *selected],
         cwd=Path(__file__).parents[2],
         env=environment,
         capture_output=True,
@@ -76,7 +81,7 @@ def theirs(request):
 
 
 @pytest.mark.parametrize("part", slow_except(QUICK_PARTS, PARTS))
-def test_jax_equals_tensorflow(theirs, part):
+def test_other_backends_equal_tensorflow(theirs, part):
     assert keras.backend.backend() == "tensorflow"
     ours = outputs(part)
     assert len(ours) == len(theirs[part])

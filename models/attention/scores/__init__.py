@@ -1,11 +1,19 @@
-"""Scores: how well a query matches each key.
-
-The sections in ``regard.models.settings.attention`` name their classes; see CONTRIBUTING.md.
-"""
+"""Scores: how well a query matches each key. CONTRIBUTING.md describes how to add one."""
 
 from regard.models.attention.scores.base import Score
-from regard.models.settings import attention
+from regard.models.plugins import Registry
 
-SCORES = attention.SCORES.implementations(Score)
+_MODULE = "regard.models.attention.scores"
+_OWN = {
+    "dot": f"{_MODULE}.products:DotScore",
+    "scaled_dot": f"{_MODULE}.products:ScaledDotScore",
+    "general": f"{_MODULE}.products:GeneralScore",
+    "low_rank": f"{_MODULE}.products:LowRankScore",
+    "additive": f"{_MODULE}.perceptron:AdditiveScore",
+    "concat": f"{_MODULE}.perceptron:ConcatScore",
+    "cosine": f"{_MODULE}.products:CosineScore",
+    "location": f"{_MODULE}.location:LocationScore",
+}
+SCORES: Registry[type[Score]] = Registry("regard.scores", _OWN, Score, implementations=True)
 
 __all__ = ["SCORES", "Score"]

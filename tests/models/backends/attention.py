@@ -5,7 +5,10 @@ import numpy as np
 
 from regard.models.attention import ALIGNMENTS, SCORES, Attention, MultiHeadAttention, Pointer
 from regard.models.attention.alignments.local import attend_in_windows
+from regard.models.attention.base import MASK_BIAS
 from regard.models.layers.cells import LSTMCell
+from regard.models.layers.loops import can_grow
+from regard.models.layers.normalization import LayerNormalization
 from regard.models.layers.pooling import MeanPooling
 from regard.models.layers.positions import SinusoidalPositions
 from regard.models.reinforce import Reinforce
@@ -16,8 +19,8 @@ QUERY, MEMORY = random.normal(size=(3, 2, 4)), random.normal(size=(3, 5, 4))
 MASK = np.arange(5) < np.array([5, 2, 0])[:, None]
 
 
-def filled(layer):
-    layer.build((None, None, 4), (None, None, 4))
+def filled(layer, memory=True):
+    layer.build((None, None, 4), *([(None, None, 4)] if memory else []))
     for weight in layer.trainable_weights:
         weight.assign(random.normal(size=weight.shape))
     return layer
@@ -42,7 +45,29 @@ def layers():
     model = keras.Model(ids, results)
     for weight in model.trainable_weights:
         weight.assign(np.random.default_rng(8).normal(size=weight.shape))
-    yield from model([np.array([[4, 5, 0], [3, 6, 7]]), np.array([[1, 2, 3, 4], [6, 7, 0, 0]])])
+    inputs = [np.array([[4, 5, 0], [3, 6, 7]]), np.array([[1, 2, 3, 4], [6, 7, 0, 0]])]
+    yield from model(inputs)
+    trained = keras.Model(ids, MeanPooling()(LayerNormalization()(results[6]))[0])
+    trained.compile(keras.optimizers.SGD(0.1), "mse")
+    yield trained.fit(inputs, np.eye(2, 4), epochs=2, verbose=0).history["loss"]
+
+
+def heads():
+    """The three ways to use several heads: at once, a query at a time, and step by step."""
+    query, memory = QUERY.astype("float32"), MEMORY.astype("float32")
+    for score, alignment in (("scaled_dot", "soft"), ("additive", "local_p")):
+        options = {"mask": MASK, "causal": True, "per_head": True, "return_scores": True}
+        attention = filled(MultiHeadAttention(2, 4, score, alignment))
+        yield from attention(query, memory, **options)
+        yield from attention.attend_once(query[:, 0], attention.prepare(memory, MASK), 0)
+    attention = filled(MultiHeadAttention(2, 4, relative="relative"), memory=False)
+    yield from attention(query, causal=True)
+    cache = attention.cache(3, 0 if can_grow() else 2)
+    for t in range(2):
+        seen = np.arange(t + 1 if can_grow() else 2) <= t
+        bias = keras.ops.where(np.broadcast_to(seen, (3, 1, len(seen))), 0.0, MASK_BIAS)
+        output, cache = attention.step(query[:, t], cache, bias, t)
+        yield output
 
 
 def outputs():
@@ -64,6 +89,7 @@ def outputs():
 
         yield from compiled(answers)(QUERY.astype("float32"), MEMORY.astype("float32"))
     yield from layers()
+    yield from heads()
     for score in ("general", "location"):
         attention = filled(Attention(score, {"type": "local_p", "window": 1}))
 

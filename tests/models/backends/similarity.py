@@ -1,6 +1,7 @@
 """Similarities with every pooling, with and without attention to the other sentence."""
 
 import numpy as np
+from keras import ops
 
 from regard.models.encoders import EmbeddingEncoder, RecurrentEncoder, TransformerEncoder
 from regard.models.similarity import Similarity
@@ -34,5 +35,6 @@ def outputs():
 
         result = compiled(model.compare)(FIRST, SECOND)
         yield from (result[name] for name in sorted(result) if result[name] is not None)
-        inputs = {"first": FIRST, "second": SECOND, "score": np.array([0.2, 0.9], "float32")}
+        score = ops.convert_to_tensor([0.2, 0.9], "float32")  # PyTorch subtracts no arrays
+        inputs = {"first": FIRST, "second": SECOND, "score": score}
         yield compiled(loss)(inputs)

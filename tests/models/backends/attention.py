@@ -64,8 +64,8 @@ def heads():
     yield from attention(query, causal=True)
     cache = attention.cache(3, 0 if can_grow() else 2)
     for t in range(2):
-        seen = np.arange(t + 1 if can_grow() else 2) <= t
-        bias = keras.ops.where(np.broadcast_to(seen, (3, 1, len(seen))), 0.0, MASK_BIAS)
+        is_past = np.arange(t + 1 if can_grow() else 2) <= t
+        bias = keras.ops.where(np.broadcast_to(is_past, (3, 1, len(is_past))), 0.0, MASK_BIAS)
         output, cache = attention.step(query[:, t], cache, bias, t)
         yield output
 

@@ -95,7 +95,7 @@ def validate(config: Any) -> Iterator[Problem]:
     path = ("model", "pointer", "score")
     yield from checks.check_widths(model.pointer.score, model.pointer, width, path)
     yield from checks.check_no_attention_training(config)
-    yield from checks.check_transformers(config)
+    yield from checks.check_layers(config)
     yield from checks.check_xla(config)
 
 

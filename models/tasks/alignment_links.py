@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-
 import tensorflow as tf
 
 from regard.models.settings.training import AlignmentLinksConfig
 from regard.models.tasks.base import Columns, Tokenizers, flat_values
-
-_WORD_START = "\u2581"  # SentencePiece's sign for the space before a word
+from regard.models.tasks.copy_tokenizer import SPACE, token_strings
 
 
 def link_features(
-    inputs: Columns, tokenizers: Tokenizers, settings: AlignmentLinksConfig
+    inputs: Columns, tokenizers: Tokenizers, settings: AlignmentLinksConfig, copies: bool = False
 ) -> dict[str, tf.RaggedTensor]:
     """Parse the links of a batch of raw rows; runs in the Transform graph.
 
@@ -28,22 +25,22 @@ def link_features(
     links = {"links": tf.strings.to_number(numbers, tf.int64)}
     for side in ("source", "target"):
         # Ids do not tell whether an unknown token begins a word, but its text does.
-        tokenizer = copy.copy(tokenizers[side])
-        tokenizer.out_type = tf.string
-        pieces = tokenizer.tokenize(flat_values(inputs[side]))
+        pieces = token_strings(tokenizers[side], flat_values(inputs[side]), split_unknown=copies)
         links[f"{side}_units"] = pieces.with_values(_units(pieces, settings.unit))
     return links
 
 
 def _units(pieces: tf.RaggedTensor, unit: str) -> tf.Tensor:
-    """Return the number of the word, or of the first character, of each token; int64 ``[tokens]``.
+    """Return the number of the first word, or character, of each token; int64 ``[tokens]``.
 
-    A sign without a character has the number of the character after it.
+    A sign without a character has the number of the character after it. One token may be several
+    unknown words.
     """
     rows, tokens = pieces.value_rowids(), pieces.values
-    starts = tf.strings.substr(tokens, 0, 1, "UTF8_CHAR") == _WORD_START
+    starts = tf.strings.substr(tokens, 0, 1, "UTF8_CHAR") == SPACE
     if unit == "word":
-        counts = tf.cumsum(tf.cast(starts, tf.int64))
+        signs = tf.strings.length(tf.strings.regex_replace(tokens, f"[^{SPACE}]", ""), "UTF8_CHAR")
+        counts = tf.cumsum(tf.cast(signs, tf.int64), exclusive=True) + tf.cast(starts, tf.int64)
     else:
         # The sign before the first word is not a character of the text.
         is_first = tf.concat([[True], rows[1:] != rows[:-1]], 0)[: tf.size(rows)]

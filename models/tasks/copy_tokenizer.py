@@ -33,7 +33,7 @@ class CopyTokenizer:
     @staticmethod
     def from_sources(tokenizer: Any, sources: tf.Tensor, limit: int | None = None) -> CopyTokenizer:
         """Return the tokenizer of sources ``[batch]``, of which ``limit`` tokens count."""
-        tokens = _split(tokenizer, sources)[:, :limit]
+        tokens = token_strings(tokenizer, sources)[:, :limit]
         is_unknown = tokens.with_values(tokenizer.string_to_id(tokens.values) == UNK)
         unknown = tf.ragged.boolean_mask(tokens, is_unknown)
         ends = tf.fill([tf.shape(sources)[0], 1], "")
@@ -47,12 +47,19 @@ class CopyTokenizer:
         """Return the ids of texts ``[batch]`` or ``[batch, (n)]``, with one more dimension."""
         if isinstance(texts, tf.RaggedTensor):
             return texts.with_values(self.for_rows(texts.value_rowids()).tokenize(texts.values))
-        tokens = _split(self._tokenizer, texts)
+        tokens = token_strings(self._tokenizer, texts)
         ids = self._tokenizer.string_to_id(tokens.values)
-        matches = tokens.values[:, None] == tf.gather(self.unknown, tokens.value_rowids())
-        copied = self._size + tf.argmax(matches, axis=1, output_type=tf.int32)
-        is_copied = (ids == UNK) & tf.reduce_any(matches, axis=1)
-        return tokens.with_values(tf.where(is_copied, copied, ids))
+        at = tf.where(ids == UNK)
+        rows = tf.gather_nd(tokens.value_rowids(), at)
+        # The place of the first equal token of a row, in a time that is linear in the tokens.
+        columns, count = tf.shape(self.unknown)[1], tf.size(self.unknown)
+        owners = tf.concat([tf.range(count) // columns, tf.cast(rows, tf.int32)], 0)
+        words = tf.concat([tf.reshape(self.unknown, [-1]), tf.gather_nd(tokens.values, at)], 0)
+        pairs = tf.unique(tf.strings.join([tf.strings.as_string(owners), words], " ")).idx
+        firsts = tf.math.unsorted_segment_min(tf.range(tf.size(pairs)), pairs, tf.size(pairs))
+        place = tf.gather(firsts, pairs[count:])
+        copied = tf.where(place < count, self._size + place % columns, UNK)
+        return tokens.with_values(tf.tensor_scatter_nd_update(ids, at, copied))
 
     def id_to_string(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the tokens of ids ``[batch * n, ...]``; ``n`` texts of a row follow each other."""
@@ -82,15 +89,23 @@ def detokenize(tokenizer: Any, ids: tf.RaggedTensor) -> tf.Tensor:
     return CopyTokenizer(tokenizer, names).detokenize(ids)
 
 
-def _split(tokenizer: Any, texts: tf.Tensor) -> tf.RaggedTensor:
-    """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``."""
+def token_strings(tokenizer: Any, texts: tf.Tensor, split_unknown: bool = True) -> tf.RaggedTensor:
+    """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``.
+
+    Args:
+        tokenizer: A SentencePiece tokenizer (``tensorflow_text``).
+        texts: UTF-8, ``[batch]``.
+        split_unknown: Whether adjacent unknown words, which SentencePiece joins, are several
+            tokens, as in ``CopyTokenizer``.
+    """
     out_type = tokenizer.out_type
     tokenizer.out_type = tf.string  # a second tokenizer would be a second model in the graph
     try:
         tokens = tokenizer.tokenize(texts)
     finally:
         tokenizer.out_type = out_type
-    # SentencePiece joins adjacent unknown words.
+    if not split_unknown:
+        return tokens
     is_unknown = tokenizer.string_to_id(tokens.values) == UNK
     marked = tf.strings.regex_replace(tokens.values, f"(.){SPACE}", f"\\1\n{SPACE}")
     marked = tf.where(is_unknown, marked, tokens.values)

@@ -26,9 +26,9 @@ def check_texts(
         if part not in whole:
             return f"{truncate(part)!r} does not occur in {names[0]}"
         if start < 0 or not whole.startswith(part, start):
-            actual = truncate(whole[max(start, 0) :][: len(part)])
+            actual, place = truncate(whole[max(start, 0) :][: len(part)]), truncate(str(start))
             reason = f"{names[0]} has {actual!r} there"
-            return f"{names[1]} {start} is not where {truncate(part)!r} begins: {reason}"
+            return f"{names[1]} {place} is not where {truncate(part)!r} begins: {reason}"
     return ""
 
 

@@ -75,8 +75,8 @@ class RecurrentDecoder(Decoder):
     Raises:
         ValueError: the cell, dropout type or attention is unknown; ``layers`` is below 1; the
             embeddings are tied and do not have the depth ``units``; ``heads`` does not divide
-            ``memory_depth``, or comes with a stochastic alignment; or ``pointer_generator``
-            without attention.
+            ``memory_depth``, or comes with a stochastic alignment or with coverage; or
+            ``pointer_generator`` without attention.
     """
 
     def __init__(
@@ -123,6 +123,8 @@ class RecurrentDecoder(Decoder):
             self.attention = MultiHeadAttention(self.attention_heads, memory_depth, **options)
             if self.stochastic:
                 raise ValueError("REINFORCE needs one choice per step: use one head.")
+            if self.covers:
+                raise ValueError("Coverage is the attention of one head: use one head.")
         elif attention is not None:
             self.attention = Attention(**options)
         self.context_depth = context_depth(memory_depth, attention)

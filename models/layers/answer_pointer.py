@@ -92,4 +92,4 @@ def best_spans(begin: Tensor, end: Tensor, max_length: int) -> tuple[Tensor, Ten
     flat = ops.reshape(scores, (ops.shape(begin)[0], length * max_length))
     best = ops.cast(ops.argmax(flat, axis=1), "int32")
     first = best // max_length
-    return first, first + best % max_length, ops.max(flat, axis=1)
+    return first, first + best % max_length, ops.max(flat, axis=1, initial=4 * MASKED)

@@ -110,7 +110,7 @@ class AttentionFlow(ConfiguredLayer):
         similarity = ops.cast(self.rows(passage) + columns + products, "float32")
         valid = ops.logical_and(mask[:, :, None], question_mask[:, None])
         to_question = masked_softmax(similarity, valid)
-        peaks = ops.max(ops.where(valid, similarity, MASKED), axis=-1)
+        peaks = ops.max(ops.where(valid, similarity, MASKED), axis=-1, initial=MASKED)
         to_passage = masked_softmax(peaks, mask)
         attended = ops.matmul(ops.cast(to_question, question.dtype), question)
         summary = ops.matmul(ops.cast(to_passage[:, None], passage.dtype), passage)

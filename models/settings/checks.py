@@ -190,6 +190,9 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
         yield Problem((*path, "heads"), f"{message}straight_through")
     if not is_recurrent:
         yield from check_no_coverage(score, (*path, "score"))
+    elif getattr(score, "coverage", False) and heads > 1:
+        message = f"needs one attention per step, not {heads}; use false, or set "
+        yield Problem((*path, "score", "coverage"), f"{message}model.attention.heads: 1")
     elif getattr(score, "coverage", False) and not getattr(decoder, "input_feeding", True):
         message = "needs the attention of the previous step; set model.decoder.input_feeding: true"
         yield Problem((*path, "score", "coverage"), message)

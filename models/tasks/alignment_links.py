@@ -37,9 +37,10 @@ def link_features(
 
 
 def _units(pieces: tf.RaggedTensor, unit: str) -> tf.Tensor:
-    """Return the number of the word, or of the first character, of each token; int64 ``[tokens]``.
+    """Return the number of the first word, or character, of each token; int64 ``[tokens]``.
 
-    A sign without a character has the number of the character after it.
+    A sign without a character has the number of the character after it. One token may be several
+    unknown words.
     """
     rows, tokens = pieces.value_rowids(), pieces.values
     starts = tf.strings.substr(tokens, 0, 1, "UTF8_CHAR") == SPACE

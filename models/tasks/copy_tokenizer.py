@@ -49,10 +49,17 @@ class CopyTokenizer:
             return texts.with_values(self.for_rows(texts.value_rowids()).tokenize(texts.values))
         tokens = string_tokens(self._tokenizer, texts, split=True)
         ids = self._tokenizer.string_to_id(tokens.values)
-        matches = tokens.values[:, None] == tf.gather(self.unknown, tokens.value_rowids())
-        copied = self._size + tf.argmax(matches, axis=1, output_type=tf.int32)
-        is_copied = (ids == UNK) & tf.reduce_any(matches, axis=1)
-        return tokens.with_values(tf.where(is_copied, copied, ids))
+        at = tf.where(ids == UNK)
+        rows = tf.gather_nd(tokens.value_rowids(), at)
+        # The place of the first equal token of a row, in a time that is linear in the tokens.
+        columns, count = tf.shape(self.unknown)[1], tf.size(self.unknown)
+        owners = tf.concat([tf.range(count) // columns, tf.cast(rows, tf.int32)], 0)
+        words = tf.concat([tf.reshape(self.unknown, [-1]), tf.gather_nd(tokens.values, at)], 0)
+        pairs = tf.unique(tf.strings.join([tf.strings.as_string(owners), words], " ")).idx
+        firsts = tf.math.unsorted_segment_min(tf.range(tf.size(pairs)), pairs, tf.size(pairs))
+        place = tf.gather(firsts, pairs[count:])
+        copied = tf.where(place < count, self._size + place % columns, UNK)
+        return tokens.with_values(tf.tensor_scatter_nd_update(ids, at, copied))
 
     def id_to_string(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the tokens of ids ``[batch * n, ...]``; ``n`` texts of a row follow each other."""

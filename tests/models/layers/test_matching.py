@@ -79,3 +79,9 @@ def test_attention_flow_of_an_empty_question_is_finite():
     np.testing.assert_array_equal(to_question, 0.0)
     np.testing.assert_allclose(to_passage[1], [0.5, 0.5, 0.0, 0.0])
     assert np.isfinite(output).all()
+
+
+def test_a_batch_without_rows():
+    flow = AttentionFlow()
+    rows, mask = np.zeros((0, 3, 4), "float32"), np.zeros((0, 3), bool)
+    assert [tuple(x.shape) for x in flow(rows, mask, rows, mask)] == [(0, 3, 16), (0, 3, 3), (0, 3)]

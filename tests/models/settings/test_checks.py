@@ -134,6 +134,9 @@ CASES = {
         "5: model.pretrained.target: tie_embeddings: all has one matrix"
     ],
     "search: {type: mbr, samples: 3, n_best: 4}": ["4: search.n_best: 4 is more than samples: 3"],
+    "model: {attention: {score: {type: additive, coverage: true}, heads: 2}}": [
+        "4: model.attention.score.coverage: needs one attention per step, not 2;"
+    ],
     "search: {beam_size: 3, n_best: 4}": ["4: search.n_best: 4 is more than beam_size: 3"],
     "model: {attention: null}\nsearch: {coverage_penalty: 0.2}": [
         "5: search.coverage_penalty: the model has no attention; remove it"

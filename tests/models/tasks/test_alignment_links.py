@@ -107,6 +107,24 @@ def test_characters_have_the_numbers_of_the_error_rate():
             assert numbers == expected.tolist()
 
 
+@pytest.mark.parametrize("copies", [False, True])
+def test_adjacent_unknown_words_do_not_shift_links(copies):
+    """SentencePiece joins them to one token, which a model that copies splits again."""
+    tokenizer = create_tokenizer("word", 16)
+    columns = {"source": "the qq zz house", "target": "Haus ww vv ist", "gold": "3-0 0-3 2-2"}
+    settings = TextPreprocessingConfig(copies=copies, guided_alignment={"links": "gold"})
+    features = tasks.get("translation").preprocess(
+        {name: tf.constant([[value]]) for name, value in columns.items()},
+        {"source": tokenizer, "target": tokenizer},
+        settings,
+    )
+    row = {name: value[0] for name, value in features.items()}
+    inputs = tasks.get("translation").model_inputs(row)
+    assert inputs["links"].shape == (inputs["target"].shape[0], inputs["source"].shape[0])
+    links = np.argwhere(inputs["links"].numpy().T).tolist()
+    assert links == ([[0, 3], [2, 2], [3, 0]] if copies else [[0, 2], [2, 0]])
+
+
 def test_without_the_setting_there_are_no_links():
     tokenizer = create_tokenizer("word", 16)
     inputs = {"source": tf.constant([["a house"]]), "target": tf.constant([["ein Haus"]])}

@@ -12,8 +12,6 @@ from regard.models.serialization import ConfiguredLayer, by_name, constructor_ar
 from regard.models.tensors import Tensor
 
 BASE = 10000.0  # wavelengths of sinusoids and rotations are from 2π to BASE · 2π
-
-
 MERGES = ("add", "concat")
 
 
@@ -90,7 +88,7 @@ class NoPositions(Positions):
 
 @register
 class SinusoidalPositions(Positions):
-    """Have sin(pos / 10000^(2i/d)) as even and the cosine as odd components of a vector.
+    """Add sin(pos / 10000^(2i/d)) to the even and the cosine to the odd components of a vector.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.5.
     """
@@ -104,7 +102,7 @@ class SinusoidalPositions(Positions):
 
 @register
 class LearnedPositions(Positions):
-    """Have a learned vector per position.
+    """Add a learned vector per position.
 
     Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", §3.1. Positions beyond the
     last learned one use its vector.

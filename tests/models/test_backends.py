@@ -1,5 +1,6 @@
 """The same weights give the same numbers on JAX and on PyTorch as on TensorFlow."""
 
+import functools
 import importlib
 import json
 import os
@@ -46,6 +47,7 @@ def compiled(function):
     return jax.jit(stateless)
 
 
+@functools.cache  # the parts draw from generators of their own
 def outputs(part):
     """What a part computes on this process's backend, as plain data."""
     result = importlib.import_module(f"tests.models.backends.{part}").outputs()

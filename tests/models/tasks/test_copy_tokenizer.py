@@ -1,7 +1,5 @@
 """Copied words that the vocabulary lacks, from the text to the exported model."""
 
-import time
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -54,13 +52,11 @@ def test_adjacent_unknown_words_are_two_tokens():
     assert ids.to_list() == [[size + 1, size], [size, 1]]
 
 
-def test_time_is_linear_in_unknown_words():
-    """A comparison of each token with each unknown one takes minutes and gigabytes."""
+def test_thousands_of_unknown_words():
+    """A comparison of each token with each unknown one would need about 8 GB."""
     texts = tf.constant([" ".join(f"u{i}" for i in range(4000))] * 20)
     copying = CopyTokenizer.from_sources(tokenizer("word"), texts)
-    began = time.perf_counter()
     ids = copying.tokenize(texts).to_list()
-    assert time.perf_counter() - began < 60
     size = int(tokenizer("word").vocab_size())
     assert ids == [list(range(size, size + 4000))] * 20
 

@@ -11,6 +11,7 @@ from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToT
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from regard.serving import saved_model
+from tests.marks import slow
 from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
 from tests.models.tasks.tokenizers import trained
 
@@ -118,7 +119,8 @@ def created(folder, decoder, search):
 
 
 @pytest.mark.parametrize(
-    ("decoder", "search"), [("transformer", "beam"), ("luong", "mbr"), ("transformer", "greedy")]
+    ("decoder", "search"),
+    [("transformer", "beam"), slow("luong", "mbr"), slow("transformer", "greedy")],
 )
 def test_an_exported_model_copies_unknown_words(decoder, search, tmp_path):
     module = created(tmp_path, decoder, search).module

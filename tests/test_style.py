@@ -84,6 +84,8 @@ def is_banned(name: str) -> bool:
     if name.isupper():
         return False
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_")
+    if name == "Passage":  # of VocabularyMapping; `passage` is a feature of the task span
+        return True
     return bool(BANNED_NAMES.fullmatch(snake)) or any(map(BANNED_PARTS.fullmatch, snake.split("_")))
 
 

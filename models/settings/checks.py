@@ -274,10 +274,11 @@ def _check_search(config: Any) -> Iterator[Problem]:
 
 def check_xla(config: Any) -> Iterator[Problem]:
     """Check that XLA can compile the model."""
+    sides = {f"model.{name}": getattr(config.model, name, None) for name in _SIDES}
     keys = [
-        f"model.{name}.type: {part.model_dump()['type']}"
-        for name in _SIDES
-        for part in _parts(getattr(config.model, name, None))
+        f"{key}{f'.{i}' if isinstance(side, tuple) else ''}.type: {part.model_dump()['type']}"
+        for key, side in sides.items()
+        for i, part in enumerate(_parts(side))
         if isinstance(part, RecurrentLayersConfig)
     ]
     if config.training.jit_compile and keys:

@@ -91,7 +91,7 @@ CASES = {
     ],
     "training: {jit_compile: true}\nmodel:\n  encoder: [{type: convolutional}, {units: 9}]\n"
     "  decoder: {type: transformer}": [
-        "4: training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: recur"
+        "4: training.jit_compile: XLA cannot compile recurrent layers (model.encoder.1.type: recur"
     ],
     "model:\n  encoder: {type: transformer, positions: learned, max_positions: 200}": [
         "5: model.encoder.max_positions: 200 is less than the 257 that training.max_length and "

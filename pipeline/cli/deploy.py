@@ -9,11 +9,21 @@ import typer
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import RegistryOption, argument, command_group, flag, option
+from regard.pipeline.cli.options import (
+    EngineOption,
+    QuantizationOption,
+    RegistryOption,
+    argument,
+    command_group,
+    converted_type,
+    flag,
+    option,
+)
 from regard.pipeline.workspace import Workspace
 
 app = command_group("Deploy a published model with TensorFlow Serving.")
 
+_TF_SERVING = "tensorflow/serving:2.19.1"
 # Parameters that Docker Compose does not support.
 _CLUSTER_PARAMETERS = ("replicas", "max_replicas", "namespace")
 
@@ -45,9 +55,16 @@ def render(
             "the registry, or pvc://regard-registry",
         ),
     ] = None,
+    engine: EngineOption = "tensorflow",
+    quantization: QuantizationOption = None,
     image: Annotated[
-        str, option("--image", "IMAGE", "Versioned image of TensorFlow Serving.")
-    ] = "tensorflow/serving:2.19.1",
+        str,
+        option(
+            "--image",
+            "IMAGE",
+            "Versioned image of TensorFlow Serving; with --engine ctranslate2, of Regard.",
+        ),
+    ] = _TF_SERVING,
     replicas: Annotated[
         int, option("--replicas", "N", "Minimum replicas (Kubernetes and KServe only).", min=1)
     ] = 2,
@@ -70,6 +87,8 @@ def render(
 
       regard deploy render translation --storage pvc://models/registry --namespace nlp
 
+      regard deploy render translation --engine ctranslate2 --image example.com/regard:0.1.0
+
       regard deploy render translation --to kserve --storage gs://bucket/registry
     """
     from regard.pipeline.deployment import render as deployment
@@ -80,6 +99,12 @@ def render(
             message = "Not supported with --to compose, which runs one server without namespaces."
             remedy = "Leave it out, or use --to kubernetes or --to kserve."
             raise UserError(message, f"--{name.replace('_', '-')}", remedy)
+    converted = converted_type(engine, quantization)
+    if converted and (target == "kserve" or image == _TF_SERVING):
+        remedy = (
+            "Use --to compose or kubernetes, and --image with the image of Regard's Dockerfile."
+        )
+        raise UserError("TensorFlow Serving has no CTranslate2.", "--engine", remedy)
     rendered = deployment.render(
         model,
         registry or Workspace.from_environment().registry,
@@ -91,6 +116,7 @@ def render(
         cpu=cpu,
         memory=memory,
         namespace=namespace,
+        quantization=converted,
     )
     folder = out or Path("deploy") / model.partition("@")[0]
     deployment.write(rendered.files, folder, force=force)

@@ -8,11 +8,15 @@ from typing import Annotated, Literal
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import JsonOption, RegistryOption, argument, flag, option
+from regard.pipeline.cli.options import (
+    JsonOption,
+    Quantization,
+    RegistryOption,
+    argument,
+    flag,
+    option,
+)
 from regard.pipeline.workspace import Workspace
-
-# CTranslate2 also has bfloat16, which would need PyTorch.
-Quantization = Literal["float32", "int8", "int16", "float16"]
 
 
 def export(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from regard.components.common.errors import UserError
 from regard.components.common.storage import refuse_uri, registry_folder
 
 
@@ -119,5 +120,29 @@ RegistryOption = Annotated[
         parser=registry_folder,
     ),
 ]
+# CTranslate2 also has bfloat16, which would need PyTorch.
+Quantization = Literal["float32", "int8", "int16", "float16"]
+Engine = Literal["tensorflow", "ctranslate2"]
+EngineOption = Annotated[
+    Engine, option("--engine", None, "Inference engine; ctranslate2 is for Transformers of texts.")
+]
+QuantizationOption = Annotated[
+    Quantization | None,
+    option("--quantization", None, "Type of the weights in CTranslate2.", "float32"),
+]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
 JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]
+
+
+def converted_type(engine: Engine, quantization: Quantization | None) -> Quantization | None:
+    """Return the type of the weights in CTranslate2; None if TensorFlow computes.
+
+    Raises:
+        UserError: a type is given for TensorFlow.
+    """
+    if engine == "ctranslate2":
+        return quantization or "float32"
+    if quantization:
+        remedy = "Use it with --engine ctranslate2."
+        raise UserError("TensorFlow does not convert weights.", "--quantization", remedy)
+    return None

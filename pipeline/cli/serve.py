@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import RegistryOption, argument, flag, option
+from regard.pipeline.cli.options import (
+    EngineOption,
+    QuantizationOption,
+    RegistryOption,
+    argument,
+    converted_type,
+    flag,
+    option,
+)
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -32,6 +40,8 @@ def serve(
             "Models, version policies and labels in TensorFlow Serving's format.",
         ),
     ] = None,
+    engine: EngineOption = "tensorflow",
+    quantization: QuantizationOption = None,
     max_batch_size: Annotated[
         int,
         option("--max-batch-size", "ROWS", "Maximum rows of a batch; 1 disables batching.", min=1),
@@ -131,6 +141,8 @@ def serve(
 
       regard serve quickstart translation@3 --rest-api-port 9000
 
+      regard serve multi30k-transformer --engine ctranslate2 --quantization int8
+
       regard serve --model-config-file models.config --max-batch-size 32
 
       curl localhost:8501/v1/models/quickstart:predict -d '{"instances": ["20 Nov 2026"]}'
@@ -143,6 +155,7 @@ def serve(
         raise UserError(
             "TLS needs a certificate and a key.", remedy="Give --tls-certificate and --tls-key."
         )
+    converted = converted_type(engine, quantization)
     if not port and not rest_port:
         raise UserError("Both ports are disabled.", remedy="Give --port or --rest-api-port.")
     log = (log_sample, log_texts, log_size << 20, log_files)
@@ -167,6 +180,7 @@ def serve(
             _read_token(token_file) if token_file else "",
             tuple(name.lower() for name in allowed_hosts or ()),
         ),
+        quantization=converted,
         on_start=_print_addresses,
         on_stop=lambda: terminal.err().print("Stopping. Finishing the requests in progress …"),
     )

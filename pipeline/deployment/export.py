@@ -265,10 +265,9 @@ def _search_arguments(
             "sampling_topk": search["top_k"],
             "num_hypotheses": search["samples"],
         }
+    lengths = [output["target_length"] for output in outputs]
+    mean = sum(lengths) / len(lengths) if lengths else 20.0
     arguments["beam_size"] = search.get("beam_size", 1)
-    if search.get("length_penalty"):
-        lengths = [output["target_length"] for output in outputs]
-        mean = sum(lengths) / len(lengths) if lengths else 20.0
-        arguments["length_penalty"] = round(search["length_penalty"] * mean / (mean + 5), 2)
+    arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * mean / (mean + 5), 2)
     keys = ("coverage_penalty", "no_repeat_ngram_size", "patience", "repetition_penalty")
     return {**arguments, **{key: search[key] for key in keys if search.get(key)}}

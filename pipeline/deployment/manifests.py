@@ -57,6 +57,8 @@ class Deployment:
         memory: memory of a server, such as ``2Gi``.
         namespace: the Kubernetes namespace.
         batching: whether KServe may batch requests; it cannot pad, so not for models of points.
+        quantization: the type of the weights in CTranslate2, which ``regard serve`` then runs in an
+            image of Regard; None: TensorFlow Serving.
 
     Raises:
         UserError: a value is invalid.
@@ -72,6 +74,7 @@ class Deployment:
     memory: str = "2Gi"
     namespace: str = "default"
     batching: bool = True
+    quantization: str | None = None
 
     def __post_init__(self) -> None:
         has_name = re.fullmatch(_NAME, self.name)

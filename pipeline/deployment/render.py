@@ -67,7 +67,8 @@ def render(
         batching=not _takes_points(version),
         **settings,
     )
-    _check_operations(version, plan.image_version)
+    if plan.quantization is None:
+        _check_operations(version, plan.image_version)
     files = manifests.render(plan, target)
     return Rendered(files, _requirements(plan, target), _NEXT[target])
 

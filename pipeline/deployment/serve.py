@@ -110,6 +110,7 @@ def serve(
     models: Sequence[ModelConfig],
     manager_options: ManagerOptions,
     server_options: ServerOptions,
+    quantization: str | None = None,
     on_start: Callable[[RunningServer], None] = lambda server: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
@@ -119,6 +120,7 @@ def serve(
         models: the models.
         manager_options: how they are loaded and run.
         server_options: addresses and limits.
+        quantization: the type of the weights in CTranslate2; None: TensorFlow computes.
         on_start: called when the server accepts requests.
         on_stop: called when the server begins to stop.
 
@@ -135,7 +137,9 @@ def serve(
             import tensorflow
             import tensorflow_text  # noqa: F401
 
-            from regard.serving.server.manager import ModelManager
+            from regard.pipeline.deployment.engines import ctranslate2_loader
+            from regard.serving.server.manager import LoadServable, ModelManager
+            from regard.serving.server.servable import Servable
             from regard.serving.server.server import Server
             from regard.serving.web import create_routes
 
@@ -148,7 +152,10 @@ def serve(
     log.setLevel(logging.INFO)
 
     async def run() -> None:
-        manager = ModelManager(models, manager_options)
+        load: LoadServable = Servable
+        if quantization:
+            load = ctranslate2_loader(quantization, manager_options.threads)
+        manager = ModelManager(models, manager_options, load=load)
         server = Server(manager, server_options, create_routes(manager))
         stop_event, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -60,7 +60,9 @@ def served(folder, settings, model, tokenizers, save=True):
     return task.served_model(model, tokenizers, settings.model, settings.search)
 
 
-def export_model(root, version, encoder, decoder, texts=(), seed=3, tokenizers=None, **settings):
+def export_model(
+    root, version, encoder, decoder, texts=(), seed=3, tokenizers=None, change=None, **settings
+):
     """Export an untrained model; return a function that writes its files for a warm start."""
     write_tokenizers(root)
     for side, model in (tokenizers or {}).items():
@@ -73,6 +75,8 @@ def export_model(root, version, encoder, decoder, texts=(), seed=3, tokenizers=N
     tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
     trainer_config = TrainerConfig.model_validate(settings)
     model = task.build(trainer_config.model, trainer_config.training, tokens)
+    if change is not None:
+        change(model)
     export(model, task, trainer_config, tokenizers, version, [{"source": text} for text in texts])
     serialized = read_sentencepiece_models(root, task.description.text_features)
     return lambda: write_warm_start(version, model, trainer_config, serialized)

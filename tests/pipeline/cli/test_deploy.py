@@ -69,3 +69,12 @@ def test_kubernetes_takes_replicas_and_a_namespace(home, options, replicas, name
     assert (spec["minReplicas"], spec["maxReplicas"]) == replicas
     kustomization = yaml.safe_load((home / "out" / "kustomization.yaml").read_text())
     assert kustomization["namespace"] == namespace
+
+
+@pytest.mark.parametrize(
+    "options", [["--to", "kserve", "--image", "example.com/regard:0.1.0"], ["--to", "compose"]]
+)
+def test_ctranslate2_needs_an_image_of_regard(home, options):
+    with pytest.raises(UserError, match="TensorFlow Serving has no CTranslate2") as caught:
+        _render("reverser", *options, "--engine", "ctranslate2")
+    assert "--image with the image of Regard's Dockerfile" in caught.value.remedy

@@ -7,8 +7,10 @@ import pytest
 import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
+from typer.main import get_command
 
 from regard.components.common.errors import UserError
+from regard.pipeline.cli.app import app
 from regard.pipeline.deployment.manifests import TARGETS, Deployment, render
 from regard.serving.server.model_config import VersionPolicy, read_models
 
@@ -281,3 +283,23 @@ def test_names_stay_names(name):
         assert len(document["metadata"]["name"]) <= 63
     volumes = result[f"Deployment/{name}"]["spec"]["template"]["spec"]["volumes"]
     assert volumes[0]["persistentVolumeClaim"]["claimName"] == claim
+
+
+@pytest.mark.parametrize("target", ["compose", "kubernetes"])
+def test_ctranslate2_runs_in_our_own_server(target):
+    settings = {"image": "example.com/regard:0.1.0", "quantization": "int8", "version": 2}
+    if target == "compose":
+        _, server = compose_service(**settings)
+        command, environment = server["entrypoint"] + server["command"], server["environment"]
+    else:
+        pod = pod_of(render(deployment(**settings), target))
+        (server,) = pod["containers"]
+        command = server["command"] + server["args"]
+        environment = {one["name"]: one["value"] for one in server["env"]}
+        assert pod["volumes"][-1]["emptyDir"] == {"sizeLimit": "2Gi"}
+    assert environment["REGARD_HOME"] == "/tmp"
+    assert command[:2] == ["regard", "serve"]
+    options = get_command(app).commands["serve"].make_context("serve", command[2:]).params
+    assert options["models"] == ["en-de@2"]
+    assert (options["engine"], options["quantization"]) == ("ctranslate2", "int8")
+    assert (options["host"], str(options["registry"])) == ("0.0.0.0", "/models")

@@ -2,18 +2,22 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from regard.components.common.errors import UserError
+from regard.models.settings.search import GreedySearchConfig
 from regard.pipeline.deployment import serve
 from regard.serving.server.model_config import VersionPolicy
 from tests.processes import free_port
+from tests.serving.server.test_ctranslate2_servable import LIMITS, publish
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -118,3 +122,47 @@ def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):
     assert "version 1 of model broken: INTERNAL: Could not load version 1 of model broken" in log
     assert log.endswith("error: No model could be loaded.\nSee the messages above.\n")
     assert "Traceback" not in log
+
+
+@pytest.mark.slow
+def test_a_server_with_ctranslate2(tmp_path):
+    version = publish(tmp_path, GreedySearchConfig(**LIMITS))
+    port = str(free_port())
+    options = ("--engine", "ctranslate2", "--quantization", "int8", "--port", "0")
+    process = start(version.parents[1], "small", *options, "--rest-api-port", port)
+    try:
+        assert process.stdout.readline().startswith("Serving small@3")
+        page, address = (process.stdout.readline().split()[1] for _ in range(2))
+        instances = [{"source": text} for text in ("a cat sat", "", "the mat " * 20)]
+        response = httpx.post(address, json={"instances": instances}, timeout=60).json()
+        assert [one["source_cut"] > 0 for one in response["predictions"]] == [False, False, True]
+        request = {"signature_name": "score", "instances": [{"source": "a", "target": "b"}]}
+        assert httpx.post(address, json=request, timeout=60).status_code == 200
+        assert httpx.get(page, timeout=60).status_code == 200
+        shutil.copytree(version, version.with_name("4"))  # a new version replaces it
+        deadline = time.monotonic() + 120
+        while httpx.get(address.replace(":predict", "/versions/4"), timeout=60).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert "CTranslate2 (int8) runs version 4 of model small" in log
+    assert "Traceback" not in log
+
+
+def test_a_model_without_an_equal_in_ctranslate2(registry):
+    process = start(registry, "reverser", "--engine", "ctranslate2", "--port", "0")
+    out, log = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "CTranslate2 cannot search like version 2 of model reverser: " in log
+    assert "Traceback" not in log
+
+
+def test_a_type_of_weights_needs_ctranslate2(registry):
+    process = start(registry, "reverser", "--quantization", "int8")
+    out, log = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert log.startswith("error: --quantization: TensorFlow does not convert weights.")

@@ -1,0 +1,69 @@
+"""Load models for a server that computes with CTranslate2."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from grpc import StatusCode
+
+from regard.components.registry.records import read_record
+from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
+from regard.serving.server.errors import ServingError
+from regard.serving.server.manager import LoadServable
+
+_MAX_SECONDS = 600.0
+log = logging.getLogger("regard.serve")
+
+
+def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
+    """Return the function that loads a version of a model, converts and verifies it.
+
+    Args:
+        quantization: the type of the weights, as for `export.to_ctranslate2`.
+        threads: batches that run at once.
+    """
+
+    def load(name: str, path: Path) -> CTranslate2Servable:
+        search = read_record(path).config.get("search") or {}
+        label = f"version {path.name} of model {name}"
+        if not search or (unsupported := find_unsupported_search(search)):
+            keys = ", ".join(f"search.{key}" for key in unsupported) if search else "no record"
+            message = f"CTranslate2 cannot search like {label}: {keys}."
+            raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = _convert(path, Path(folder, "converted"), quantization)
+            servable = CTranslate2Servable(
+                name, path, Path(folder, "converted"), search, arguments, threads
+            )
+        try:
+            loss = servable.verify(quantization)
+        except ServingError:
+            servable.close()
+            raise
+        log.info("CTranslate2 (%s) runs %s: %.2g lost per token.", quantization, label, loss)
+        return servable
+
+    return load
+
+
+def _convert(version: Path, folder: Path, quantization: str) -> dict[str, Any]:
+    """Convert in another process, whose memory is then free, and return the search arguments.
+
+    Raises:
+        ServingError: CTranslate2 does not support the model, or the conversion is wrong.
+    """
+    command = [sys.executable, "-m", "regard.pipeline.cli", "export", str(version), "--json"]
+    command += ["--out", str(folder), "--quantization", quantization]
+    completed = subprocess.run(
+        command, capture_output=True, text=True, timeout=_MAX_SECONDS, check=False
+    )
+    if completed.returncode:
+        message = " ".join(completed.stderr.split()) or f"exit status {completed.returncode}"
+        raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+    return json.loads(completed.stdout)["arguments"]

@@ -1,0 +1,251 @@
+"""A model whose searches run in CTranslate2, and everything else in TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from grpc import StatusCode
+
+from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, read_contract
+from regard.serving.server.errors import ServingError
+from regard.serving.server.servable import Servable
+from regard.serving.session import numpy_type
+
+# The signatures that CTranslate2 computes.
+SIGNATURES = (DEFAULT_SIGNATURE, "align", "nbest")
+# How much lower than its own outputs the SavedModel may rate those of CTranslate2: the mean natural
+# logarithm of a token's probability. Both searches are approximate.
+TOLERANCES = {"float32": 0.05, "float16": 0.05, "int16": 0.05, "int8": 0.1}
+_END = "</s>"
+_MAX_TOKEN_CHARACTERS = 32  # of a source that the SavedModel does not shorten
+_IS_BLANK = re.compile(rb"\s*")
+_PADDING = b"<pad>"  # of texts in a batch
+
+
+class _Hypothesis(NamedTuple):
+    """An output for one row: its tokens with the end, and its attention ``[target, source]``."""
+
+    tokens: list[str]
+    log_probability: float
+    score: float
+    attention: Sequence[Sequence[float]] | None
+
+
+def find_unsupported_search(search: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a section ``search`` with values that CTranslate2 has no equal for."""
+    defaults = {"coverage_penalty": 0, "min_length_factor": 0, "repetition_penalty": 1}
+    defaults |= {"no_repeat_ngram_size": 0}
+    keys = [key for key, default in defaults.items() if search.get(key, default) != default]
+    return keys if search["type"] in ("beam", "greedy") else ["type", *keys]
+
+
+class CTranslate2Servable(Servable):
+    """A SavedModel, and its conversion, which computes the outputs of three signatures.
+
+    These are the default one, ``align`` and ``nbest``. TensorFlow computes the rows that
+    CTranslate2 treats in another way: blank ones, those longer than the model's limit, and those
+    whose output does not end within its limit.
+
+    CTranslate2 stops when the beam is full, unless ``search.patience`` says otherwise, and its
+    length penalty differs; of the hypotheses in its beam, the best by the model's own penalty is
+    chosen. A computation that has started is not cancelled at the time limit.
+
+    Args:
+        name: the model's name.
+        path: its folder.
+        converted: the folder of the conversion.
+        search: the section ``search`` of the model.
+        arguments: arguments of ``translate_batch`` that approximate it.
+        threads: batches that run at once.
+
+    Raises:
+        ServingError: as `Servable`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        converted: Path,
+        search: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+        threads: int,
+    ):
+        import ctranslate2
+        import sentencepiece
+
+        super().__init__(name, path)
+        self._contract, self._search, self._threads = read_contract(path), search, threads
+        self._arguments = {
+            key: value for key, value in arguments.items() if not key.startswith("max_")
+        }
+        self._source, self._target = (
+            sentencepiece.SentencePieceProcessor(model_file=str(converted / f"{side}.model"))
+            for side in ("source", "target")
+        )
+        self._translator = ctranslate2.Translator(
+            str(converted), inter_threads=threads, intra_threads=1
+        )
+
+    def run(
+        self, name: str, inputs: Mapping[str, np.ndarray], timeout: float = 0.0
+    ) -> dict[str, np.ndarray]:
+        """Return all outputs of a signature for validated inputs; see `Servable`."""
+        name = name or DEFAULT_SIGNATURE
+        if name not in SIGNATURES or not len(next(iter(inputs.values()))):
+            return super().run(name, inputs, timeout)
+        (sources,) = inputs.values()
+        tokens = [self._tokenize(text) for text in sources]
+        outputs = {
+            row: self._outputs(name, tokens[row], hypotheses)
+            for row, hypotheses in self._translate(tokens, name).items()
+        }
+        rest = [row for row in range(len(sources)) if row not in outputs]
+        if rest:
+            computed = super().run(name, {key: each[rest] for key, each in inputs.items()}, timeout)
+            for index, row in enumerate(rest):
+                outputs[row] = {key: value[index] for key, value in computed.items()}
+        rows = [outputs[row] for row in range(len(sources))]
+        return {
+            key: _stack([row[key] for row in rows], numpy_type(info.dtype))
+            for key, info in self.signatures[name].outputs.items()
+        }
+
+    def close(self) -> None:
+        """Free the memory of both engines."""
+        super().close()
+        self._translator.unload_model()
+
+    def verify(self, quantization: str) -> float:
+        """Compare the outputs for the rows that the Trainer stored with those of the SavedModel.
+
+        Returns:
+            How much lower the SavedModel rates them than its own: the difference of the mean
+            natural logarithms of a token's probability; 0 without stored rows.
+
+        Raises:
+            ServingError: it is more than the type of the weights explains.
+        """
+        rows = json.loads((self.path / IN_MEMORY).read_text(encoding="utf-8"))
+        rows = [row for row in rows if row["answer"]["source_length"] > 1]
+        if not rows:
+            return 0.0
+        (source,) = self._contract["inputs"]
+        texts = np.array([row["inputs"][source["name"]].encode() for row in rows], object)
+        outputs = self.run(DEFAULT_SIGNATURE, {source["name"]: texts})
+        names = [entry["name"] for entry in self._contract["signatures"]["score"]["inputs"]]
+        rated = super().run(
+            "score", dict(zip(names, (texts, outputs[self._contract["answer"]]), strict=True))
+        )
+        lengths = np.array([row["answer"]["target_length"] for row in rows])
+        expected = np.array([row["answer"]["score"] for row in rows]) / lengths
+        loss = float(np.mean(expected - rated["score"] / rated["target_length"]))
+        if not loss <= TOLERANCES[quantization]:
+            message = f"The outputs of CTranslate2 ({quantization}) are worse: the probability of a"
+            message += f" token is lower by {loss:.2g} (natural logarithm) on {len(rows)} rows."
+            raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+        return loss
+
+    def _tokenize(self, text: bytes) -> list[str]:
+        """Return the tokens of a text; none if TensorFlow has to compute it."""
+        limit = self._search["max_source_length"]
+        if len(text) > _MAX_TOKEN_CHARACTERS * limit or _IS_BLANK.fullmatch(text):
+            return []
+        try:
+            tokens = self._source.encode(text.decode(), out_type=str)
+        except UnicodeDecodeError:
+            return []
+        return tokens if len(tokens) <= limit else []
+
+    def _translate(self, tokens: Sequence[list[str]], name: str) -> dict[int, list[_Hypothesis]]:
+        """Return the hypotheses of the rows that CTranslate2 can complete, the best first."""
+        rows = [row for row, one in enumerate(tokens) if one]
+        if not rows:
+            return {}
+        limits = [self._limit(len(tokens[row])) for row in rows]
+        results = self._translator.translate_batch(
+            [tokens[row] for row in rows],
+            max_batch_size=-(-len(rows) // self._threads),  # rows of similar lengths, all at once
+            max_input_length=0,
+            max_decoding_length=max(limits),
+            min_decoding_length=0,
+            num_hypotheses=self._arguments["beam_size"],
+            return_scores=True,
+            return_end_token=True,
+            return_attention=name == "align",
+            **self._arguments,
+        )
+        translated = {}
+        for row, limit, result in zip(rows, limits, results, strict=True):
+            found = zip_longest(result.hypotheses, result.scores, result.attention)
+            hypotheses = sorted(
+                (self._hypothesis(*one) for one in found), key=lambda one: -one.score
+            )[: self._search.get("n_best", 1) if name == "nbest" else 1]
+            if all(one.tokens[-1:] == [_END] and len(one.tokens) <= limit for one in hypotheses):
+                translated[row] = hypotheses
+        return translated
+
+    def _limit(self, tokens: int) -> int:
+        """Return the longest output for a source of so many tokens, with the end."""
+        longest = int(np.float32(tokens) * np.float32(self._search["max_length_factor"]))
+        return longest + self._search["max_length_offset"] + 1
+
+    def _hypothesis(
+        self, tokens: list[str], score: float, attention: Sequence[Sequence[float]] | None
+    ) -> _Hypothesis:
+        """Return a hypothesis with the score that the model's own search gives it."""
+        log_probability = score * len(tokens) ** self._arguments["length_penalty"]
+        penalty = ((5 + len(tokens)) / 6) ** self._search.get("length_penalty", 0.0)
+        return _Hypothesis(tokens, log_probability, log_probability / penalty, attention)
+
+    def _outputs(
+        self, name: str, source: list[str], hypotheses: Sequence[_Hypothesis]
+    ) -> dict[str, Any]:
+        """Return the outputs of a signature for one row."""
+        texts = [self._text(one) for one in hypotheses]
+        outputs: dict[str, Any] = {"source_cut": 0}
+        if name == "nbest":
+            return outputs | {
+                "hypotheses": texts,
+                "lengths": [len(one.tokens) for one in hypotheses],
+                "log_probabilities": [one.log_probability for one in hypotheses],
+                "scores": [one.score for one in hypotheses],
+            }
+        best = hypotheses[0]
+        outputs |= {self._contract["answer"]: texts[0], "score": best.log_probability}
+        if name == DEFAULT_SIGNATURE:
+            return outputs | {"sentences": 1}
+        ids = self._source.piece_to_id(source)
+        return outputs | {
+            "source_pieces": [self._source.id_to_piece(one).encode() for one in ids] + [b"</s>"],
+            "source_length": len(source) + 1,
+            "target_pieces": [one.encode() for one in best.tokens],
+            "target_length": len(best.tokens),
+            "alignment": _with_end(np.array(best.attention)),
+        }
+
+    def _text(self, hypothesis: _Hypothesis) -> bytes:
+        ids = [self._target.piece_to_id(token) for token in hypothesis.tokens[:-1]]
+        return self._target.decode(ids).encode()
+
+
+def _with_end(weights: np.ndarray) -> np.ndarray:
+    """Add the attention to the end of the source, which CTranslate2 leaves out."""
+    return np.column_stack([weights, 1 - weights.sum(axis=1)])
+
+
+def _stack(values: Sequence[Any], dtype: str) -> np.ndarray:
+    """Return values of equal ranks as one array, ``[batch, ...]``, padded to the largest."""
+    arrays = [np.asarray(value, dtype) for value in values]
+    shape = np.max([array.shape for array in arrays], axis=0).astype(int)
+    stacked = np.full((len(arrays), *shape), _PADDING if dtype == "object" else 0, dtype)
+    for row, array in enumerate(arrays):
+        index: tuple[Any, ...] = (row, *map(slice, array.shape))
+        stacked[index] = array[()]
+    return stacked

@@ -1,0 +1,180 @@
+"""A small Transformer whose searches run in CTranslate2, compared with its SavedModel."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
+from regard.pipeline.deployment import engines
+from regard.pipeline.deployment.engines import ctranslate2_loader
+from regard.pipeline.deployment.export import to_ctranslate2
+from regard.serving.server.ctranslate2_servable import SIGNATURES, find_unsupported_search
+from regard.serving.server.errors import ServingError
+from regard.serving.server.servable import Servable
+from tests.models.tasks.exported import TRANSFORMER, export_model
+
+SIDE = {**TRANSFORMER, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
+LIMITS = {"max_source_length": 12, "max_length_factor": 1.5, "max_length_offset": 3}
+BEAM = BeamSearchConfig(beam_size=3, n_best=2, length_penalty=0.0, patience=1.0, **LIMITS)
+# Short, blank, of one token, with unknown characters, not UTF-8, and longer than the limit.
+TEXTS = [b"a cat sat", b"the dog", b"", b" \t", b"a", "\u2603 cat".encode(), b"\xff\xfe cat"]
+TEXTS += [b"the dog ran far away from home", b"the mat", b"x" * 5000]
+
+
+def sharpen(model):
+    """Make random outputs end, and less alike."""
+    for weight in model.weights:
+        weight.assign(weight * 2.0)
+        if weight.path.endswith("logits/bias"):
+            bias = np.zeros(weight.shape)
+            bias[3] = 4.0
+            weight.assign(bias)
+
+
+def publish(root, search, **settings):
+    version = root / "models" / "small" / "3"
+    search = search.model_dump()
+    options = {"search": search, "change": sharpen, **settings}
+    export_model(root, version, SIDE, SIDE, ["a cat sat", "the mat", ""], **options)()
+    (version / "regard.json").write_text(json.dumps({"config": {"search": search}}))
+    return version
+
+
+@pytest.fixture(scope="module")
+def version(tmp_path_factory):
+    return publish(tmp_path_factory.mktemp("greedy"), GreedySearchConfig(**LIMITS))
+
+
+@pytest.fixture(scope="module")
+def engine(version):
+    servable = ctranslate2_loader("float32", 2)("small", version)
+    yield servable
+    servable.close()
+
+
+@pytest.fixture(scope="module")
+def tensorflow(version):
+    return Servable("small", version)
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Convert without another process, which takes seconds to start."""
+
+    def convert(version, folder, quantization):
+        return to_ctranslate2(str(version), version.parent, folder, quantization).arguments
+
+    monkeypatch.setattr(engines, "_convert", convert)
+
+
+def batch(texts):
+    return {"source": np.array(texts, object)}
+
+
+def assert_same(outputs, expected):
+    assert set(outputs) == set(expected)
+    for name, value in expected.items():
+        assert (outputs[name].dtype, outputs[name].shape) == (value.dtype, value.shape), name
+        if value.dtype == object:
+            assert outputs[name].tolist() == value.tolist()
+        else:
+            np.testing.assert_allclose(outputs[name], value, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["", *SIGNATURES[:2], "score", "constrained", "heads"])
+def test_the_outputs_are_those_of_the_saved_model(engine, tensorflow, name):
+    inputs = batch(TEXTS)
+    for other in set(tensorflow.signature(name).inputs) - set(inputs):
+        inputs[other] = np.array([b"a"] * len(TEXTS), object)
+    assert_same(engine.run(name, inputs), tensorflow.run(name, inputs))
+
+
+def test_rows_do_not_depend_on_their_batch(engine):
+    together = engine.run("align", batch(TEXTS))
+    for row, text in enumerate(TEXTS):
+        alone = engine.run("align", batch([text]))
+        for name, value in alone.items():
+            inside = together[name][(row, *(slice(size) for size in value.shape[1:]))]
+            if value.dtype == object:
+                assert inside == value[0] if value.ndim == 1 else (inside == value[0]).all()
+            else:
+                np.testing.assert_allclose(inside, value[0], atol=1e-5, err_msg=name)
+
+
+def test_only_special_rows_are_left_to_tensorflow(engine, monkeypatch):
+    seen = []
+    run = Servable.run
+    monkeypatch.setattr(Servable, "run", lambda self, *args: seen.append(args) or run(self, *args))
+    outputs = engine.run("", batch(TEXTS))
+    ((name, inputs, _),) = seen
+    left = inputs["source"].tolist()
+    assert name == "serving_default"
+    assert set(left) >= {b"", b" \t", TEXTS[6], TEXTS[7], TEXTS[9]}
+    assert len(left) < 8
+    assert np.isnan(outputs["score"][2])
+    assert engine.run("", batch([]))["score"].shape == (0,)
+
+
+def test_threads_share_an_engine(engine):
+    expected, results = engine.run("", batch(TEXTS[:2])), []
+    threads = [
+        threading.Thread(target=lambda: results.append(engine.run("", batch(TEXTS[:2]))))
+        for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 16
+    for result in results:
+        assert_same(result, expected)
+
+
+def test_n_best_of_a_beam(tmp_path, in_process):
+    version = publish(tmp_path, BEAM)
+    engine = ctranslate2_loader("float32", 1)("small", version)
+    expected = Servable("small", version).run("nbest", batch(TEXTS))
+    outputs = engine.run("nbest", batch(TEXTS))
+    engine.close()
+    assert set(outputs) == set(expected)
+    assert outputs["hypotheses"].shape == (len(TEXTS), 2)
+    same = outputs["hypotheses"][:, 0] == expected["hypotheses"][:, 0]
+    assert same.mean() >= 0.8  # the searches stop in different ways
+    np.testing.assert_allclose(
+        outputs["log_probabilities"][same, 0], expected["log_probabilities"][same, 0], atol=1e-4
+    )
+    texts = [bool(one.strip()) for one in TEXTS]
+    np.testing.assert_allclose(outputs["scores"][texts], outputs["log_probabilities"][texts])
+
+
+def test_int8_is_verified(version, in_process):
+    engine = ctranslate2_loader("int8", 1)("small", version)
+    assert engine.run("", batch(TEXTS))["translation"].shape == (len(TEXTS),)
+    bad = engine._hypothesis(["\u2581", "x"] * 3 + ["</s>"], -1.0, None)
+    engine._translate = lambda tokens, name: {row: [bad] for row in range(len(tokens))}
+    with pytest.raises(ServingError, match="worse: the probability of a token is lower by"):
+        engine.verify("int8")
+    engine.close()
+
+
+def test_a_model_that_ctranslate2_cannot_run_is_refused(tmp_path):
+    version = publish(tmp_path, GreedySearchConfig(**LIMITS))
+    record = version / "regard.json"
+    record.write_text(json.dumps({"config": {"search": {"type": "sampling"}}}))
+    with pytest.raises(ServingError, match=r"version 3 of model small: search.type"):
+        ctranslate2_loader("float32", 1)("small", version)
+    search = GreedySearchConfig(**LIMITS).model_dump()
+    decoder = {**SIDE, "pointer_generator": True}
+    record.write_text(
+        json.dumps({"config": {"search": search, "model": {"decoder": decoder, "encoder": SIDE}}})
+    )
+    with pytest.raises(ServingError, match="CTranslate2 cannot run this model"):
+        ctranslate2_loader("float32", 1)("small", version)
+
+
+@pytest.mark.parametrize("key", ["coverage_penalty", "repetition_penalty", "min_length_factor"])
+def test_penalties_without_an_equal(key):
+    assert find_unsupported_search(BEAM.model_dump()) == []
+    assert find_unsupported_search({**BEAM.model_dump(), key: 1.5}) == [key]

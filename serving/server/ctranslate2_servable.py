@@ -13,6 +13,7 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, read_contract
+from regard.serving.export.ctranslate2 import POSITIONS
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
 from regard.serving.session import numpy_type
@@ -154,14 +155,14 @@ class CTranslate2Servable(Servable):
 
     def _tokenize(self, text: bytes) -> list[str]:
         """Return the tokens of a text; none if TensorFlow has to compute it."""
-        limit = self._search["max_source_length"]
+        limit = min(self._search["max_source_length"], POSITIONS - 1)
         if len(text) > _MAX_TOKEN_CHARACTERS * limit or _IS_BLANK.fullmatch(text):
             return []
         try:
             tokens = self._source.encode(text.decode(), out_type=str)
         except UnicodeDecodeError:
             return []
-        return tokens if len(tokens) <= limit else []
+        return tokens if len(tokens) <= limit and self._limit(len(tokens)) <= POSITIONS else []
 
     def _translate(self, tokens: Sequence[list[str]], name: str) -> dict[int, list[_Hypothesis]]:
         """Return the hypotheses of the rows that CTranslate2 can complete, the best first."""
@@ -183,16 +184,16 @@ class CTranslate2Servable(Servable):
         )
         translated = {}
         for row, limit, result in zip(rows, limits, results, strict=True):
-            found = zip_longest(result.hypotheses, result.scores, result.attention)
+            outputs = zip_longest(result.hypotheses, result.scores, result.attention)
             hypotheses = sorted(
-                (self._hypothesis(*one) for one in found), key=lambda one: -one.score
+                (self._hypothesis(*one) for one in outputs), key=lambda one: -one.score
             )[: self._search.get("n_best", 1) if name == "nbest" else 1]
             if all(one.tokens[-1:] == [_END] and len(one.tokens) <= limit for one in hypotheses):
                 translated[row] = hypotheses
         return translated
 
     def _limit(self, tokens: int) -> int:
-        """Return the longest output for a source of so many tokens, with the end."""
+        """Return the longest output for a source of this many tokens, with the end."""
         longest = int(np.float32(tokens) * np.float32(self._search["max_length_factor"]))
         return longest + self._search["max_length_offset"] + 1
 

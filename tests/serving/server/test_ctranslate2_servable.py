@@ -24,7 +24,7 @@ TEXTS += [b"the dog ran far away from home", b"the mat", b"x" * 5000]
 
 
 def sharpen(model):
-    """Make random outputs end, and less alike."""
+    """Make random outputs end, and differ more."""
     for weight in model.weights:
         weight.assign(weight * 2.0)
         if weight.path.endswith("logits/bias"):
@@ -92,11 +92,11 @@ def test_the_outputs_are_those_of_the_saved_model(engine, tensorflow, name):
 
 
 def test_rows_do_not_depend_on_their_batch(engine):
-    together = engine.run("align", batch(TEXTS))
+    batched = engine.run("align", batch(TEXTS))
     for row, text in enumerate(TEXTS):
         alone = engine.run("align", batch([text]))
         for name, value in alone.items():
-            inside = together[name][(row, *(slice(size) for size in value.shape[1:]))]
+            inside = batched[name][(row, *(slice(size) for size in value.shape[1:]))]
             if value.dtype == object:
                 assert inside == value[0] if value.ndim == 1 else (inside == value[0]).all()
             else:
@@ -104,11 +104,11 @@ def test_rows_do_not_depend_on_their_batch(engine):
 
 
 def test_only_special_rows_are_left_to_tensorflow(engine, monkeypatch):
-    seen = []
+    calls = []
     run = Servable.run
-    monkeypatch.setattr(Servable, "run", lambda self, *args: seen.append(args) or run(self, *args))
+    monkeypatch.setattr(Servable, "run", lambda self, *args: calls.append(args) or run(self, *args))
     outputs = engine.run("", batch(TEXTS))
-    ((name, inputs, _),) = seen
+    ((name, inputs, _),) = calls
     left = inputs["source"].tolist()
     assert name == "serving_default"
     assert set(left) >= {b"", b" \t", TEXTS[6], TEXTS[7], TEXTS[9]}

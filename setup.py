@@ -49,6 +49,7 @@ PIPELINE = [
     "grpcio-health-checking>=1.62,<1.81",  # later ones want another protobuf than TensorFlow
     "starlette>=0.45",
     "uvicorn>=0.34,<1",
+    "google-crc32c>=1.5,<2",
     "httpx>=0.27,<1",
     "orjson>=3.10,<4",
     # Generated data: locales, and numbers spelled out

@@ -13,22 +13,43 @@ from typing import Any
 
 import numpy as np
 
-# The types of exported models: number, NumPy's name, and the field of the values.
+_BITS = "half_val"  # the bits of numbers with 16 of them, as integers
+# Types by their numbers in TensorFlow: NumPy's name, and the field of a tensor's values.
 _TYPES = {
-    "float": (1, "float32", "float_val"),
-    "double": (2, "float64", "double_val"),
-    "int32": (3, "int32", "int_val"),
-    "string": (7, "object", "string_val"),
-    "int64": (9, "int64", "int64_val"),
-    "bool": (10, "bool", "bool_val"),
+    1: ("float32", "float_val"),
+    2: ("float64", "double_val"),
+    3: ("int32", "int_val"),
+    4: ("uint8", "int_val"),
+    5: ("int16", "int_val"),
+    6: ("int8", "int_val"),
+    7: ("object", "string_val"),
+    9: ("int64", "int64_val"),
+    10: ("bool", "bool_val"),
+    14: ("bfloat16", _BITS),
+    17: ("uint16", "int_val"),
+    19: ("float16", _BITS),
+    22: ("uint32", "uint32_val"),
+    23: ("uint64", "uint64_val"),
 }
-_NAMES = {number: name for name, (number, _, _) in _TYPES.items()}
-_NUMBERS = {dtype: number for number, dtype, _ in _TYPES.values()}
+_NUMBERS = {dtype: number for number, (dtype, _) in _TYPES.items()}
 
 
-def type_name(number: int) -> str:
-    """Return the name of a type by its number in TensorFlow."""
-    return _NAMES.get(number, f"type {number}")
+def numpy_type(number: int) -> str | None:
+    """Return NumPy's name of a type by its number in TensorFlow; texts are objects."""
+    return _TYPES[number][0] if number in _TYPES else None
+
+
+def type_name(kind: int | np.dtype) -> str:
+    """Return TensorFlow's name of a type, by its number or NumPy's type."""
+    name = kind.name if isinstance(kind, np.dtype) else numpy_type(kind)
+    return (name or f"type {kind}").replace("object", "string")
+
+
+def field_type(number: int) -> str:
+    """Return the name of a type as in ``DT_FLOAT``, in lower case."""
+    names = {"float16": "half", "float32": "float", "float64": "double"}
+    name = type_name(number)
+    return names.get(name, name)
 
 
 @cache
@@ -55,19 +76,25 @@ def write_tensor(tensor: Any, array: np.ndarray) -> None:
     tensor.tensor_shape.SetInParent()
     for size in array.shape:
         tensor.tensor_shape.dim.add(size=size)
-    if array.dtype == object:
-        tensor.string_val.extend(array.ravel().tolist())
-    else:
-        tensor.tensor_content = np.ascontiguousarray(array).tobytes()
+    field = _TYPES[tensor.dtype][1]
+    values = np.ascontiguousarray(array).view(np.uint16) if field == _BITS else array
+    getattr(tensor, field).extend(values.ravel().tolist())
 
 
 def read_tensor(tensor: Any) -> np.ndarray:
-    """Return the array of a ``Tensor`` message."""
-    _, dtype, field = _TYPES[_NAMES[tensor.dtype]]
+    """Return the array of a ``Tensor`` message.
+
+    Raises:
+        KeyError: the type is not supported.
+        TypeError, ValueError, OverflowError: the values do not fit the type or the shape.
+    """
+    dtype, field = _TYPES[tensor.dtype]
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.tensor_content:
         return np.frombuffer(tensor.tensor_content, dtype).reshape(shape).copy()
-    array = np.array(list(getattr(tensor, field)), dtype)
+    values = list(getattr(tensor, field))
     # By the protocol the last value stands for those that are missing.
-    missing = math.prod(shape) - len(array)
-    return np.pad(array, (0, missing), "edge" if len(array) else "constant").reshape(shape)
+    values += (values[-1:] or [b"" if dtype == "object" else 0]) * (math.prod(shape) - len(values))
+    if field == _BITS:
+        return np.array(values, np.uint16).view(dtype).reshape(shape)
+    return np.array(values, dtype).reshape(shape)

@@ -25,7 +25,8 @@ from regard.serving.contract import (
     SignatureEntry,
     read_contract,
 )
-from regard.serving.session import Session, SessionError, Signature, numpy_type
+from regard.serving.protobuf import type_name
+from regard.serving.session import Session, SessionError, Signature
 from regard.serving.streaming import STEP, stream_tokens
 
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, dimensions]"}
@@ -137,7 +138,7 @@ class ServedModel:
             raise SavedModelError(f"There is no signature {name!r}. The signatures are: {names}.")
         signature = self._session.signatures[name]
         actual = {
-            key: (_type_name(info.dtype), _SHAPES.get(_rank(info) or 0, "[?]"))
+            key: (type_name(info.dtype), _SHAPES.get(_rank(info) or 0, "[?]"))
             for key, info in signature.inputs.items()
         }
         if actual != (expected := self._input_specs(name)):
@@ -310,10 +311,6 @@ def decode_texts(value: Any) -> Any:
     if isinstance(value, list):
         return [decode_texts(one) for one in value]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
-
-
-def _type_name(number: int) -> str:
-    return numpy_type(number).replace("object", "string")
 
 
 def _rank(info: Any) -> int | None:

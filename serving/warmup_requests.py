@@ -7,11 +7,14 @@ TensorFlow Serving reads them from the model's folder: a TFRecord file of ``Pred
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import google_crc32c
 
 from regard.serving.check_inputs import CheckRow, rows_for_signature
 from regard.serving.contract import Contract
+from regard.serving.protobuf import message_class, write_tensor
 from regard.serving.saved_model import batch_inputs
 
 FILE = "assets.extra/tf_serving_warmup_requests"
@@ -29,43 +32,60 @@ def write(path: str | os.PathLike[str], contract: Contract, rows: Sequence[Check
     Returns:
         The number of requests.
     """
-    import tensorflow as tf
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    count = 0
-    with tf.io.TFRecordWriter(os.fspath(path)) as file:
-        for signature, entry in contract["signatures"].items():
-            expected = [row.expected for row in rows]
-            inputs = [row.inputs for row in rows_for_signature(signature, rows, expected, contract)]
-            for size in (size for size in BATCH_SIZES if size <= len(inputs)):
-                log = prediction_log_pb2.PredictionLog()
-                request = log.predict_log.request
-                request.model_spec.signature_name = signature
-                for name, array in batch_inputs(entry["inputs"], inputs[:size]).items():
-                    request.inputs[name].CopyFrom(tf.make_tensor_proto(array))
-                file.write(log.SerializeToString(deterministic=True))
-                count += 1
-    return count
+    records = []
+    for signature, entry in contract["signatures"].items():
+        expected = [row.expected for row in rows]
+        inputs = [row.inputs for row in rows_for_signature(signature, rows, expected, contract)]
+        for size in (size for size in BATCH_SIZES if size <= len(inputs)):
+            log = message_class("PredictionLog")()
+            request = log.predict_log.request
+            request.model_spec.signature_name = signature
+            for name, array in batch_inputs(entry["inputs"], inputs[:size]).items():
+                write_tensor(request.inputs.add(key=name).value, array)
+            records.append(log.SerializeToString(deterministic=True))
+    with open(path, "wb") as file:
+        for record in records:
+            header = len(record).to_bytes(8, "little")
+            file.write(header + _checksum(header) + record + _checksum(record))
+    return len(records)
 
 
 def read(path: str | os.PathLike[str]) -> list[Any]:
     """Return the requests of a file, each a ``PredictRequest``.
 
     Raises:
-        tensorflow.errors.DataLossError: the file is not a TFRecord file.
-        ValueError: a record is not a ``PredictionLog`` with a ``predict_log``.
+        OSError: the file cannot be read.
+        ValueError: it is not a TFRecord file, or a record is not a ``PredictionLog`` with a
+            ``predict_log``.
     """
-    import tensorflow as tf
     from google.protobuf.message import DecodeError
-    from tensorflow_serving.apis import prediction_log_pb2
 
     requests = []
-    for number, record in enumerate(tf.data.TFRecordDataset(os.fspath(path)).as_numpy_iterator()):
+    for number, record in enumerate(_read_records(path)):
         try:
-            log = prediction_log_pb2.PredictionLog.FromString(record)
+            log = message_class("PredictionLog").FromString(record)
         except DecodeError as error:
             raise ValueError(f"{os.fspath(path)}: record {number}: {error}") from None
-        if (kind := log.WhichOneof("log_type")) != "predict_log":
-            raise ValueError(f"{os.fspath(path)}: record {number} is a {kind}, not a predict_log")
+        if not log.HasField("predict_log"):
+            raise ValueError(f"{os.fspath(path)}: record {number} is not a predict_log")
         requests.append(log.predict_log.request)
     return requests
+
+
+def _read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Yield the records of a TFRecord file: the size, its checksum, the bytes, their checksum."""
+    with open(path, "rb") as file:
+        while header := file.read(12):
+            size = int.from_bytes(header[:8], "little")
+            is_valid = header[8:] == _checksum(header[:8])
+            record = file.read(size) if is_valid else b""
+            if not is_valid or len(record) != size or file.read(4) != _checksum(record):
+                raise ValueError(f"{os.fspath(path)} is not a TFRecord file, or is damaged.")
+            yield record
+
+
+def _checksum(content: bytes) -> bytes:
+    """Return the checksum of TFRecord files: CRC-32C, rotated by 15 bits, plus a constant."""
+    value = google_crc32c.value(content)
+    rotated = (value >> 15 | value << 17) + 0xA282EAD8
+    return (rotated & 0xFFFFFFFF).to_bytes(4, "little")

@@ -18,6 +18,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
 from regard.components.registry.publish import check_content
 from regard.components.registry.store import MODEL_FILE, Registry
+from regard.serving import session
 from regard.serving.saved_model import without_gc
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import (
@@ -134,18 +135,14 @@ def serve(
     started = time.monotonic()
     with silence_output():
         with without_gc():
-            import tensorflow
-            import tensorflow_text  # noqa: F401
-
             from regard.pipeline.deployment.engines import ctranslate2_loader
             from regard.serving.server.manager import LoadServable, ModelManager
             from regard.serving.server.servable import Servable
             from regard.serving.server.server import Server
             from regard.serving.web import create_routes
 
-        tensorflow.constant(0)  # initializes the devices, which prints to the terminal
+        session.initialize()
 
-    tensorflow.get_logger().setLevel("ERROR")
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     log.addHandler(handler)

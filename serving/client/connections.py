@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from regard.serving.client.conversion import ClientError, Input, Outputs, Row, Signature, split_rows
-from regard.serving.protobuf import message_class, read_tensor, type_name, write_tensor
+from regard.serving.protobuf import field_type, message_class, read_tensor, write_tensor
 
 # Gateways and the server use these statuses; some stand for two codes.
 _CODES = {
@@ -239,16 +239,16 @@ class GrpcConnection:
 
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """Return the signatures of the model."""
-        request = message_class("MetadataRequest")(metadata_field=["signature_def"])
+        request = message_class("GetModelMetadataRequest")(metadata_field=["signature_def"])
         method = "PredictionService/GetModelMetadata"
-        response = self._call(method, request, "MetadataResponse", timeout)
+        response = self._call(method, request, "GetModelMetadataResponse", timeout)
         packed = {entry.key: entry.value.value for entry in response.metadata}
         signatures = message_class("SignatureDefMap").FromString(packed["signature_def"])
 
         def parse(tensors: Iterable[Any]) -> dict[str, Input]:
             return {
                 one.key: Input(
-                    type_name(one.value.dtype),
+                    field_type(one.value.dtype),
                     len(sizes := one.value.tensor_shape.dim),
                     sizes[-1].size if sizes else -1,
                 )
@@ -262,8 +262,8 @@ class GrpcConnection:
 
     def states(self, timeout: float) -> dict[int, str]:
         """Return the states of the model's versions."""
-        request, method = message_class("StatusRequest")(), "ModelService/GetModelStatus"
-        response = self._call(method, request, "StatusResponse", timeout)
+        request, method = message_class("GetModelStatusRequest")(), "ModelService/GetModelStatus"
+        response = self._call(method, request, "GetModelStatusResponse", timeout)
         return {one.version: _STATES[one.state] for one in response.model_version_status}
 
     def close(self) -> None:

@@ -11,17 +11,10 @@ from typing import Any
 
 import grpc
 import numpy as np
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 from grpc import StatusCode
-from tensorflow.core.framework import tensor_pb2, types_pb2
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    model_management_pb2,
-    predict_pb2,
-)
 
+from regard.serving.protobuf import message_class, numpy_type, read_tensor, write_tensor
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
@@ -31,17 +24,18 @@ from regard.serving.server.versions import ModelSpec, PredictResult
 from regard.serving.streaming import START
 
 # The supported methods with their request messages.
-SERVICES: dict[str, dict[str, Any]] = {
+SERVICES: dict[str, dict[str, str]] = {
     "tensorflow.serving.PredictionService": {
-        "Predict": predict_pb2.PredictRequest,
-        "GetModelMetadata": get_model_metadata_pb2.GetModelMetadataRequest,
+        "Predict": "PredictRequest",
+        "GetModelMetadata": "GetModelMetadataRequest",
     },
     "tensorflow.serving.ModelService": {
-        "GetModelStatus": get_model_status_pb2.GetModelStatusRequest,
-        "HandleReloadConfigRequest": model_management_pb2.ReloadConfigRequest,
+        "GetModelStatus": "GetModelStatusRequest",
+        "HandleReloadConfigRequest": "ReloadConfigRequest",
     },
-    "regard.StreamService": {"PredictStream": predict_pb2.PredictRequest},
+    "regard.StreamService": {"PredictStream": "PredictRequest"},
 }
+_STATES = {"START": 10, "LOADING": 20, "AVAILABLE": 30, "UNLOADING": 40, "END": 50}
 # One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
 _MAX_FILLED_VALUES = 1 << 16
 # A field of two bytes can take a hundred in memory.
@@ -50,15 +44,6 @@ _MAX_OTHER_BYTES = 1 << 20  # of a message without tensors
 # By the protocol, 2 is the number of a request's inputs, of the tensor of an input, of its shape
 # and of a size; a tensor's fields 14 and 15 are messages that no input needs.
 _NESTED, _MAX_DEPTH, _UNUSED = 2, 3, (14, 15)
-# The field of a tensor's values by NumPy's type, as TensorFlow Serving fills it; clients read it.
-_VALUE_FIELDS = {
-    "float32": "float_val",
-    "float64": "double_val",
-    "int32": "int_val",
-    "int64": "int64_val",
-    "bool": "bool_val",
-    "object": "string_val",
-}
 # A message that takes longer to arrive needs one of a few places, because gRPC holds what it has of
 # it without a limit.
 _SLOW_SECONDS, _MAX_SLOW, _MAX_RECEIVE_SECONDS = 0.25, 16, 30.0
@@ -80,14 +65,14 @@ def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.Ge
 
 
 def _create_handler(
-    method: Callable[[Any], Any], request_class: Any, receiver: _Receiver
+    method: Callable[[Any], Any], request_name: str, receiver: _Receiver
 ) -> grpc.RpcMethodHandler:
     is_stream = inspect.isasyncgenfunction(method)
 
     async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
         try:
             with receiver.admission.hold() as hold:
-                request = await receiver.receive(request_class, context, hold)
+                request = await receiver.receive(request_name, context, hold)
                 if is_stream:
                     await _write_all(method(request), context)
                     return b""
@@ -134,17 +119,17 @@ class _Receiver:
     def __init__(self, admission: Admission):
         self.admission, self._slow = admission, 0
 
-    async def receive(self, request_class: Any, context: Any, hold: Callable[[int], None]) -> Any:
+    async def receive(self, request_name: str, context: Any, hold: Callable[[int], None]) -> Any:
         """Return the parsed message.
 
         Raises:
             ServingError: the token is missing, or the message is invalid, too large or too slow.
         """
-        if "Predict" in request_class.__name__ or "Reload" in request_class.__name__:
+        if request_name in ("PredictRequest", "ReloadConfigRequest"):
             self.admission.check_token(dict(context.invocation_metadata()).get("authorization", ""))
         content = await self._receive_bytes(context)
         hold(len(content))
-        return await self.admission.convert(len(content), _parse, request_class, content)
+        return await self.admission.convert(len(content), _parse, request_name, content)
 
     async def _receive_bytes(self, context: Any) -> bytes:
         arrival = asyncio.ensure_future(context.read())
@@ -166,15 +151,15 @@ class _Receiver:
         return b"" if content is grpc.aio.EOF else content
 
 
-def _parse(request_class: Any, content: bytes) -> Any:
-    if request_class is not predict_pb2.PredictRequest and len(content) > _MAX_OTHER_BYTES:
-        raise invalid(f"A {request_class.__name__} may have at most {_MAX_OTHER_BYTES} bytes.")
+def _parse(request_name: str, content: bytes) -> Any:
+    if request_name != "PredictRequest" and len(content) > _MAX_OTHER_BYTES:
+        raise invalid(f"A {request_name} may have at most {_MAX_OTHER_BYTES} bytes.")
     try:
         if len(content) > SMALL_BYTES:
             _limit_fields(content)
-        return request_class.FromString(content)
+        return message_class(request_name).FromString(content)
     except (DecodeError, IndexError):
-        raise invalid(f"The request is not a valid {request_class.__name__}.") from None
+        raise invalid(f"The request is not a valid {request_name}.") from None
 
 
 def _limit_fields(content: bytes) -> None:
@@ -251,7 +236,7 @@ class _Methods:
     async def _read_inputs(
         self, request: Any, servable: Servable, signature: str
     ) -> dict[str, np.ndarray]:
-        declared = {name: _read_info(name, proto) for name, proto in request.inputs.items()}
+        declared = {one.key: _read_info(one.key, one.value) for one in request.inputs}
         servable.validate_inputs(signature, declared)
         count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
         if count > max(size, _MAX_FILLED_VALUES):
@@ -264,19 +249,20 @@ class _Methods:
         if set(request.metadata_field) != {"signature_def"}:
             raise invalid("`metadata_field` is not [signature_def].")
         version = self._manager.find(spec)
-        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        response = message_class("GetModelMetadataResponse")()
         response.model_spec.name = spec.model
         response.model_spec.version.value = version.number
-        response.metadata["signature_def"].Pack(version.loaded.signature_map())
+        packed = response.metadata.add(key="signature_def").value
+        packed.type_url = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
+        packed.value = version.loaded.signature_map()
         return response
 
     async def GetModelStatus(self, request: Any) -> Any:
         """Return the versions of a model and their states."""
-        response = get_model_status_pb2.GetModelStatusResponse()
-        states = get_model_status_pb2.ModelVersionStatus.State
+        response = message_class("GetModelStatusResponse")()
         for version in self._manager.list_states(_parse_spec(request)):
             status = response.model_version_status.add()
-            status.version, status.state = version.number, states.Value(version.state)
+            status.version, status.state = version.number, _STATES[version.state]
             if version.error is not None:
                 status.status.error_code = version.error.code.value[0]
                 status.status.error_message = version.error.message
@@ -284,7 +270,7 @@ class _Methods:
 
     async def HandleReloadConfigRequest(self, request: Any) -> Any:
         """Serve the models of another configuration, if the server allows their folders."""
-        response = model_management_pb2.ReloadConfigResponse()
+        response = message_class("ReloadConfigResponse")()
         try:
             models = parse_models(request.config)
             check_roots(models, self._manager.options.reload_roots)
@@ -307,7 +293,7 @@ def _parse_spec(request: Any) -> ModelSpec:
 def _read_info(name: str, proto: Any) -> TensorInfo:
     """Return the type and shape that an untrusted ``TensorProto`` declares."""
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
-    if proto.dtype not in types_pb2.DataType.values() or not proto.dtype:
+    if numpy_type(proto.dtype) is None:
         raise invalid(f"Input {name} has the unknown type {proto.dtype}.")
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"Input {name} has the incomplete shape {list(shape)}.")
@@ -315,35 +301,23 @@ def _read_info(name: str, proto: Any) -> TensorInfo:
 
 
 def _to_response(model: str, prediction: PredictResult) -> Any:
-    response = predict_pb2.PredictResponse()
+    response = message_class("PredictResponse")()
     response.model_spec.name = model
     response.model_spec.version.value = prediction.version
     response.model_spec.signature_name = prediction.signature
     for name, tensor in prediction.outputs.items():
-        response.outputs[name].CopyFrom(_to_proto(tensor))
+        write_tensor(response.outputs.add(key=name).value, tensor)
     return response
 
 
-def _to_proto(array: np.ndarray) -> tensor_pb2.TensorProto:
-    field = _VALUE_FIELDS.get(array.dtype.name)
-    if field is None:
-        return tf.make_tensor_proto(array)
-    proto = tensor_pb2.TensorProto(dtype=tf.as_dtype(array.dtype).as_datatype_enum)
-    proto.tensor_shape.SetInParent()
-    for size in array.shape:
-        proto.tensor_shape.dim.add(size=size)
-    getattr(proto, field).extend(array.ravel().tolist())
-    return proto
-
-
 def _to_arrays(request: Any) -> dict[str, np.ndarray]:
-    return {name: _to_array(name, proto) for name, proto in request.inputs.items()}
+    return {one.key: _to_array(one.key, one.value) for one in request.inputs}
 
 
 def _to_array(name: str, proto: Any) -> np.ndarray:
     """Convert a ``TensorProto`` that fits the signature."""
     try:
-        return tf.make_ndarray(proto)
+        return read_tensor(proto)
     except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
         reason = (str(error).splitlines() or [""])[0]
         raise invalid(f"Input {name} is not a valid tensor: {reason}") from None

@@ -84,11 +84,19 @@ def read_models(path: str | os.PathLike[str]) -> list[ModelConfig]:
 
 
 def parse_models(config: Any) -> list[ModelConfig]:
-    """Convert a ``ModelServerConfig`` message.
+    """Convert a ``ModelServerConfig`` message, or the bytes of one.
 
     Raises:
         ServingError: two models have the same name, or a model is invalid.
     """
+    if isinstance(config, bytes):
+        from google.protobuf.message import DecodeError
+        from tensorflow_serving.config import model_server_config_pb2
+
+        try:
+            config = model_server_config_pb2.ModelServerConfig.FromString(config)
+        except DecodeError:
+            raise invalid("The configuration is not a valid ModelServerConfig.") from None
     if config.WhichOneof("config") != "model_config_list":
         raise invalid("The configuration has no model_config_list.")
     models: dict[str, ModelConfig] = {}

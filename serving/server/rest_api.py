@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
 from urllib.parse import unquote
 
 from grpc import StatusCode
@@ -13,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from regard.serving.protobuf import field_type, message_class
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
@@ -190,13 +192,32 @@ def _dump_status(versions: list[Version]) -> bytes:
 
 def _dump_metadata(name: str, version: Version) -> bytes:
     """Return the signatures of a version, with the field names of the protocol buffer."""
-    from google.protobuf import json_format
-
-    signatures = json_format.MessageToDict(
-        version.loaded.signature_map(),
-        preserving_proto_field_name=True,
-        always_print_fields_with_no_presence=True,
-    )
+    entries = message_class("SignatureDefMap").FromString(version.loaded.signature_map())
+    signatures = {
+        entry.key: {
+            "inputs": _describe_tensors(entry.value.inputs),
+            "outputs": _describe_tensors(entry.value.outputs),
+            "method_name": entry.value.method_name,
+            "defaults": {},
+        }
+        for entry in entries.signature_def
+    }
     spec = {"name": name, "signature_name": "", "version": str(version.number)}
     # The outer key names the metadata, the inner one is the field of SignatureDefMap.
-    return dump({"model_spec": spec, "metadata": {"signature_def": signatures}})
+    return dump({"model_spec": spec, "metadata": {"signature_def": {"signature_def": signatures}}})
+
+
+def _describe_tensors(entries: Iterable[Any]) -> dict[str, Any]:
+    return {
+        one.key: {
+            "name": one.value.name,
+            "dtype": f"DT_{field_type(one.value.dtype).upper()}",
+            "tensor_shape": {
+                "dim": [
+                    {"size": str(dim.size), "name": dim.name} for dim in one.value.tensor_shape.dim
+                ],
+                "unknown_rank": one.value.tensor_shape.unknown_rank,
+            },
+        }
+        for one in entries
+    }

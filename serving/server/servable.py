@@ -8,13 +8,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
 from regard.serving.contract import DEFAULT_SIGNATURE, SavedModelError, read_contract
+from regard.serving.protobuf import read_tensor, type_name
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.session import DEADLINE_EXCEEDED, Session, SessionError, Signature
 from regard.serving.streaming import START, STEP, stream_tokens
@@ -77,11 +78,9 @@ class Servable:
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return self.signatures[name]
 
-    def signature_map(self) -> Any:
-        """Return all signatures as a ``SignatureDefMap``."""
-        from tensorflow_serving.apis import get_model_metadata_pb2
-
-        return get_model_metadata_pb2.SignatureDefMap.FromString(self._session.signature_map)
+    def signature_map(self) -> bytes:
+        """Return all signatures as a serialized ``SignatureDefMap``."""
+        return self._session.signature_map
 
     def input_types(self, name: str) -> InputTypes:
         """Return the inputs of a signature with their types.
@@ -90,7 +89,7 @@ class Servable:
             ServingError: the model has no such signature.
         """
         inputs = self.signature(name).inputs
-        return {key: _type_name(inputs[key].dtype) for key in sorted(inputs)}
+        return {key: type_name(inputs[key].dtype) for key in sorted(inputs)}
 
     def validate_inputs(self, name: str, inputs: Mapping[str, np.ndarray | TensorInfo]) -> None:
         """Check the names, types and shapes of a request's inputs, as arrays or as declared.
@@ -104,7 +103,7 @@ class Servable:
             unknown = ", ".join(sorted(set(inputs) - set(specs))) or "none"
             raise invalid(f"Missing inputs: {missing}. Unknown inputs: {unknown}.")
         for key, tensor in inputs.items():
-            expected, got = _type_name(specs[key].dtype), _type_name(tensor.dtype)
+            expected, got = type_name(specs[key].dtype), type_name(tensor.dtype)
             if got != expected:
                 raise invalid(f"Input {key} has the type {got}, expected {expected}.")
             shape = specs[key].tensor_shape
@@ -198,33 +197,24 @@ class Servable:
         Raises:
             ServingError: the file is unreadable or too long, or a request fails.
         """
-        import tensorflow as tf
-
         path = self.path / warmup_requests.FILE
         if not path.exists():
             return
         try:
             requests = warmup_requests.read(path)
-        except (ValueError, tf.errors.OpError) as error:
+        except (OSError, ValueError) as error:
             message = f"Cannot read the warm-up requests: {remove_path(str(error), self.path)}"
             raise ServingError(StatusCode.DATA_LOSS, message) from None
         if len(requests) > _MAX_WARMUP_REQUESTS:
             name = warmup_requests.FILE
             raise invalid(f"{name} has more than {_MAX_WARMUP_REQUESTS} warm-up requests.")
         for request in requests:
-            inputs = {key: tf.make_ndarray(proto) for key, proto in request.inputs.items()}
+            inputs = {one.key: read_tensor(one.value) for one in request.inputs}
             name = request.model_spec.signature_name
             self.validate_inputs(name, inputs)
             self.run(name, inputs)
             if name == DEFAULT_SIGNATURE and STEP in self.signatures:
                 list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
-
-
-def _type_name(kind: int | np.dtype) -> str:
-    """Return TensorFlow's name of a type: ``float32``, ``string``, ``int32``."""
-    import tensorflow as tf
-
-    return tf.as_dtype(kind).name
 
 
 def remove_path(text: str, path: Path) -> str:

@@ -7,9 +7,13 @@ from tensorflow.core.framework import tensor_pb2
 
 from regard.serving.protobuf import message_class, read_tensor, write_tensor
 
-NUMBERS = ("float32", "float64", "int32", "int64")
+NUMBERS = ("float32", "float64", "float16", "bfloat16")
+NUMBERS += ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ARRAYS = [
     *(np.arange(6).reshape(2, 3).astype(name) for name in NUMBERS),
+    np.full((2, 1), 2**64 - 1, np.uint64),
+    np.full((0, 3), b"", dtype=object),
+    np.array(b"\xff", dtype=object),
     np.array([True, False]),
     np.array([[b"a", b"\xff"]], dtype=object),
     np.array(3.5, np.float32),

@@ -7,6 +7,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from regard.serving import saved_model, warmup_requests
 from regard.serving.check_inputs import CheckRow
+from regard.serving.protobuf import read_tensor
 from tests import fake_models, fake_tasks
 
 TEXTS = ["abc", "", "zebra é", *"defghi"]
@@ -17,7 +18,7 @@ def check_rows():
 
 
 def inputs(request):
-    return {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
+    return {one.key: read_tensor(one.value) for one in request.inputs}
 
 
 def test_every_signature_gets_real_rows_of_several_sizes(tmp_path):
@@ -45,6 +46,33 @@ def test_the_model_answers_all_of_them(tmp_path):
         assert result["order"].shape[0] == len(arguments["points_length"])
 
 
+def test_tensorflow_reads_the_file_and_we_read_its_files(tmp_path):
+    path, copy = tmp_path / "ours", tmp_path / "copy"
+    warmup_requests.write(path, fake_models.Reverser().contract(), check_rows())
+    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
+    request = logs[1].predict_log.request
+    assert tf.make_ndarray(request.inputs["source"]).tolist()[2] == "zebra é".encode()
+    with tf.io.TFRecordWriter(str(copy)) as file:
+        for record in records:
+            file.write(record)
+    assert copy.read_bytes() == path.read_bytes()
+    assert len(warmup_requests.read(copy)) == len(records)
+
+
+@pytest.mark.parametrize("change", [slice(-1), slice(-3), slice(1, None), slice(-40, None)])
+def test_a_damaged_file_is_refused(tmp_path, change):
+    path = tmp_path / "requests"
+    warmup_requests.write(path, fake_models.Reverser().contract(), check_rows())
+    content = path.read_bytes()
+    path.write_bytes(content[change])
+    with pytest.raises(ValueError, match="damaged"):
+        warmup_requests.read(path)
+    path.write_bytes(content[:-10] + bytes([content[-10] ^ 1]) + content[-9:])
+    with pytest.raises(ValueError, match="damaged"):
+        warmup_requests.read(path)
+
+
 def test_the_same_rows_give_the_same_bytes(tmp_path):
     contract = fake_models.Reverser().contract()
     for name in "ab":
@@ -60,11 +88,14 @@ def test_no_rows_no_requests(tmp_path):
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "requests"
     path.write_bytes(b"no records at all, but some text")
-    with pytest.raises(tf.errors.DataLossError):
+    with pytest.raises(ValueError, match="is not a TFRecord file, or is damaged"):
         warmup_requests.read(path)
     log = prediction_log_pb2.PredictionLog()
     log.classify_log.request.model_spec.name = "m"
-    for record, message in [(b"\xff\xff", "record 0"), (log.SerializeToString(), "classify_log")]:
+    for record, message in [
+        (b"\xff\xff", "record 0"),
+        (log.SerializeToString(), "not a predict_log"),
+    ]:
         with tf.io.TFRecordWriter(str(path)) as file:
             file.write(record)
         with pytest.raises(ValueError, match=message):

@@ -34,17 +34,6 @@ def test_predict_over_grpc(server):
     assert server.predictions.Predict(predict_request(source=np.zeros(0, object))).outputs["score"]
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "i8", "u1", "?", "O", "c8"])
-@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
-def test_tensors_of_all_types_are_read_back(dtype, shape):
-    array = np.full(shape, b"\xff" if dtype == "O" else 1, dtype)
-    proto = grpc_api._to_proto(array)
-    assert not array.size or not proto.tensor_content or dtype in ("f2", "u1", "c8")
-    back = tf.make_ndarray(proto)
-    assert (back.dtype, back.shape) == (array.dtype, array.shape)
-    np.testing.assert_array_equal(back, array)
-
-
 @pytest.mark.parametrize(
     ("fields", "code", "message"),
     [
@@ -118,8 +107,8 @@ def test_no_tensor_is_built_before_all_names_are_checked(server, monkeypatch):
     [
         (0, "Input source has the unknown type 0."),
         (9999, "Input source has the unknown type 9999."),
-        (20, "Input source has the type resource, expected string."),
-        (107, "Input source has the type string_ref, expected string."),
+        (20, "Input source has the unknown type 20."),
+        (107, "Input source has the unknown type 107."),
     ],
 )
 def test_a_type_that_is_not_the_declared_one(server, dtype, message):

@@ -215,7 +215,7 @@ def load(path: str | os.PathLike[str]) -> ServedModel:
         SavedModelError: the contract is missing or invalid.
         SessionError: TensorFlow cannot load the model.
     """
-    return ServedModel(Session(path, optimize=False), read_contract(path))
+    return ServedModel(Session(path), read_contract(path))
 
 
 def splits_sentences(contract: Contract) -> bool:

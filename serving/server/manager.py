@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from grpc import StatusCode
@@ -75,7 +76,7 @@ class ModelManager:
         self._run_pool = ThreadPoolExecutor(options.threads, "run")
         self._batch_slots = asyncio.Semaphore(options.threads)
         self._stream_slots = asyncio.Semaphore(options.max_streams)
-        self._unload_tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
 
     @property
@@ -181,13 +182,10 @@ class ModelManager:
         most = max(self.options.batching.max_request_rows, self.options.batching.max_batch_size)
         if (rows := count_rows(inputs)) > most:
             raise invalid(f"The request has {rows} rows; the maximum is {most}.")
-        version.requests += 1  # keeps it loaded
-        try:
-            version.loaded.validate_inputs(signature, inputs)
-            names = version.loaded.select_outputs(signature, outputs)
+        with version.hold() as servable:
+            servable.validate_inputs(signature, inputs)
+            names = servable.select_outputs(signature, outputs)
             results = await self._batcher(version, signature).submit(inputs)
-        finally:
-            version.requests -= 1
         rows = max(rows, 1)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
@@ -214,20 +212,20 @@ class ModelManager:
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._run_pool, next, steps, None)
 
-        version.requests += 1
         try:
-            async with self._stream_slots:
-                while outputs := await asyncio.wait_for(run_step(), deadline - time.monotonic()):
-                    self.metrics.count("streamed_token_count_total", model=spec.model)
-                    result = PredictResult(version.number, STEP, outputs)
-                    yield result
-            if result is not None:
-                self._log_success(started, spec, result, inputs)
+            with version.hold():
+                async with self._stream_slots:
+                    while outputs := await asyncio.wait_for(
+                        run_step(), deadline - time.monotonic()
+                    ):
+                        self.metrics.count("streamed_token_count_total", model=spec.model)
+                        result = PredictResult(version.number, STEP, outputs)
+                        yield result
+                if result is not None:
+                    self._log_success(started, spec, result, inputs)
         except asyncio.TimeoutError:
             message = f"The stream took more than {self.options.run_seconds:g} s."
             raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
-        finally:
-            version.requests -= 1
 
     def _log_success(
         self, started: float, spec: ModelSpec, result: PredictResult, inputs: Tensors
@@ -267,7 +265,7 @@ class ModelManager:
         if self._poll_task is not None:
             self._poll_task.cancel()
         self._set_models([])
-        await asyncio.gather(*self._unload_tasks)
+        await asyncio.gather(*self._tasks)
         self._load_pool.shutdown(wait=True)
         self._run_pool.shutdown(wait=True)
         if self._log:
@@ -334,7 +332,7 @@ class ModelManager:
             if version is None or (version.state == END and version.error is None):
                 version = model.versions[number] = Version(number)
             if version.state == START and time.monotonic() >= version.retry_at:
-                await self._load_version(model.config.name, version, folders[number])
+                await self._load_version(model, version, folders[number])
         # The newest loaded version stays until a selected one is available.
         is_replaced = bool(set(model.available()) & set(selected)) or (folders and not selected)
         for number, version in list(model.versions.items()):
@@ -343,14 +341,16 @@ class ModelManager:
             if number not in folders and version.state == END:
                 del model.versions[number]
 
-    async def _load_version(self, name: str, version: Version, path: Path) -> None:
+    async def _load_version(self, model: _Model, version: Version, path: Path) -> None:
         version.state = LOADING
-        loop, number = asyncio.get_running_loop(), version.number
+        loop, name, number = asyncio.get_running_loop(), model.config.name, version.number
+        # The first version is available at once, a replacement when it is as fast.
+        only = None if model.available() else DEFAULT_SIGNATURE
 
         def load() -> Servable:
             version.lock(path)
             servable = self._load(name, path)
-            servable.warm_up()
+            servable.warm_up(only)
             return servable
 
         try:
@@ -370,6 +370,21 @@ class ModelManager:
             return
         version.state, version.error = AVAILABLE, None
         log.info("serving version %s of model %s", number, name)
+        if only:
+            self._start_task(self._finish_warm_up(version))
+
+    async def _finish_warm_up(self, version: Version) -> None:
+        with version.hold() as servable:
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._load_pool, servable.warm_up)
+            except ServingError as error:
+                log.warning("version %s: a warm-up request failed: %s", version.number, error)
+
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _unload(self, version: Version) -> None:
         """Send no new requests to a version, and unload it after its last one."""
@@ -379,21 +394,7 @@ class ModelManager:
             version.state = END
             return
         version.state = UNLOADING
-        task = asyncio.get_running_loop().create_task(self._finish_unloading(version))
-        self._unload_tasks.add(task)
-        task.add_done_callback(self._unload_tasks.discard)
-
-    async def _finish_unloading(self, version: Version) -> None:
-        while version.requests:
-            await asyncio.sleep(0.01)
-        for batcher in version.batchers.values():
-            await batcher.close()
-        version.batchers.clear()
-        version.loaded.close()
-        version.servable = None
-        version.unlock()
-        version.state = END
-        log.info("unloaded version %s", version.number)
+        self._start_task(version.unload())
 
 
 def _microseconds_since(started: float) -> float:

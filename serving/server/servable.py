@@ -191,8 +191,11 @@ class Servable:
         """Free the model's memory."""
         self._session.close()
 
-    def warm_up(self) -> None:
+    def warm_up(self, only: str | None = None) -> None:
         """Run the warm-up requests of the model.
+
+        Args:
+            only: the signature to run; None: all, and a stream.
 
         Raises:
             ServingError: the file is unreadable or too long, or a request fails.
@@ -212,8 +215,9 @@ class Servable:
             inputs = {one.key: read_tensor(one.value) for one in request.inputs}
             name = request.model_spec.signature_name
             self.validate_inputs(name, inputs)
-            self.run(name, inputs)
-            if name == DEFAULT_SIGNATURE and STEP in self.signatures:
+            if only in (None, name):
+                self.run(name, inputs)
+            if only is None and name == DEFAULT_SIGNATURE and STEP in self.signatures:
                 list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
 
 

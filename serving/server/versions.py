@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +67,28 @@ class Version:
         """The servable of an available version."""
         assert self.servable is not None
         return self.servable
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[Servable]:
+        """Keep the version loaded during a request."""
+        self.requests += 1
+        try:
+            yield self.loaded
+        finally:
+            self.requests -= 1
+
+    async def unload(self) -> None:
+        """Free the model after the last request."""
+        while self.requests:
+            await asyncio.sleep(0.01)
+        for batcher in self.batchers.values():
+            await batcher.close()
+        self.batchers.clear()
+        self.loaded.close()
+        self.servable = None
+        self.unlock()
+        self.state = END
+        log.info("unloaded version %s", self.number)
 
     def lock(self, path: Path) -> None:
         """Take a shared lock on the version's model file, so that `registry prune` keeps it.

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.anyio
 INPUTS = {"x": np.zeros(1)}
 ALL = VersionPolicy(None, all_versions=True)
 SERVABLES = weakref.WeakSet()
+WARM_UPS = []
 
 
 class FakeServable:
@@ -34,7 +35,8 @@ class FakeServable:
             raise KeyError("unexpected")
         self.is_cold = (path / "cold").exists()
 
-    def warm_up(self):
+    def warm_up(self, only=None):
+        WARM_UPS.append((self.version, only))
         if self.is_cold:
             SERVABLES.add(self)
             raise invalid("cold")
@@ -84,7 +86,7 @@ def states(created):
 
 async def wait_until_unloaded(created):
     for _ in range(500):
-        if not created._unload_tasks:
+        if not created._tasks:
             return
         await asyncio.sleep(0.01)
     raise AssertionError("versions are still unloading")
@@ -163,6 +165,16 @@ async def test_a_model_whose_warm_up_fails_does_not_stay_in_memory(folder, start
     assert created.list_states(ModelSpec("m"))[0].error.message == "cold"
     gc.collect()
     assert not SERVABLES
+
+
+async def test_the_first_version_is_available_before_it_is_all_warm(folder, start):
+    WARM_UPS.clear()
+    created = await start()
+    (folder / "2").mkdir()
+    await created.poll()
+    assert await version(created) == 2
+    await created.close()  # waits for what is warmed up in the background
+    assert WARM_UPS == [(1, "serving_default"), (1, None), (2, None)]
 
 
 async def test_rows_share_a_run_only_if_the_signature_has_a_batch(start, monkeypatch):

@@ -1,8 +1,8 @@
 """Check an exported model as a model server would run it: in a process without Regard's other code.
 
 An isolated interpreter runs this file as a script (``python -I serving/checks.py REQUEST RESULT``).
-It imports TensorFlow, TensorFlow Text and this package, loads the SavedModel, runs real rows and
-compares the outputs with earlier ones. Both files are JSON; see `check`.
+It imports this package, loads the SavedModel, runs real rows and compares the outputs with earlier
+ones. Both files are JSON; see `check`.
 """
 
 from __future__ import annotations
@@ -66,15 +66,8 @@ class CheckResult(TypedDict, total=False):
 
 def check(request: CheckRequest) -> CheckResult:
     """Run all checks on an exported model."""
-    with saved_model.without_gc():
-        import tensorflow  # noqa: F401
-
-    # Before TensorFlow Text is imported, only TensorFlow's own operations are registered.
     used = supported_ops.used_ops(request["model"])
     core = supported_ops.core_ops(used)
-    with saved_model.without_gc():
-        import tensorflow_text  # noqa: F401
-
     result: CheckResult = {
         "failures": [],
         "unsupported_ops": {

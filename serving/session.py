@@ -34,8 +34,9 @@ _NO_OPTIMIZER = bytes.fromhex("52055203980101")
 _TYPES = {"v": None, "p": c_void_p, "c": c_char_p, "i": c_int, "l": c_int64, "z": c_size_t}
 # Functions by the types of their result and their arguments.
 _FUNCTIONS = {
-    "p": "NewGraph NewSessionOptions NewStatus",
-    "vp": "DeleteGraph DeleteSessionOptions DeleteStatus DeleteTensor StringDealloc StringInit",
+    "p": "GetAllOpList NewGraph NewSessionOptions NewStatus",
+    "vp": "DeleteBuffer DeleteGraph DeleteSessionOptions DeleteStatus DeleteTensor StringDealloc"
+    " StringInit",
     "vpp": "CloseSession DeleteSession",
     "ip": "GetCode NumDims TensorType",
     "cp": "Message",
@@ -169,6 +170,16 @@ class Session:
             return dict(zip(signature.outputs, map(_read, results), strict=True))
 
 
+def operations() -> set[str]:
+    """Return the operations that TensorFlow has; those of TensorFlow Text after `initialize`."""
+    library = _tensorflow()
+    address = library.TF_GetAllOpList()
+    start, size = c_void_p.from_address(address).value or 0, _Buffer.from_address(address).length
+    content = ctypes.string_at(start, size)
+    library.TF_DeleteBuffer(address)
+    return {one.name for one in message_class("OpList").FromString(content).op}
+
+
 def initialize() -> None:
     """Load TensorFlow and find its devices, which prints to the terminal."""
     library = _library()
@@ -215,14 +226,20 @@ def _tensors(graph: int, infos: Iterable[Any]) -> Any:
 @cache
 def _library() -> Any:
     """Load TensorFlow, and the operations of TensorFlow Text."""
+    library = _tensorflow()
+    for path in sorted(_package("tensorflow_text").glob("python/ops/*.so")):
+        _call("LoadLibrary", os.fsencode(path), library=library)
+    return library
+
+
+@cache
+def _tensorflow() -> Any:
     import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
 
     library = ctypes.CDLL(str(_package("tensorflow") / "libtensorflow_cc.so.2"))
     for types, names in _FUNCTIONS.items():
         for function in (getattr(library, f"TF_{name}") for name in names.split()):
             function.restype, *function.argtypes = (_TYPES[letter] for letter in types)
-    for path in sorted(_package("tensorflow_text").glob("python/ops/*.so")):
-        _call("LoadLibrary", os.fsencode(path), library=library)
     return library
 
 

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from regard.serving.contract import MODEL_FILE
+
 _OLDEST_MINOR, _NEWEST_MINOR = 6, 20
 
 
@@ -54,10 +56,10 @@ def used_ops(saved_model: str | Path) -> dict[str, str]:
     Returns:
         For each operation the name of one node that uses it.
     """
-    from tensorflow.core.protobuf import saved_model_pb2
+    from regard.serving.protobuf import message_class
 
-    proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((Path(saved_model) / "saved_model.pb").read_bytes())
+    content = (Path(saved_model) / MODEL_FILE).read_bytes()
+    proto = message_class("SavedModelOperations").FromString(content)
     ops: dict[str, str] = {}
     functions: set[str] = set()
     for meta_graph in proto.meta_graphs:
@@ -71,13 +73,13 @@ def used_ops(saved_model: str | Path) -> dict[str, str]:
 
 
 def core_ops(names: Iterable[str]) -> set[str]:
-    """Return the operations that are registered in this process.
+    """Return the operations that TensorFlow has in this process.
 
-    Before TensorFlow Text is imported, these are TensorFlow's own operations.
+    Before the first SavedModel is loaded, these are TensorFlow's own, without TensorFlow Text.
     """
-    from tensorflow.python.framework import op_def_registry
+    from regard.serving import session
 
-    return {name for name in names if op_def_registry.get(name) is not None}
+    return session.operations() & set(names)
 
 
 def unsupported(ops: Iterable[str], core: Iterable[str], server: str) -> list[str]:

@@ -189,7 +189,6 @@ def test_threads_do_not_mix_their_values(session):
         list(pool.map(run, range(64)))
 
 
-@pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize(
     ("model", "rows"),
     [
@@ -200,9 +199,9 @@ def test_threads_do_not_mix_their_values(session):
     ],
     ids=["text", "points", "pairs", "images"],
 )
-def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows, optimize):
+def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows):
     path = fake_models.save(model(), tmp_path / "m")
-    contract, session = read_contract(path), Session(path, optimize)
+    contract, session = read_contract(path), Session(path)
     loaded = tf.saved_model.load(str(path))
     for name in ("serving_default", contract["detail"]):
         inputs = batch_inputs(contract["signatures"][name]["inputs"], rows)

@@ -17,11 +17,12 @@ class Reinforce(ConfiguredLayer):
     """The loss that trains a hard alignment.
 
     Xu et al. 2015, "Show, Attend and Tell", §4.1: -λr (R - T b) log p(a) - λe H(p) for each sample
-    a of a row of T tokens. The reward R is the log-probability of the row and a constant, b the
-    moving average of R / T over the previous batches, so that one b suits short and long rows, and
-    H the entropy. With λr = 1 the expected gradient is that of the expected loss, the negative
-    log-probability per token. Rows with soft weights get no gradient from their reward, since
-    Σ p ∇log p = 0.
+    a of a row. The reward R is the log-probability of the T tokens from this step on, since a
+    sample has no effect on earlier ones; the authors add those, which increases the variance only.
+    The baseline b is the moving average of the reward per token over the previous batches, so that
+    one b suits short and long rows, and H is the entropy. With λr = 1 the expected gradient is that
+    of the expected loss, the negative log-probability per token. Rows with soft weights get no
+    gradient from their reward, since Σ p ∇log p = 0.
 
     Args:
         reward_weight: λr.
@@ -52,10 +53,10 @@ class Reinforce(ConfiguredLayer):
         training: bool = False,
     ) -> Tensor:
         mask = ops.cast(mask, "float32")
-        tokens = ops.sum(mask, axis=-1)
         count = ops.maximum(ops.sum(mask), 1.0)
-        reward = ops.sum(ops.stop_gradient(ops.cast(token_log_probs, "float32")) * mask, axis=-1)
-        advantage = (reward - tokens * ops.convert_to_tensor(self.baseline))[:, None]
+        token_rewards = ops.stop_gradient(ops.cast(token_log_probs, "float32")) * mask
+        rewards, tokens = _sum_from_here(token_rewards), _sum_from_here(mask)
+        advantage = rewards - tokens * ops.convert_to_tensor(self.baseline)
         log_probs = _safe_log(ops.cast(distribution, "float32"))
         samples = ops.stop_gradient(ops.cast(alignments, "float32"))
         sample_log_probs = ops.sum(samples * log_probs, axis=-1)
@@ -65,7 +66,7 @@ class Reinforce(ConfiguredLayer):
             - self.settings["entropy_weight"] * entropy
         )
         if training:
-            self._update_baseline(reward / ops.maximum(tokens, 1.0), tokens)
+            self._update_baseline(rewards[:, 0] / ops.maximum(tokens[:, 0], 1.0), tokens[:, 0])
         return ops.sum(losses * mask) / count
 
     def _update_baseline(self, reward: Tensor, tokens: Tensor) -> None:
@@ -73,6 +74,11 @@ class Reinforce(ConfiguredLayer):
         rows = ops.cast(tokens > 0, "float32")
         mean = ops.sum(reward * rows) / ops.maximum(ops.sum(rows), 1.0)
         self.baseline.assign(_BASELINE_DECAY * self.baseline + (1.0 - _BASELINE_DECAY) * mean)
+
+
+def _sum_from_here(values: Tensor) -> Tensor:
+    """Return the sum of the values from each step on, ``[batch, target]``."""
+    return ops.flip(ops.cumsum(ops.flip(values, axis=1), axis=1), axis=1)
 
 
 def _safe_log(probabilities: Tensor) -> Tensor:

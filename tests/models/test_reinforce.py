@@ -30,13 +30,13 @@ def reference(logp, alignments, distribution, baseline, reward_weight, entropy_w
     loss, rewards = 0.0, []
     for b in range(2):
         length = int(MASK[b].sum())
-        reward = logp[b, :length].astype("float64").sum()
-        rewards.append(reward / length)
+        rewards.append(logp[b, :length].mean(dtype="float64"))
         for t in range(length):
+            reward = logp[b, t:length].astype("float64").sum()
             p = distribution[b, t].astype("float64")
             p = p[p > 0]
             chosen = np.log(distribution[b, t, alignments[b, t].argmax()], dtype="float64")
-            loss -= reward_weight * (reward - length * baseline) * chosen
+            loss -= reward_weight * (reward - (length - t) * baseline) * chosen
             loss += entropy_weight * (p * np.log(p)).sum()
     return loss / MASK.sum(), np.mean(rewards)
 
@@ -75,11 +75,11 @@ def test_only_the_distribution_learns():
     of_logp, of_alignments, of_distribution = tape.gradient(loss, tensors)
     assert of_logp is None
     assert of_alignments is None
-    rewards = [logp[0].sum(), logp[1, 0], 0.0]
     expected = np.zeros_like(distribution)
     for b, t in zip(*np.nonzero(MASK), strict=True):
         s = alignments[b, t].argmax()
-        expected[b, t, s] = -rewards[b] / distribution[b, t, s] / MASK.sum()
+        reward = (logp * MASK)[b, t:].sum()
+        expected[b, t, s] = -reward / distribution[b, t, s] / MASK.sum()
     np.testing.assert_allclose(of_distribution, expected, rtol=1e-4)
 
 

@@ -208,14 +208,14 @@ class ServedModel:
             yield {key: decode_texts(value.item()) for key, value in outputs.items()}
 
 
-def load(path: str | os.PathLike[str]) -> ServedModel:
-    """Load a SavedModel and its contract.
+def load(path: str | os.PathLike[str], few_runs: bool = False) -> ServedModel:
+    """Load a SavedModel and its contract; see `Session`.
 
     Raises:
         SavedModelError: the contract is missing or invalid.
         SessionError: TensorFlow cannot load the model.
     """
-    return ServedModel(Session(path), read_contract(path))
+    return ServedModel(Session(path, few_runs), read_contract(path))
 
 
 def splits_sentences(contract: Contract) -> bool:

@@ -165,7 +165,7 @@ def _predict_heads(
     if not (folder and is_text and facts.contract.get("heads")):
         return [None] * len(rows)
     try:
-        model = saved_model.load(path_utils.serving_model_path(str(folder)))
+        model = saved_model.load(path_utils.serving_model_path(str(folder)), few_runs=True)
     except (SavedModelError, SessionError):  # the report of a failed run
         return [None] * len(rows)
     return [

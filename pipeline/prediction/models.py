@@ -46,6 +46,7 @@ def open_model(
     registry: Path,
     server: str | None = None,
     search: Mapping[str, Any] | None = None,
+    few_runs: bool = False,
 ) -> tuple[Model, VersionRecord]:
     """Load a model, or connect to a served one.
 
@@ -55,6 +56,7 @@ def open_model(
         registry: the registry's folder.
         server: ``grpc://HOST:PORT`` of the server that runs the model ``NAME[@VERSION]``.
         search: keys of the section ``search`` that replace those of the model.
+        few_runs: see ``Session``.
 
     Returns:
         The model, and its record, which is empty outside the registry.
@@ -72,20 +74,20 @@ def open_model(
     path = Registry(registry).resolve(text)
     check_content(path)
     if not search:
-        return load_model(path), read_record(path)
+        return load_model(path, few_runs), read_record(path)
     from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
 
     return load_with_search(path, search), read_record(path)
 
 
-def load_model(path: Path) -> saved_model.ServedModel:
-    """Load a SavedModel.
+def load_model(path: Path, few_runs: bool = False) -> saved_model.ServedModel:
+    """Load a SavedModel; see ``Session``.
 
     Raises:
         UserError: the folder holds no SavedModel with a contract.
     """
     try:
-        return saved_model.load(path)
+        return saved_model.load(path, few_runs)
     except (OSError, ValueError, SessionError) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         remedy = "Give the folder that contains saved_model.pb and variables/."

@@ -73,7 +73,7 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
 
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        model = OpenModel(name, registry, options.server, options.search)
+        model = OpenModel(name, registry, options.server, options.search, few_runs=bool(texts))
         _validate_options(model.contract, options)
         batches = InputParser(model.contract).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
@@ -105,6 +105,7 @@ class OpenModel:
         registry: the registry's folder.
         server: the server that runs it, if any.
         search: keys of the section ``search`` that replace those of the model.
+        few_runs: see ``Session``.
 
     Raises:
         UserError: there is no such model, or it cannot be used.
@@ -116,8 +117,9 @@ class OpenModel:
         registry: Path,
         server: str | None = None,
         search: Mapping[str, Any] | None = None,
+        few_runs: bool = False,
     ):
-        self.model, _ = open_model(name, registry, server, search)
+        self.model, _ = open_model(name, registry, server, search, few_runs)
         self._name = name
         self.contract = self.model.contract
 

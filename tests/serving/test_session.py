@@ -189,6 +189,7 @@ def test_threads_do_not_mix_their_values(session):
         list(pool.map(run, range(64)))
 
 
+@pytest.mark.parametrize("few_runs", [True, False])
 @pytest.mark.parametrize(
     ("model", "rows"),
     [
@@ -199,9 +200,9 @@ def test_threads_do_not_mix_their_values(session):
     ],
     ids=["text", "points", "pairs", "images"],
 )
-def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows):
+def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows, few_runs):
     path = fake_models.save(model(), tmp_path / "m")
-    contract, session = read_contract(path), Session(path)
+    contract, session = read_contract(path), Session(path, few_runs)
     loaded = tf.saved_model.load(str(path))
     for name in ("serving_default", contract["detail"]):
         inputs = batch_inputs(contract["signatures"][name]["inputs"], rows)

@@ -222,7 +222,7 @@ class FeedForwardDecoderConfig(_CopyingDecoderConfig):
 
     type: Literal["feed_forward"] = "feed_forward"
     units: Size = 256
-    context_size: Size = 5
+    context_size: Annotated[int, Field(ge=1, le=100)] = 5
     smoothing: Annotated[int, Field(ge=0, le=100)] = 2
     pooling: Literal["mean", "max", "mean_max", "gate"] = "mean"
 

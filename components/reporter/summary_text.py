@@ -23,7 +23,7 @@ def describe_model(task: str, config: Mapping[str, Any]) -> str:
     encoders = encoder if isinstance(encoder, list) else [encoder]
     names = " + ".join(part.get("type", "") for part in encoders)
     kind = decoder.get("type", "") if decoder else names
-    name = f"{kind} {task} model".strip()
+    name = f"{kind} {task} model".strip().replace("_", "-")
     if "attention" in model and model["attention"] is None:
         return f"{name} without attention"
     attention = model.get("attention") or {}

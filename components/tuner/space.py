@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import json
 import math
 import sys
@@ -129,13 +130,19 @@ def replace_values(
 
     Args:
         config: the configuration as JSON values.
-        values: by key, such as ``training.learning_rate``. The sections of all keys must exist.
+        values: by key, such as ``training.learning_rate``; an item of a list by its number from 0,
+            such as ``model.encoder.0.units``. The sections of all keys must exist.
     """
-    changed = copy.deepcopy(dict(config))
+    changed: Any = copy.deepcopy(dict(config))
     for key, value in values.items():
         *sections, name = key.split(".")
-        parent = changed
-        for section in sections:
-            parent = parent[section]
-        parent[name] = copy.deepcopy(value)
+        parent = functools.reduce(lookup, sections, changed)
+        parent[int(name) if isinstance(parent, list) else name] = copy.deepcopy(value)
     return changed
+
+
+def lookup(section: Any, name: str) -> Any:
+    """Return the value of a part of a key in a mapping, a list or a section."""
+    if isinstance(section, list | tuple):
+        return section[int(name)]
+    return section[name] if isinstance(section, dict) else getattr(section, name)

@@ -7,7 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.decoders.recurrent import Alignments, RecurrentDecoder, context_depth
+from regard.models.decoders.attending import Alignments, context_depth
+from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.layers.loops import batch_first, scan_steps
 from regard.models.serialization import register
 from regard.models.tensors import Memory, State, Tensor

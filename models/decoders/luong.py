@@ -7,7 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.decoders.recurrent import Alignments, RecurrentDecoder
+from regard.models.decoders.attending import Alignments
+from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.layers.deferred_gradient import previous_states
 from regard.models.layers.dropout import DropoutMasks
 from regard.models.layers.loops import batch_first, scan_steps

@@ -7,10 +7,8 @@ from typing import Any
 
 from keras import ops
 
-from regard.models.attention.attention import Attention
-from regard.models.attention.base import split_depths
-from regard.models.attention.multi_head import MultiHeadAttention
-from regard.models.decoders.base import Decoder, flatten_rows
+from regard.models.decoders.attending import Alignments, AttendingDecoder
+from regard.models.decoders.base import flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
 from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
@@ -26,24 +24,9 @@ from regard.models.serialization import constructor_arguments
 from regard.models.tensors import Memory, State, Tensor
 
 Gradients = Sequence[DeferredWeightGradient]
-# The alignment, and with a stochastic decoder also the distribution that it was sampled from.
-Alignments = tuple[Tensor, ...]
 
 
-def context_depth(memory_depth: int, attention: dict[str, Any] | None) -> int:
-    """Return the depth of the contexts of a memory.
-
-    Args:
-        memory_depth: the depth of the memory's values.
-        attention: as in ``RecurrentDecoder``.
-    """
-    options = attention or {}
-    # Several heads project their contexts to the depth of the memory.
-    is_split = options.get("values", "shared") == "split" and options.get("heads", 1) == 1
-    return split_depths(memory_depth)[1] if is_split else memory_depth
-
-
-class RecurrentDecoder(Decoder):
+class RecurrentDecoder(AttendingDecoder):
     """Base class of the decoders that are a stack of recurrent layers.
 
     A ``Bridge`` computes the initial states from the encoder's final states. Without attention
@@ -56,9 +39,7 @@ class RecurrentDecoder(Decoder):
         final_depth: the depth of the encoder's final states; 0 if there are none.
         embedding: the depth of the embeddings.
         dropout: the dropout rate of the embeddings, between layers, and before the logits.
-        attention: the arguments of ``Attention``, and ``heads``, the number of heads of a
-            ``MultiHeadAttention`` in its place if there are several; None for no attention. The
-            alignment is the mean over the heads.
+        attention: as in ``create_attention``. The alignment is the mean over the heads.
         tied: use the embedding matrix as output matrix.
         units: the size of a state and of the output layer's input.
         layers: the number of layers.
@@ -116,18 +97,7 @@ class RecurrentDecoder(Decoder):
         self.cells = create_cells(cell, units, layers, extra, dtype=policy)
         # Whether each layer's input is added to its output.
         self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]
-        options = {**(attention or {}), "dtype": policy, "name": "attention"}
-        self.attention_heads = options.pop("heads", 1)
-        self.attention: Attention | MultiHeadAttention | None = None
-        if self.attention_heads > 1:
-            self.attention = MultiHeadAttention(self.attention_heads, memory_depth, **options)
-            if self.stochastic:
-                raise ValueError("REINFORCE needs one choice per step: use one head.")
-            if self.covers:
-                raise ValueError("Coverage is the attention of one head: use one head.")
-        elif attention is not None:
-            self.attention = Attention(**options)
-        self.context_depth = context_depth(memory_depth, attention)
+        self.create_attention(memory_depth, attention, pointer_generator)
         self.bridge = Bridge(
             self.cells[0].state_names,
             units,
@@ -143,19 +113,6 @@ class RecurrentDecoder(Decoder):
         self.layer_dropout = Dropout(dropout, dtype=policy)
         self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
         self.create_output(vocabulary, units, tied, pointer_generator)
-        if pointer_generator and attention is None:
-            raise ValueError(
-                "A pointer-generator copies source tokens by attention weights: set `attention`."
-            )
-
-    @property
-    def stochastic(self) -> bool:
-        return self.attention is not None and self.attention.stochastic
-
-    @property
-    def covers(self) -> bool:
-        """Whether the score depends on the attention of the previous steps."""
-        return self.attention is not None and self.attention.score.coverage
 
     def build(self, tokens_shape: Any = None) -> None:
         memory_depth = self.settings["memory_depth"]
@@ -169,36 +126,16 @@ class RecurrentDecoder(Decoder):
         self.build_output(self.units)
         self.built = True
 
+    def fixed_context(self, memory: Memory) -> Tensor:
+        return self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]
+
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
-        cells = self.bridge(memory)
-        if self.attention is None:
-            context = self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]
-            prepared = {"context": context[:, None], "mask": memory["mask"]}
-        else:
-            prepared = self.attention.prepare(memory["values"], memory["mask"])
-        if self.copying is not None:
-            prepared["ids"] = memory["ids"]
+        cells, prepared = self.bridge(memory), self.prepare(memory)
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
         state = {"memory": prepared, "cells": cells, "position": position}
         if self.covers:
             state["coverage"] = ops.cast(ops.zeros_like(prepared["mask"]), "float32")
         return state
-
-    def unroll(
-        self, tokens: Tensor, memory: Memory, training: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        logits, alignments = self._unroll(tokens, memory, training)
-        return logits, alignments[0]
-
-    def unroll_with_distribution(
-        self, tokens: Tensor, memory: Memory, training: bool = False
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        logits, alignments = self._unroll(tokens, memory, training)
-        return logits, alignments[0], alignments[-1]
-
-    def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
-        """Return the logits and alignments of all steps; see ``unroll``."""
-        raise TypeError(f"{type(self).__name__} does not implement _unroll.")
 
     def _start_unroll(self, memory: Memory, training: bool) -> State:
         """Return the state before the first token, with the random key that a loop needs."""
@@ -206,29 +143,6 @@ class RecurrentDecoder(Decoder):
         if training and self.attention is not None:
             state["memory"] = self.attention.alignment.with_random_key(state["memory"])
         return state
-
-    def _attend(
-        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
-    ) -> tuple[Tensor, Alignments]:
-        """Return the context ``[batch, target, depth]`` and alignments ``[batch, target, source]``.
-
-        Args:
-            query: ``[batch, target, units]``.
-            prepared: ``state["memory"]``.
-            position: the decoder step of each query, ``[batch, target]``.
-            training: whether alignments are sampled.
-        """
-        if self.attention is None:
-            target = ops.shape(query)[1]
-            weights = ops.cast(ops.zeros_like(prepared["mask"]), query.dtype)[:, None]
-            context = ops.repeat(prepared["context"], target, axis=1)
-            return context, (ops.repeat(weights, target, 1),)
-        context, *alignments = self.attention.attend_with_distribution(
-            query, prepared, position, training
-        )
-        if self.attention_heads > 1:
-            alignments = [ops.mean(weights, axis=1) for weights in alignments]
-        return context, tuple(alignments if self.stochastic else alignments[:1])
 
     def _zero_alignments(self, prepared: State, dtype: Any) -> Alignments:
         """Return zeros of the shapes of one step's alignments, to start a loop with."""

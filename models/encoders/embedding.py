@@ -27,6 +27,7 @@ class EmbeddingEncoder(ConfiguredLayer):
         max_positions: the number of learned positions.
         position_merge: ``add`` or ``concat``, as in ``Positions``.
         scale: multiply them by the square root of their depth, as in ``RecurrentEncoder``.
+        dimensions: the number of coordinates of a point.
 
     Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
     embedding]`` (zero at padding) and ``mask`` ``[batch, source]``.
@@ -43,13 +44,14 @@ class EmbeddingEncoder(ConfiguredLayer):
         max_positions: int = 1024,
         position_merge: str = "add",
         scale: bool = True,
+        dimensions: int = 2,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         policy = self.dtype_policy
         self.embedding = source_embedding(
-            vocabulary, embedding, dropout, scale, dtype=policy, name="embedding"
+            vocabulary, embedding, dropout, scale, dimensions, dtype=policy, name="embedding"
         )
         self.positions = create_positions(self.settings, dtype=policy, name="positions")
 

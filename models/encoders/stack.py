@@ -31,6 +31,7 @@ class EncoderStack(ConfiguredLayer):
         embedding: the depth of the embeddings.
         dropout: the dropout rate of all encoders.
         scale: multiply the embeddings by the square root of their depth.
+        dimensions: the number of coordinates of a point.
 
     Shapes: ids ``[batch, source]`` → the memory of the last encoder, with the ``final_states`` of
     the last one that has some.
@@ -51,6 +52,7 @@ class EncoderStack(ConfiguredLayer):
         embedding: int = 256,
         dropout: float = 0.0,
         scale: bool = True,
+        dimensions: int = 2,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -61,8 +63,9 @@ class EncoderStack(ConfiguredLayer):
         self.encoders: list[Any] = []
         for i, options in enumerate(encoders):
             sizes = {"vocabulary": 0 if i else vocabulary, "embedding": embedding}
-            common = {**sizes, "dropout": dropout, "scale": scale, "dtype": self.dtype_policy}
-            encoder = spec("encoder", ENCODERS, options, **common, name=f"encoder_{i}")
+            common = {"dropout": dropout, "scale": scale, "dimensions": dimensions, **sizes}
+            own = {"name": f"encoder_{i}", "dtype": self.dtype_policy}
+            encoder = spec("encoder", ENCODERS, options, **common, **own)
             self.encoders.append(encoder)
             embedding = encoder.depth
         self.depth = embedding

@@ -9,6 +9,7 @@ from keras import ops
 
 from regard.models.encoders.embedding import EmbeddingEncoder
 from regard.models.layers.dropout import Dropout
+from regard.models.layers.loops import windows
 from regard.models.serialization import register
 from regard.models.tensors import Memory, Tensor
 
@@ -29,6 +30,9 @@ class TextConvolutionEncoder(EmbeddingEncoder):
         units: the depth of every layer and of the memory.
         layers: the number of convolutions.
         kernel_size: the number of positions that a convolution combines.
+        pooling: after every convolution take the maximum of each pair of positions and its tanh, in
+            place of the gate and the residual connection (Rush et al. 2015, §3.2). This halves the
+            length; in the memory each position has the vector of its group of ``2 ** layers``.
         kwargs: as in ``EmbeddingEncoder``; the paper has ``learned`` positions (§3.1).
 
     Shapes: ids ``[batch, source]`` → a memory, a dictionary of ``values`` ``[batch, source,
@@ -43,18 +47,19 @@ class TextConvolutionEncoder(EmbeddingEncoder):
         units: int = 256,
         layers: int = 4,
         kernel_size: int = 3,
+        pooling: bool = False,
         **kwargs: Any,
     ):
         super().__init__(vocabulary, embedding, dropout, **kwargs)
-        own = {"units": units, "layers": layers, "kernel_size": kernel_size}
-        self.settings = {**self.settings, **own}
+        own = {"units": units, "layers": layers, "kernel_size": kernel_size, "pooling": pooling}
+        self.settings, self.pooling = {**self.settings, **own}, pooling
         policy = self.dtype_policy
         self.project = keras.layers.Dense(units, dtype=policy, name="project")
         # §3.5: the gates divide the variance by 4, and dropout multiplies it by 1 / (1 - rate).
-        scale = 4.0 * (1.0 - dropout)
+        scale = 1.0 if pooling else 4.0 * (1.0 - dropout)
         self.convolutions = [
             keras.layers.Dense(
-                2 * units,
+                units if pooling else 2 * units,
                 kernel_initializer=keras.initializers.VarianceScaling(scale, "fan_in"),
                 dtype=policy,
                 name=f"layer_{i}",
@@ -79,9 +84,20 @@ class TextConvolutionEncoder(EmbeddingEncoder):
         valid = ops.cast(memory["mask"][..., None], memory["values"].dtype)
         values = self.project(memory["values"]) * valid
         for convolution in self.convolutions:
-            windows = self._windows(self.dropout(values, training=training))
-            linear, gate = ops.split(convolution(windows), 2, axis=-1)
-            values = (values + linear * ops.sigmoid(gate)) * valid * 0.5**0.5
+            outputs = convolution(self._windows(self.dropout(values, training=training)))
+            if self.pooling:
+                # tanh is above -1, so padding is never the maximum of a pair.
+                outputs = (ops.tanh(outputs) + 1.0) * valid - 1.0
+                odd = ops.pad(outputs, [[0, 0], [0, 1], [0, 0]], constant_values=-1.0)[:, 1::2]
+                valid = valid[:, ::2]
+                values = ops.maximum(outputs[:, ::2], odd) * valid
+            else:
+                linear, gate = ops.split(outputs, 2, axis=-1)
+                values = (values + linear * ops.sigmoid(gate)) * valid * 0.5**0.5
+        if self.pooling:
+            length, times = ops.shape(memory["values"])[1], 2 ** len(self.convolutions)
+            values = ops.repeat(values, times, axis=1)[:, :length]
+            values = values * ops.cast(memory["mask"][..., None], values.dtype)
         return {**memory, "values": self.dropout(values, training=training)}
 
     def _windows(self, values: Tensor) -> Tensor:
@@ -89,6 +105,6 @@ class TextConvolutionEncoder(EmbeddingEncoder):
 
         One product of them is a convolution. Unlike TensorFlow's on CPUs, it can have no rows.
         """
-        size, length = self.settings["kernel_size"], ops.shape(values)[1]
+        size = self.settings["kernel_size"]
         padded = ops.pad(values, [[0, 0], [(size - 1) // 2, size // 2], [0, 0]])
-        return ops.concatenate([padded[:, i : i + length] for i in range(size)], axis=-1)
+        return ops.concatenate(windows(padded, size), axis=-1)

@@ -71,8 +71,10 @@ class AnswerPointer(ConfiguredLayer):
         return ops.concatenate(steps, axis=1)
 
 
-def best_spans(begin: Tensor, end: Tensor, max_length: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the most probable span with begin ≤ end < begin + ``max_length``.
+def best_spans(
+    begin: Tensor, end: Tensor, max_length: int, count: int = 1
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the most probable spans with begin ≤ end < begin + ``max_length``, the best first.
 
     Every span is compared, so the result is exact. Of equal ones the first begin is preferred, then
     the first end.
@@ -81,15 +83,19 @@ def best_spans(begin: Tensor, end: Tensor, max_length: int) -> tuple[Tensor, Ten
         begin: the log-probability of each begin, ``[batch, length]``.
         end: the log-probability of each end, ``[batch, length]``.
         max_length: the maximum number of tokens of a span.
+        count: the number of spans.
 
     Returns:
-        The begin, the end and the log-probability, each ``[batch]``.
+        The begins, the ends and the log-probabilities, each ``[batch, count]``. Missing spans have
+        log-probabilities below those of masked positions, and any begin and end.
     """
     length = ops.shape(begin)[1]
     ends = ops.arange(length)[:, None] + ops.arange(max_length)[None]
     scores = begin[:, :, None] + ops.take(end, ops.minimum(ends, length - 1), axis=1)
     scores = ops.where(ends < length, scores, 4 * MASKED)
     flat = ops.reshape(scores, (ops.shape(begin)[0], length * max_length))
-    best = ops.cast(ops.argmax(flat, axis=1), "int32")
-    first = best // max_length
-    return first, first + best % max_length, ops.max(flat, axis=1, initial=4 * MASKED)
+    flat = ops.pad(flat, [[0, 0], [0, count]], constant_values=4 * MASKED)
+    scores, best = ops.top_k(flat, count)
+    best = ops.cast(best, "int32")
+    first = ops.minimum(best // max_length, length - 1)
+    return first, ops.minimum(first + best % max_length, length - 1), scores

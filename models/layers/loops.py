@@ -1,4 +1,4 @@
-"""Loops over time steps, and tensors that grow inside them."""
+"""Loops over time steps, tensors that grow inside them, and windows of steps."""
 
 from __future__ import annotations
 
@@ -41,6 +41,20 @@ def scan_steps(
 def batch_first(x: Tensor) -> Tensor:
     """Transpose ``[steps, batch, depth]`` to ``[batch, steps, depth]``."""
     return ops.transpose(x, (1, 0, 2))
+
+
+def windows(steps: Tensor, size: int) -> list[Tensor]:
+    """Return the first, the second ... step of every window of ``size`` neighbouring steps.
+
+    Args:
+        steps: ``[batch, length, ...]``.
+        size: the number of steps of a window.
+
+    Returns:
+        ``size`` tensors ``[batch, length - size + 1, ...]``.
+    """
+    count = ops.shape(steps)[1] - size + 1
+    return [steps[:, i : i + count] for i in range(size)]
 
 
 def can_grow() -> bool:

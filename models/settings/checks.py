@@ -16,12 +16,15 @@ from regard.models.settings.attention import (
 )
 from regard.models.settings.base import Path, Problem, Section
 from regard.models.settings.networks import (
+    FeedForwardDecoderConfig,
     PositionsConfig,
     RecurrentLayersConfig,
     TransformerLayersConfig,
 )
 from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig
 
+# Scores of queries and keys of the same width.
+_EQUAL_WIDTHS = ("dot", "scaled_dot", "cosine")
 _SIDES = ("encoder", "modelling", "decoder")
 
 
@@ -126,7 +129,7 @@ def check_widths(score: Any, decoder: Any, width: int, path: Path) -> Iterator[P
         width: The width of the encoder's outputs, or of their part that is the key.
         path: The key of the score.
     """
-    if score.type in ("dot", "scaled_dot", "cosine") and decoder.units != width:
+    if score.type in _EQUAL_WIDTHS and decoder.units != width:
         message = (
             f"{score.type} needs equal widths of decoder and encoder, but the decoder has "
             f"{decoder.units} units and the keys of the encoder {width}; set "
@@ -152,7 +155,10 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
     attention, decoder = config.model.attention, config.model.decoder
     path = ("model", "attention")
     is_recurrent = isinstance(decoder, RecurrentLayersConfig)
+    is_feed_forward = isinstance(decoder, FeedForwardDecoderConfig)
     if attention is None:
+        if is_feed_forward:
+            return
         if not is_recurrent:
             message = "a transformer decoder needs attention; null is for recurrent decoders"
             yield Problem(path, message)
@@ -174,6 +180,12 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
         if heads == 1:
             yield from check_widths(score, decoder, width, (*path, "score"))
         yield from _check_heads(heads, (*path, "heads"), "the width of the encoder", width)
+    elif is_feed_forward:
+        query = decoder.context_size * config.model.embedding
+        if score.type in _EQUAL_WIDTHS and query != width:
+            message = f"{score.type} needs equal widths, but the query, model.decoder.context_size "
+            message += f"embeddings, has {query} and the keys of the encoder {width}; use general"
+            yield Problem((*path, "score"), message)
     elif isinstance(alignment, LocalPAlignmentConfig):
         message = "local_p predicts positions from a recurrent state, which a transformer decoder "
         message += "does not have; use local_m or soft, or a recurrent decoder"
@@ -183,7 +195,9 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
         message += "straight_through, or a recurrent decoder (luong, bahdanau)"
         yield Problem((*path, "alignment"), message)
     if heads > 1 and not is_recurrent:
-        message = "is of recurrent decoders; use model.decoder.heads, and 1 here"
+        message = "is of recurrent decoders; use 1"
+        if not is_feed_forward:
+            message = "is of recurrent decoders; use model.decoder.heads, and 1 here"
         yield Problem((*path, "heads"), message)
     elif heads > 1 and is_reinforced:
         message = f"reinforce needs one choice per step, not {heads}; use heads: 1, or training: "
@@ -211,7 +225,9 @@ def _check_tied_embeddings(config: Any) -> Iterator[Problem]:
         message = "all needs one tokenizer for both sides; set tokenizer.shared: true, or use "
         yield Problem(path, message + "output")
     units = getattr(model.decoder, "units", model.embedding)
-    if tied != "none" and units != model.embedding:
+    if tied != "none" and isinstance(model.decoder, FeedForwardDecoderConfig):
+        yield Problem(path, "the softmax of a feed_forward decoder also reads the source; use none")
+    elif tied != "none" and units != model.embedding:
         message = f"{tied} needs equal widths of embeddings and decoder, not {model.embedding} and "
         yield Problem(path, f"{message}{units}; set model.embedding: {units}, or use none")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
-from regard.models.settings.base import ByType, Listed, Rate, Section, Size, absolute
+from regard.models.settings.base import ByType, Listed, Rate, Section, Size, T, absolute
 
 
 class RecurrentLayersConfig(Section):
@@ -113,12 +113,15 @@ class TextConvolutionEncoderConfig(PositionsConfig):
         units: Width of each layer.
         layers: Number of layers.
         kernel_size: Number of neighbouring positions that a layer combines.
+        pooling: Halve the length after every layer by the maximum of each pair of positions,
+            without gates and residual connections (Rush 2015, section 3.2).
     """
 
     type: Literal["convolutional"] = "convolutional"
     units: Size = 256
     layers: Size = 4
     kernel_size: Size = 3
+    pooling: bool = False
 
     def width(self, inputs: int) -> int:
         """Return the width of the outputs from that of the inputs."""
@@ -143,10 +146,11 @@ EncoderConfig = Annotated[
     ByType("recurrent"),
 ]
 # Of a list each encoder reads the outputs of the one before.
-EncodersConfig = Annotated[
-    Annotated[EncoderConfig, Tag("[one]")] | Annotated[Listed[EncoderConfig], Tag("[list]")],
+OneOrList = Annotated[
+    Annotated[T, Tag("[one]")] | Annotated[Listed[T], Tag("[list]")],
     Discriminator(lambda value: "[list]" if isinstance(value, list | tuple) else "[one]"),
 ]
+EncodersConfig = OneOrList[EncoderConfig]
 
 
 class _CopyingDecoderConfig(Section):
@@ -205,8 +209,29 @@ class TransformerDecoderConfig(TransformerLayersConfig, _CopyingDecoderConfig):
     type: Literal["transformer"] = "transformer"
 
 
+class FeedForwardDecoderConfig(_CopyingDecoderConfig):
+    """Neural language model of the last tokens and of the source (Rush 2015, section 3).
+
+    Attributes:
+        type: Decoder type.
+        units: Width of the hidden layer.
+        context_size: Number of previous tokens that a token depends on.
+        smoothing: Neighbours on each side whose mean is what attention weighs; 0: none.
+        pooling: How the source becomes one vector, for model.attention: null.
+    """
+
+    type: Literal["feed_forward"] = "feed_forward"
+    units: Size = 256
+    context_size: Annotated[int, Field(ge=1, le=100)] = 5
+    smoothing: Annotated[int, Field(ge=0, le=100)] = 2
+    pooling: Literal["mean", "max", "mean_max", "gate"] = "mean"
+
+
 DecoderConfig = Annotated[
-    LuongDecoderConfig | BahdanauDecoderConfig | TransformerDecoderConfig,
+    LuongDecoderConfig
+    | BahdanauDecoderConfig
+    | FeedForwardDecoderConfig
+    | TransformerDecoderConfig,
     ByType("luong"),
 ]
 

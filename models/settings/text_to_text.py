@@ -43,7 +43,8 @@ class TextToTextModelConfig(Section):
         pretrained: Pretrained word vectors; null: random initialization.
         encoder: Encoder, or a list: each reads the outputs of the one before.
         decoder: Decoder.
-        attention: Attention to the source; null: only the final state of the encoder.
+        attention: Attention to the source; null: only the final state of the encoder, or for
+            feed_forward the pooled source.
     """
 
     embedding: Size = 256

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from regard.components.settings.tune import DEFAULT_FACTOR, Range, TuneConfig
-from regard.components.tuner.space import Dimension, replace_values
+from regard.components.tuner.space import Dimension, lookup, replace_values
 from regard.models.settings.base import Path, Problem
 from regard.pipeline.config.annotations import models_in
 from regard.pipeline.config.config import Config
@@ -115,6 +115,8 @@ def _key_error(key: str, space: Iterable[str], config: Config) -> str:
     for name in key.split("."):
         if section is None:
             return f"the section {parent} is null; set it first, for example {parent}: {{}}"
+        if isinstance(section, list):
+            section = {str(i): item for i, item in enumerate(section)}
         if not isinstance(section, dict):
             return f"{parent} is {show(section)}, which has no keys"
         if name not in section:
@@ -192,7 +194,7 @@ def _dimension(key: str, range_: Range, config: Config) -> Dimension:
 def _number_type(key: str, config: Config) -> type | None:
     """Return the type of number that a key takes, float or int; None if it takes none."""
     *sections, name = key.split(".")
-    owner = functools.reduce(getattr, sections, config)
+    owner = functools.reduce(lookup, sections, config)
     annotation = type(owner).model_fields[name].annotation if isinstance(owner, BaseModel) else None
     if models_in(annotation):
         return None

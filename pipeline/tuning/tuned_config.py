@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import io
 import os
 import shlex
@@ -20,7 +21,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
 from regard.components.common.formatting import format_count
 from regard.components.tuner import trial_table
-from regard.components.tuner.space import replace_values
+from regard.components.tuner.space import lookup, replace_values
 from regard.pipeline.config import load
 
 if TYPE_CHECKING:
@@ -131,10 +132,10 @@ def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
         *sections, name = key.split(".")
         parent = document
         for section in sections:
-            if not isinstance(parent.get(section), dict):
+            if not isinstance(parent, list) and not isinstance(parent.get(section), dict | list):
                 parent[section] = {}
-            parent = parent[section]
-        parent[name] = _escape(value)
+            parent = lookup(parent, section)
+        parent[int(name) if isinstance(parent, list) else name] = _escape(value)
     stream = io.StringIO()
     yaml.dump(document, stream)
     return stream.getvalue()
@@ -155,9 +156,7 @@ def _header(original: OriginalConfig, table: trial_table.TrialTable) -> str:
     day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     lines = [f"Tuned by `regard tune {shlex.quote(original.path.name)}` on {day}:"]
     for key, value in best["values"].items():
-        old: Any = before
-        for name in key.split("."):
-            old = old[name]
+        old = functools.reduce(lookup, key.split("."), before)
         note = "unchanged" if old == value else f"was {trial_table.format_value(old)}"
         lines.append(f"  {key}: {trial_table.format_value(value)}   ({note})")
     score = trial_table.format_score(table["objective"], best["score"])

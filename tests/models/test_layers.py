@@ -11,6 +11,7 @@ from regard.models.attention import ALIGNMENTS, SCORES, Attention, MultiHeadAtte
 from regard.models.attention.relative import RELATIVE_POSITIONS
 from regard.models.decoders import (
     BahdanauDecoder,
+    FeedForwardDecoder,
     LuongDecoder,
     PointerDecoder,
     TransformerDecoder,
@@ -44,6 +45,7 @@ TRANSFORMER = {"embedding": 8, "layers": 2, **HEADS}
 RECURRENT = {"embedding": 3, "units": 4, "layers": 2}
 DECODER = {"vocabulary": 9, "memory_depth": 5, "final_depth": 6}
 TEXT = {**DECODER, **RECURRENT, "attention": {"score": "general"}}
+FEED_FORWARD = {**DECODER, "embedding": 3, "units": 4, "context_size": 2, "smoothing": 1}
 IMAGE = {"size": (16, 24), "channels": (8, 16), "units": 6, "positions": "sinusoidal"}
 POINTER = {"memory_depth": 5, "final_depth": 6, "units": 5, "layers": 2, "glimpse": True}
 
@@ -86,11 +88,13 @@ CONFIGURED = [
     (TransformerEncoder, {"vocabulary": 9, **TRANSFORMER, "norm": "post", "positions": "rotary"}),
     (EmbeddingEncoder, {"vocabulary": 9, "embedding": 3, "scale": False}),
     (TextConvolutionEncoder, {"vocabulary": 9, "embedding": 3, "units": 4, "kernel_size": 2}),
+    (TextConvolutionEncoder, {"vocabulary": 9, "units": 4, "pooling": True}),
     (EncoderStack, {"vocabulary": 9, "encoders": [{"type": "recurrent"}], "embedding": 3}),
     (ConvolutionalEncoder, {"size": (16, 24), "channels": (8, 16), "self_attention": True}),
     (LuongDecoder, {**TEXT, "input_feeding": False, "initial_state": "zeros", "dropout": 0.2}),
     (BahdanauDecoder, {**TEXT, "readout": "tanh", "residual": True, "tied": False}),
     (TransformerDecoder, {**DECODER, **TRANSFORMER, "attention": {"score": "dot"}, "tied": True}),
+    (FeedForwardDecoder, {**FEED_FORWARD, "pooling": "max", "attention": None, "dropout": 0.2}),
     (PointerDecoder, {**POINTER, "score": {"type": "concat", "units": 3}, "visits": "once"}),
     *((kind, {"heads": 2, "depth": 4}) for kind in RELATIVE_POSITIONS.values()),
     (ScheduledSampling, {"schedule": "linear", "steps": 7}),
@@ -172,6 +176,11 @@ LAYERS = {
         unroll,
         TOKENS,
     ),
+    "feed_forward_decoder": (
+        functools.partial(FeedForwardDecoder, **FEED_FORWARD, attention={"score": "general"}),
+        unroll,
+        TOKENS,
+    ),
     "pointer_decoder": (functools.partial(PointerDecoder, **POINTER), unroll, CHOICES),
 }
 every_layer = pytest.mark.parametrize("name", LAYERS)
@@ -226,9 +235,10 @@ def test_a_step_in_low_precision_is_close(name):
     expected = numpy(created(name)[1]())[:, 0]
     result, state, _ = layer.step(LAYERS[name][2][:, 0], layer.start(memory_of(layer), 3))
     np.testing.assert_allclose(numpy(result), expected, atol=0.02 * np.abs(expected).max() + 0.05)
-    carried = state["shared_cache"]["caches"] if "shared_cache" in state else state["cells"]
+    state = state.get("shared_cache", state)
+    carried = state.get("cells", state.get("caches", []))
     kinds = {keras.backend.standardize_dtype(x.dtype) for x in keras.tree.flatten(carried)}
-    assert kinds == {"bfloat16"}
+    assert kinds == (set() if name == "feed_forward_decoder" else {"bfloat16"})
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from regard.models.settings.base import (
     name_or_mapping,
 )
 from regard.models.settings.networks import (
+    OneOrList,
     RecurrentEncoderConfig,
     TransformerLayersConfig,
     TransformerPositions,
@@ -86,7 +87,7 @@ class PointerModelConfig(Section):
     Attributes:
         width: Width of the point embeddings and of Transformer layers.
         dropout: Dropout rate.
-        encoder: Encoder.
+        encoder: Encoder, or a list: each reads the outputs of the one before.
         decoder: Decoder.
         dimensions: Number of coordinates of a point.
         visits: How often an output contains each point. all: exactly once (orders, tours); once: at
@@ -98,7 +99,7 @@ class PointerModelConfig(Section):
 
     width: Size = 128
     dropout: Rate = 0.0
-    encoder: EncoderConfig = SetEncoderConfig()
+    encoder: OneOrList[EncoderConfig] = SetEncoderConfig()
     decoder: PointerDecoderConfig = PointerDecoderConfig()
     dimensions: Positive = 2
     visits: Visits = "all"

@@ -10,7 +10,7 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.search_outputs import limit_characters
+from regard.models.tasks.search_outputs import N_BEST, limit_characters
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD
 
@@ -18,6 +18,7 @@ _MARK = "\x1f"
 # White space, or a punctuation mark or symbol with the marks and joiners that belong to it.
 _SPLIT = r"([\s\p{Z}]+|[\p{P}\p{S}][\p{M}\x{200D}]*)"
 _END = tf.int64.max  # the offset after a text's last character
+_ANSWERS = 20  # of the signature nbest
 
 
 class Tokens(NamedTuple):
@@ -99,6 +100,9 @@ class ServedSpan(ServedModule):
         return {
             "serving_default": Signature(self.predict, self._inputs, best),
             "align": Signature(self.align, self._inputs, detail),
+            "nbest": Signature(
+                self.n_best, self._inputs, {**N_BEST, "begins": [None], "ends": [None]}
+            ),
         }
 
     def contract(self) -> dict[str, Any]:
@@ -117,7 +121,19 @@ class ServedSpan(ServedModule):
         ``score`` the natural logarithm of its probability. A blank passage or question has an
         empty answer with the score NaN.
         """
-        return self._answers(passage, question)[0]
+        return _best(self._answers(passage, question)[0])
+
+    def n_best(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the 20 most probable answers of each row, ``[batch, answers]``, the best first.
+
+        ``hypotheses`` are like ``answer``, ``begins`` and ``ends`` like ``begin`` and ``end``,
+        ``log_probabilities`` and ``scores`` like ``score``; ``lengths`` are in tokens. Missing
+        answers are empty, with impossible scores.
+        """
+        spans = self._answers(passage, question, _ANSWERS)[0]
+        names = {"hypotheses": "answer", "begins": "begin", "ends": "end", "lengths": "length"}
+        names |= {"log_probabilities": "score", "scores": "score"}
+        return {name: spans[key] for name, key in names.items()}
 
     def align(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the outputs of ``predict``, and the attention behind it.
@@ -127,13 +143,13 @@ class ServedSpan(ServedModule):
         passage]`` is the attention of one of the ``steps``: the hops, the begin and the end.
         ``cut`` is the number of truncated tokens of both texts.
         """
-        best, passages, log_probs, cut = self._answers(passage, question)
+        spans, passages, log_probs, cut = self._answers(passage, question)
         begins, ends = to_dense(passages.begins), to_dense(passages.ends)
         pieces = tf.strings.substr(passage[:, None], begins, ends - begins)
         steps = log_probs.shape[1]
         names = [*(f"hop {i}" for i in range(1, steps - 1)), "begin", "end"]
         return {
-            **best,
+            **_best(spans),
             "passage_length": tf.cast(passages.ids.row_lengths(), tf.int32),
             "passage_pieces": pieces,
             "passage_begins": to_characters(passage, begins),
@@ -144,9 +160,12 @@ class ServedSpan(ServedModule):
         }
 
     def _answers(
-        self, passage: tf.Tensor, question: tf.Tensor
+        self, passage: tf.Tensor, question: tf.Tensor, count: int = 1
     ) -> tuple[dict[str, tf.Tensor], Tokens, tf.Tensor, tf.Tensor]:
-        """Return the outputs, the passage's tokens, the log-probabilities and what was cut."""
+        """Return the best answers, the passage's tokens, log-probabilities and what was cut.
+
+        The answers are the outputs of ``predict`` and ``length``, each ``[batch, count]``.
+        """
         limit, tokens, cut = self._settings.max_length, {}, 0
         for name, text in {"passage": passage, "question": question}.items():
             shortened, is_shortened = limit_characters(text, limit)
@@ -157,20 +176,27 @@ class ServedSpan(ServedModule):
         inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
         log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))
         first, last, scores = best_spans(
-            log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens
+            log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens, count
         )
         has_text = [tf.reduce_any(ids != PAD, axis=1) for ids in inputs.values()]
-        is_blank = ~(has_text[0] & has_text[1])
+        is_blank = ~(has_text[0] & has_text[1])[:, None]
+        is_empty = is_blank | (scores < MASKED / 2)
         edges = zip(tokens["passage"][1:], (first, last), strict=True)
         begin, end = (
-            tf.where(is_blank, 0, tf.gather(to_dense(part), at, batch_dims=1)) for part, at in edges
+            tf.where(is_empty, 0, tf.gather(to_dense(part), at, batch_dims=1)) for part, at in edges
         )
-        characters = to_characters(passage, tf.stack([begin, end], axis=1))
+        characters = to_characters(passage, tf.concat([begin, end], axis=1))
         outputs = {
-            "answer": tf.strings.substr(passage, begin, end - begin),
-            "begin": characters[:, 0],
-            "end": characters[:, 1],
+            "answer": tf.strings.substr(passage[:, None], begin, end - begin),
+            "begin": characters[:, :count],
+            "end": characters[:, count:],
             "score": tf.where(is_blank, math.nan, scores),
+            "length": tf.where(is_empty, 0, last - first + 1),
         }
         log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, MASKED)
         return outputs, tokens["passage"], log_probs, cut
+
+
+def _best(spans: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Return the outputs of ``predict`` from the result of ``_answers``."""
+    return {name: spans[name][:, 0] for name in ("answer", "begin", "end", "score")}

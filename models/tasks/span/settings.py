@@ -18,7 +18,7 @@ from regard.models.settings.base import (
     name_or_mapping,
 )
 from regard.models.settings.networks import (
-    EncoderConfig,
+    EncodersConfig,
     RecurrentEncoderConfig,
     TokenEmbeddingsConfig,
     TransformerEncoderConfig,
@@ -63,7 +63,8 @@ class SpanModelConfig(Section):
         max_length: Maximum tokens of a passage and of a question in the served model.
         max_answer_tokens: Maximum tokens of an answer.
         pretrained: Pretrained word vectors; null: random initialization.
-        encoder: Encoder of the passage and of the question.
+        encoder: Encoder of the passage and of the question, or a list: each reads the outputs of
+            the one before.
         modelling: Layers on the passage after the attention flow (Seo 2017).
         pointer: Answer pointer.
     """
@@ -73,7 +74,7 @@ class SpanModelConfig(Section):
     max_length: Positive = 400
     max_answer_tokens: Size = 15
     pretrained: TokenEmbeddingsConfig | None = None
-    encoder: EncoderConfig = RecurrentEncoderConfig(units=100)
+    encoder: EncodersConfig = RecurrentEncoderConfig(units=100)
     modelling: ModellingConfig = RecurrentEncoderConfig(units=100)
     pointer: AnswerPointerConfig = AnswerPointerConfig()
 

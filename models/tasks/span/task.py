@@ -112,7 +112,7 @@ class SpanReading(Task):
             logits = model({"passage": passage, "question": question})["logits"]
             log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
             spans = best_spans(log_probs[:, -2], log_probs[:, -1], settings.max_answer_tokens)
-            return tf.stack(spans[:2], axis=1)
+            return tf.concat(spans[:2], axis=1)
 
         def texts(passage: tf.Tensor, spans: tf.Tensor) -> list[str]:
             rows = zip(passage.numpy(), spans.numpy(), strict=True)

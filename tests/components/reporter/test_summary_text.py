@@ -35,6 +35,10 @@ def test_format_share(value, text):
         ),
         ({"decoder": {"type": "a"}, "attention": None}, "a translation model without attention"),
         ({"decoder": {"type": "transformer"}}, "transformer translation model"),
+        (
+            {"decoder": {"type": "feed_forward"}, "attention": {"score": "general"}},
+            "feed-forward translation model with general attention",
+        ),
         ({"encoder": {"type": "recurrent"}}, "recurrent translation model"),
         (
             {"encoder": [{"type": "convolutional"}, {"type": "recurrent"}]},

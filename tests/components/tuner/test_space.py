@@ -112,3 +112,12 @@ def test_replace_values_changes_nothing_else():
     changed = replace_values(config, {"model.encoder.layers": 3, "training.seed": 7})
     assert changed == {"model": {"encoder": {"layers": 3, "units": 8}}, "training": {"seed": 7}}
     assert config["model"]["encoder"]["layers"] == 1
+
+
+def test_items_of_lists_are_replaced_by_their_number():
+    config = {"model": {"encoder": [{"units": 8}, {"units": 9, "channels": [1, 2]}]}}
+    values = {"model.encoder.1.units": 3, "model.encoder.1.channels.0": 5}
+    encoder = [{"units": 8}, {"units": 3, "channels": [5, 2]}]
+    assert replace_values(config, values) == {"model": {"encoder": encoder}}
+    assert replace_values(config, {"model.encoder.0": {}})["model"]["encoder"][0] == {}
+    assert config["model"]["encoder"][1] == {"units": 9, "channels": [1, 2]}

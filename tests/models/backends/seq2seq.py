@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 
-from regard.models.decoders import LuongDecoder
-from regard.models.encoders import EncoderStack, RecurrentEncoder
+from regard.models.decoders import FeedForwardDecoder, LuongDecoder
+from regard.models.encoders import EncoderStack, RecurrentEncoder, TextConvolutionEncoder
 from regard.models.search import BeamSearch
 from regard.models.seq2seq import Seq2Seq
 from tests.models.test_backends import compiled
@@ -29,6 +29,20 @@ def outputs():
     data = {"source": SOURCE, "target": TARGET}
     yield model.fit(data, epochs=2, verbose=0, shuffle=False).history["plain_loss"]
     yield from stack_outputs()
+    yield from feed_forward_outputs()
+
+
+def feed_forward_outputs():
+    """Neural language models with attention, and with convolutions of pairs of positions."""
+    for options in ({"attention": {}}, {"pooling": "max"}):
+        encoder = TextConvolutionEncoder(9, embedding=3, units=4, layers=2, pooling=True)
+        decoder = FeedForwardDecoder(8, encoder.depth, embedding=3, units=4, **options)
+        model = Seq2Seq(encoder, decoder)
+        model.build()
+        random = np.random.default_rng(2)
+        model.set_weights([random.normal(size=w.shape) for w in model.get_weights()])
+        yield from compiled(model.teacher_force)(SOURCE, TARGET)
+        yield from model.search(SOURCE, BeamSearch(3, 0.6), np.array([6, 7]))
 
 
 def stack_outputs():

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from regard.models.decoders import BahdanauDecoder, LuongDecoder, TransformerDecoder
+from regard.models.decoders import (
+    BahdanauDecoder,
+    FeedForwardDecoder,
+    LuongDecoder,
+    TransformerDecoder,
+)
 from regard.models.encoders import RecurrentEncoder
 from regard.models.ensemble import Ensemble
 from regard.models.losses import penalty, token_losses
@@ -20,6 +25,7 @@ KINDS = {
     "luong, free": (LuongDecoder, {"attention": {"score": "dot"}, "input_feeding": False}),
     "transformer": (TransformerDecoder, {"layers": 2, "heads": 2, "feed_forward": 8}),
     "bahdanau": (BahdanauDecoder, {"attention": {"score": "additive"}, "cell": "gru"}),
+    "feed-forward": (FeedForwardDecoder, {"attention": {"score": "general"}}),
     "heads": (LuongDecoder, {"attention": {"score": "scaled_dot", "heads": 2}, "cell": "rnn"}),
 }
 

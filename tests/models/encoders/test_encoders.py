@@ -50,6 +50,10 @@ KINDS = {
         TextConvolutionEncoder,
         {"embedding": 3, "kernel_size": 4, "positions": "learned", "max_positions": 4, "layers": 1},
     ),
+    "convolutional, pooled": (
+        TextConvolutionEncoder,
+        {"embedding": 3, "units": 4, "layers": 2, "pooling": True},
+    ),
     "stack": (
         EncoderStack,
         {

@@ -48,15 +48,15 @@ def test_the_formulas_of_the_paper(hops):
             query = z * query + (1 - z) * np.tanh(x[6:] + r * (s[6:] + reset))
 
 
-def brute_force(begin, end, max_length):
+def spans(begin, end, max_length):
+    """All spans with their scores, the best first."""
     length = len(begin)
-    spans = [
-        (begin[i] + end[j], -i, -j)
+    rows = [
+        (i, j, begin[i] + end[j])
         for i in range(length)
         for j in range(i, min(i + max_length, length))
     ]
-    score, i, j = max(spans)
-    return -i, -j, score
+    return sorted(rows, key=lambda span: (-span[2], *span[:2]))
 
 
 @pytest.mark.parametrize("max_length", [1, 2, 4, 20])
@@ -66,15 +66,30 @@ def test_the_best_span_of_all(length, max_length):
     begin, end = RANDOM.integers(-3, 0, (2, 6, length)).astype("float32")
     begins, ends, scores = (np.asarray(x) for x in best_spans(begin, end, max_length))
     for row in range(6):
-        expected = brute_force(begin[row].tolist(), end[row].tolist(), max_length)
-        assert (begins[row], ends[row], scores[row]) == expected
+        expected = spans(begin[row].tolist(), end[row].tolist(), max_length)[0]
+        assert (begins[row, 0], ends[row, 0], scores[row, 0]) == expected
+
+
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_the_best_spans_in_their_order(length):
+    begin, end = RANDOM.integers(-3, 0, (2, 6, length)).astype("float32")
+    results = [np.asarray(x) for x in best_spans(begin, end, 3, count=8)]
+    assert [x.shape for x in results] == [(6, 8)] * 3
+    for row in range(6):
+        expected = spans(begin[row].tolist(), end[row].tolist(), 3)[:8]
+        best = list(zip(*(x[row].tolist() for x in results), strict=True))
+        assert best[: len(expected)] == expected
+        assert all(score < -1e9 for *_, score in best[len(expected) :])
+        assert all(0 <= place < length for span in best for place in span[:2])
+    empty = best_spans(begin[:0], end[:0], 3, count=8)
+    assert [x.shape for x in empty] == [(0, 8)] * 3
 
 
 def test_a_likely_end_before_a_likely_begin_is_no_answer():
     begin = np.log([[0.1, 0.1, 0.8]]).astype("float32")
     end = np.log([[0.9, 0.05, 0.05]]).astype("float32")
     begins, ends, _ = best_spans(begin, end, 3)
-    assert (int(begins[0]), int(ends[0])) == (0, 0)
+    assert (int(begins[0, 0]), int(ends[0, 0])) == (0, 0)
 
 
 def test_settings():

@@ -20,6 +20,7 @@ PAIRS = {
     "luong": ("recurrent", RECURRENT, "luong", RECURRENT),
     "bahdanau": ("recurrent", RECURRENT, "bahdanau", {**RECURRENT, "cell": "gru"}),
     "transformer": ("transformer", TRANSFORMER, "transformer", TRANSFORMER),
+    "feed-forward": ("embedding", {}, "feed_forward", {"units": 8, "context_size": 3}),
 }
 SEARCHES = {
     "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram_size=2, repetition_penalty=1.3),

@@ -123,6 +123,20 @@ CASES = {
     "model:\n  decoder: {type: transformer}\n  attention: null": [
         "6: model.attention: a transformer decoder needs attention; null is for recurrent de"
     ],
+    "model:\n  decoder: {type: feed_forward}\n  attention: {score: dot, heads: 2}": [
+        "6: model.attention.score: dot needs equal widths, but the query, model.decoder.context_si",
+        "6: model.attention.heads: is of recurrent decoders; use 1",
+    ],
+    "model:\n  decoder: {type: feed_forward}\n"
+    "  attention: {score: {type: concat, coverage: true}}": [
+        "6: model.attention.score.coverage: needs a recurrent decoder that attends to its source"
+    ],
+    "model: {decoder: {type: feed_forward}, tie_embeddings: output}": [
+        "4: model.tie_embeddings: the softmax of a feed_forward decoder also reads the source; use"
+    ],
+    "model: {decoder: {type: feed_forward, smoothing: -1}}": [
+        "4: model.decoder.smoothing: must be greater than or equal to 0; -1 was given"
+    ],
     "model: {tie_embeddings: all}": [
         "4: model.tie_embeddings: all needs one tokenizer for both sides"
     ],
@@ -166,6 +180,10 @@ def test_impossible(text: str, tmp_path: Path) -> None:
         "model: {attention: {score: dot}, decoder: {units: 512}}",
         "model: {attention: {score: dot}, encoder: {bidirectional: false}}",
         "model: {attention: null}",
+        "model: {attention: null, encoder: [{units: 8}, {type: embedding}], "
+        "decoder: {type: feed_forward, pooling: max}}",
+        "model: {attention: {alignment: local_p}, decoder: {type: feed_forward}}",
+        "model: {attention: {alignment: hard}, decoder: {type: feed_forward}}",
         "model: {encoder: {type: transformer}, decoder: {type: bahdanau, cell: gru}}",
         "model: {decoder: {type: transformer}, attention: {score: dot, alignment: local_m}}",
         "model: {attention: {alignment: {type: hard, training: reinforce}}}",
@@ -186,7 +204,12 @@ def test_possible(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("decoder", "score"),
-    [("luong", "general"), ("bahdanau", "additive"), ("transformer", "scaled_dot")],
+    [
+        ("luong", "general"),
+        ("bahdanau", "additive"),
+        ("transformer", "scaled_dot"),
+        ("feed_forward", "general"),
+    ],
 )
 @pytest.mark.parametrize("attention", ["", ", attention: {alignment: soft}"])
 def test_each_decoder_has_its_papers_score(

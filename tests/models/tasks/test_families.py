@@ -92,6 +92,21 @@ FAMILIES = {
         },
         BEAM,
     ),
+    "feed-forward, attention": (
+        {
+            "encoder": {"type": "embedding"},
+            "decoder": {"type": "feed_forward", "units": 8, "context_size": 3, "smoothing": 1},
+        },
+        BEAM,
+    ),
+    "feed-forward, convolutions": (
+        {
+            "encoder": {"type": "convolutional", "units": 6, "layers": 2, "pooling": True},
+            "decoder": {"type": "feed_forward", "units": 8, "pooling": "max"},
+            "attention": None,
+        },
+        BEAM,
+    ),
     "no attention": (
         {
             "encoder": {"units": 6, "reverse": True},
@@ -136,4 +151,4 @@ def test_trained_a_little_and_exported(name, tmp_path):
         )
     assert align(source=tf.constant([], tf.string))["translation"].shape == (0,)
     alignments = batched["alignment"].numpy().sum(-1)
-    assert (alignments.max() == 0.0) == (name == "no attention")
+    assert (alignments.max() == 0.0) == (sections.get("attention", {}) is None)

@@ -186,6 +186,11 @@ NOT_READ = {
         "model: {pointer: {units: 8, score: dot}}": [
             "4: model.pointer.score: dot needs equal widths",
         ],
+        "model: {encoder: [{units: 5}, {type: transformer, heads: 3}]}": [
+            "4: model.encoder.1.heads: 3 heads do not divide the width of the outputs of "
+            "model.encoder.0: 10; use",
+        ],
+        "model: {encoder: []}": ["4: model.encoder: the list is empty"],
         "  checks: {encoding: {action: repair}}": [
             "4: data.checks.encoding.action: repaired passages have other offsets; use drop",
         ],

@@ -44,6 +44,39 @@ def test_choices_of_whole_sections(tmp_path):
     assert attention.choices[0] == {"score": "general"}
 
 
+ENCODERS = "model: {encoder: [{type: convolutional, units: 64}, {units: 32}]}\n"
+
+
+def test_keys_of_the_items_of_a_list(tmp_path):
+    over = (
+        "model.encoder.0.kernel_size: {linear: [2, 5]}, model.encoder.1.cell: {choice: [gru, rnn]}"
+    )
+    kernel, cell = dimensions(load_text(tmp_path, text(over, "", ENCODERS)))
+    assert (kernel.key, kernel.integer, kernel.low) == ("model.encoder.0.kernel_size", True, 2)
+    assert cell.choices == ["gru", "rnn"]
+
+
+@pytest.mark.parametrize(
+    ("searched", "message"),
+    [
+        (
+            "model.encoder.2.units: {choice: [1, 2]}",
+            "unknown key: model.encoder has no 2. Choices:",
+        ),
+        ("model.encoder.-1.units: {choice: [1, 2]}", "unknown key: model.encoder has no -1."),
+        ("model.encoder.units: {choice: [1, 2]}", "unknown key: model.encoder has no units."),
+        ("model.encoder.0.cell: {choice: [gru]}", "unknown key: model.encoder.0 has no cell."),
+        ("model.encoder.1.units: {linear: [0, 9]}", "the value 0 is invalid: must be greater than"),
+        ("model.encoder.0: {linear: [0, 9]}", ".linear: this key is not a number; use choice"),
+    ],
+)
+def test_invalid_keys_of_the_items_of_a_list(tmp_path, searched, message):
+    key = searched.partition(": ")[0]
+    message = message if message.startswith(".") else f": {message}"
+    lines = problems(tmp_path, searched, "", ENCODERS)
+    compare(lines, f"5: tune.search_space.{key}{message}")
+
+
 RANGES = {
     "training.learning_rat: {log: [1e-4, 1e-2]}": (
         ": unknown key: training has no learning_rat. Did"

@@ -35,11 +35,19 @@ training:
         ({"model.encoder.units": 9}, "layers: 1}", "layers: 1, units: 9}"),
         ({"model.attention.score": "dot"}, "score: general", "score: dot"),
         ({"training.seed": 5}, "    - b\n", "    - b\n  seed: 5\n"),
+        ({"training.words.1": "c"}, "    - b\n", "    - c\n"),
         ({"tune.seed": 3, "tune.k": 4}, "    - b\n", "    - b\ntune:\n  seed: 3\n  k: 4\n"),
     ],
 )
 def test_edit_changes_one_place(values, old, new):
     assert edit_yaml(TEXT, values) == TEXT.replace(old, new)
+
+
+def test_edit_changes_an_item_of_a_list():
+    text = "model:\n  encoder:   # a stack\n    - {type: embedding}\n    - units: 3\n"
+    values = {"model.encoder.1.units": 4, "model.encoder.0.positions": "learned"}
+    expected = text.replace("embedding}", "embedding, positions: learned}")
+    assert edit_yaml(text, values) == expected.replace("units: 3", "units: 4")
 
 
 def test_edit_replaces_a_section():

@@ -72,6 +72,18 @@ def test_tuned_config(source, tmp_path):
     assert load(path).model.attention.score.type == "additive"
 
 
+def test_items_of_a_list(tmp_path):
+    path, tuned = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    text = TEXT.replace("dropout: 0.1", "encoder: [{units: 8}, {type: embedding}]")
+    path.write_text(text)
+    trial = {**TABLE["trials"][0], "values": {"model.encoder.0.units": 16}}
+    table = {**TABLE, "trials": [trial]}
+    write_tuned_config(OriginalConfig.read(path), tuned, table, TABLE_PATH)
+    assert "#   model.encoder.0.units: 16   (was 8)" in tuned.read_text()
+    assert tuned.read_text().endswith(text.replace("units: 8", "units: 16"))
+    assert load(tuned).model.encoder[0].units == 16
+
+
 def test_edits_during_the_search_have_no_effect(source, tmp_path):
     original = OriginalConfig.read(source)
     source.write_text(TEXT.replace("model: {dropout: 0.1}\n", ""))

@@ -52,7 +52,10 @@ def test_rows_are_scaled_by_one_factor_and_marked(dimensions):
     assert TASK.raw_inputs(row, {})["points"].shape == (4, dimensions)
 
 
-@pytest.mark.parametrize("encoder", [{}, RECURRENT])
+STACK = [RECURRENT, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 8}]
+
+
+@pytest.mark.parametrize("encoder", [{}, RECURRENT, STACK])
 def test_exported_models_take_points_of_three_dimensions(encoder, tmp_path):
     config = {
         "model": section(dimensions=3, **({"encoder": encoder} if encoder else {})),

@@ -28,6 +28,13 @@ CASES = {
     "model:\n  width: 100\n  encoder: {heads: 8}": [
         "6: model.encoder.heads: 8 heads do not divide model.width: 100; use 4, 5, 10, or"
     ],
+    "model: {encoder: [{type: recurrent, units: 5}, {heads: 3}, {type: embedding}]}": [
+        "4: model.encoder.2.type: 'embedding' is not a choice. Choices: recurrent, transformer"
+    ],
+    "model: {encoder: [{type: recurrent, units: 5}, {heads: 3}]}": [
+        "4: model.encoder.1.heads: 3 heads do not divide the width of the outputs of "
+        "model.encoder.0: 10; use"
+    ],
     "training: {penalties: {coverage: 0.1}, reinforce: {reward_weight: 2.0}}": [
         "4: training.penalties: does not apply to the task pointer; remove it",
         "4: training.reinforce: does not apply to the task pointer; remove it",

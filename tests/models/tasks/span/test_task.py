@@ -2,14 +2,19 @@
 
 import itertools
 
+import grpc
+import httpx
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text as text
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.settings.trainer import TrainerConfig
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
+from regard.components.trainer.export import export
 from regard.models import tasks
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.settings.training import TrainingConfig
@@ -17,6 +22,9 @@ from regard.models.tasks.span.served import to_characters, to_dense, tokenize
 from regard.models.tasks.span.settings import SpanModelConfig
 from tests.models.tasks.exported import servable
 from tests.models.tasks.tokenizers import trained
+from tests.pipeline.deployment.test_serve import start
+from tests.processes import free_port
+from tests.serving.server.requests import predict_request
 
 TASK = tasks.get("span")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -169,7 +177,7 @@ def test_served_as_the_model(rules, tmp_path):
         np.testing.assert_allclose(align["alignment"][row, :, :count], probabilities, atol=1e-5)
         log_probs = tf.math.log(probabilities)
         first, last, score = best_spans(log_probs[None, -2], log_probs[None, -1], 3)
-        first, last, score = int(first[0]), int(last[0]), float(score[0])
+        first, last, score = int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
         assert begin == align["passage_begins"][row, first]
         assert end == align["passage_ends"][row, last]
         assert last - first < 3
@@ -180,6 +188,99 @@ def test_served_as_the_model(rules, tmp_path):
         )
     empty = loaded["align"](passage=tf.constant([], tf.string), question=tf.constant([], tf.string))
     assert empty["answer"].shape == (0,)
+
+
+def test_the_best_answers_are_all_spans_in_the_order_of_their_probability(rules):
+    model, served = created(created_tokenizer(rules))
+    model.set_weights([3.0 * weight for weight in model.get_weights()])
+    inputs = [tf.constant(PASSAGES), tf.constant(QUESTIONS)]
+    align, nbest = (
+        {name: value.numpy() for name, value in served.signatures[name](*inputs).items()}
+        for name in ("align", "nbest")
+    )
+    assert set(served.contract["signatures"]["nbest"]["outputs"]) == set(nbest)
+    for row, passage in enumerate(PASSAGES[:2]):
+        count = align["passage_length"][row]
+        begin, end = np.log(align["alignment"][row, -2:, :count])
+        edges = (align["passage_begins"][row], align["passage_ends"][row])
+        expected = [
+            (begin[i] + end[j], edges[0][i], edges[1][j], j - i + 1)
+            for i in range(count)
+            for j in range(i, min(i + 3, count))
+        ]
+        expected = np.array(sorted(expected, key=lambda span: -span[0])[:20])
+        names = ("scores", "begins", "ends", "lengths")
+        columns = np.array([nbest[name][row] for name in names]).T[: len(expected)]
+        np.testing.assert_allclose(columns, expected, atol=1e-4)
+        texts = [one.decode() for one in nbest["hypotheses"][row]]
+        offsets = list(zip(nbest["begins"][row], nbest["ends"][row], strict=True))
+        assert texts == [passage[begin:end] for begin, end in offsets]
+        assert texts[0] == align["answer"][row].decode()
+        assert (nbest["scores"][row, len(expected) :] < -1e8).all()
+        assert not any(texts[len(expected) :])
+        assert not nbest["lengths"][row, len(expected) :].any()
+    np.testing.assert_array_equal(nbest["scores"], nbest["log_probabilities"])
+    assert np.isnan(nbest["scores"][2:]).all()
+    assert not nbest["ends"][2:].any()
+    empty = served.signatures["nbest"](tf.constant([], tf.string), tf.constant([], tf.string))
+    assert empty["hypotheses"].shape == (0, 20)
+
+
+@pytest.mark.slow
+def test_a_server_gives_the_same_over_rest_and_grpc(rules, tmp_path):
+    tokenizer = created_tokenizer(rules)
+    model, served = created(tokenizer)
+    config = TrainerConfig(task="span", model=section().model_dump(), training={}, search=None)
+    export(model, TASK, config, {"passage": tokenizer}, tmp_path / "reader" / "1")
+    ports = free_port(), free_port()
+    arguments = ("reader", "--port", str(ports[0]), "--rest-api-port", str(ports[1]))
+    process = start(tmp_path, *arguments)
+    try:
+        assert process.stdout.readline().startswith("Serving reader@1")
+        channel = grpc.insecure_channel(f"127.0.0.1:{ports[0]}")
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        inputs = {"passage": PASSAGES[:2], "question": QUESTIONS[:2]}
+        for name, signature in served.contract["signatures"].items():
+            response = stub.Predict(predict_request("reader", name, **inputs), timeout=60)
+            outputs = {key: tf.make_ndarray(one) for key, one in response.outputs.items()}
+            answer = httpx.post(
+                f"http://127.0.0.1:{ports[1]}/v1/models/reader:predict",
+                json={"inputs": inputs, "signature_name": name},
+                timeout=60,
+            )
+            by_name = answer.json()["outputs"]
+            assert set(by_name) == set(outputs) == set(signature["outputs"])
+            expected = served.signatures[name](*(tf.constant(x) for x in inputs.values()))
+            for key, value in outputs.items():
+                if value.dtype == object:
+                    assert np.char.decode(value.astype(bytes), "utf-8").tolist() == by_name[key]
+                    assert value.tolist() == expected[key].numpy().tolist()
+                else:
+                    np.testing.assert_allclose(by_name[key], value, rtol=1e-6)
+                    np.testing.assert_allclose(expected[key], value, atol=1e-4, rtol=1e-5)
+        channel.close()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_list_of_encoders(rules):
+    tokenizer = created_tokenizer(rules)
+    encoders = [
+        {"type": "convolutional", "units": 6, "layers": 1},
+        {"type": "recurrent", "units": 2, "cell": "rnn"},
+    ]
+    model, served = created(tokenizer, encoder=encoders)
+    assert [type(one).__name__ for one in model.encoder.encoders] == [
+        "TextConvolutionEncoder",
+        "RecurrentEncoder",
+    ]
+    align, inputs = served.signatures["align"], (tf.constant(PASSAGES), tf.constant(QUESTIONS))
+    batched = align(*inputs)
+    for row in range(2):
+        alone = align(*(value[row : row + 1] for value in inputs))
+        assert alone["answer"][0] == batched["answer"][row]
+        np.testing.assert_allclose(alone["score"][0], batched["score"][row], atol=1e-5)
 
 
 def test_answers_while_training_are_texts_of_the_passage(rules):

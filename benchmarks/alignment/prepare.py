@@ -93,13 +93,13 @@ def _align(train: Sequence[Pair], other: Sequence[Pair]) -> list[str]:
 
 def error_rate(rows: Iterable[tuple[str, str]]) -> float:
     """Return the alignment error rate (Och and Ney 2003) of pairs of links and gold links."""
-    found = total = 0
+    correct = total = 0
     for links, gold in rows:
         predicted, sure = set(links.split()), {x for x in gold.split() if "p" not in x}
         possible = {x.replace("p", "-") for x in gold.split()}
-        found += len(predicted & sure) + len(predicted & possible)
+        correct += len(predicted & sure) + len(predicted & possible)
         total += len(predicted) + len(sure)
-    return 1 - found / total
+    return 1 - correct / total
 
 
 def main() -> None:
@@ -111,7 +111,8 @@ def main() -> None:
     train, dev, test = split(read_pairs(arguments.pairs))
     gold = read_gold()
     links = _align(train, [*dev, *test])
-    scored = [(own, gold[pair]) for own, pair in zip(links[-len(test) :], test) if pair in gold]
+    aligned = dict(zip(test, links[-len(test) :], strict=True))
+    scored = [(aligned[pair], row) for pair, row in gold.items()]
     print(f"AER of systran-align: {error_rate(scored):.4f} of {len(scored)} pairs")
     links[-len(test) :] = [gold.get(pair, "") for pair in test]
     arguments.folder.mkdir(parents=True, exist_ok=True)

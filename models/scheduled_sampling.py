@@ -91,8 +91,8 @@ class ScheduledSampling(ConfiguredLayer):
             size = decoder.embedding.vocabulary
             token = ops.arange(size)
             special = ops.logical_or(ops.logical_or(token == PAD, token == BOS), token == EOS)
-            own = ops.reshape(row, (-1, *[1] * (len(logits.shape) - 1)))
-            noise = gumbel_noise(1, seed[0], seed[1], position, own, token)
+            row_of_logits = ops.reshape(row, (-1, *[1] * (len(logits.shape) - 1)))
+            noise = gumbel_noise(1, seed[0], seed[1], position, row_of_logits, token)
             logits = ops.cast(logits[..., :size], "float32") + noise
             return ops.cast(ops.argmax(ops.where(special, -1e9, logits), axis=-1), previous.dtype)
 

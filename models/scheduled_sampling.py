@@ -91,20 +91,20 @@ class ScheduledSampling(ConfiguredLayer):
             size = decoder.embedding.vocabulary
             token = ops.arange(size)
             special = ops.logical_or(ops.logical_or(token == PAD, token == BOS), token == EOS)
-            own = ops.reshape(row, (-1, *[1] * (len(logits.shape) - 1)))
-            noise = gumbel_noise(1, seed[0], seed[1], position, own, token)
+            row_of_logits = ops.reshape(row, (-1, *[1] * (len(logits.shape) - 1)))
+            noise = gumbel_noise(1, seed[0], seed[1], position, row_of_logits, token)
             logits = ops.cast(logits[..., :size], "float32") + noise
             return ops.cast(ops.argmax(ops.where(special, -1e9, logits), axis=-1), previous.dtype)
 
         if isinstance(decoder, RecurrentDecoder):
-            return self._read(previous, keeps, memory, decoder, sample)
+            return self._decode_steps(previous, keeps, memory, decoder, sample)
         logits, _ = decoder.unroll(previous, memory)
         sampled = sample(logits, position[..., None])
         sampled = ops.concatenate([previous[:, :1], sampled[:, :-1]], axis=1)
         return ops.where(keeps, previous, sampled)
 
     @staticmethod
-    def _read(
+    def _decode_steps(
         previous: Tensor, keeps: Tensor, memory: Memory, decoder: Decoder, sample: Any
     ) -> Tensor:
         """Decode step by step, with every sample as an input of the next step."""

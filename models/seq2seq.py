@@ -104,10 +104,10 @@ class Seq2Seq(TrainableModel):
             )
             sampled = {"alignment": alignment, "distribution": distribution}
             return {**outputs, "logits": logits, **sampled}
-        guided = self.settings["guided_alignment"]
-        head = {name: guided[name] for name in ("layer", "head") if guided.get(name)}
+        guidance = self.settings["guided_alignment"]
+        head = {name: guidance[name] for name in ("layer", "head") if guidance.get(name)}
         logits, alignment = self.decoder.unroll(previous, memory, training=training, **head)
-        outputs |= {"alignment": alignment} if outputs or guided else {}
+        outputs |= {"alignment": alignment} if outputs or guidance else {}
         return {**outputs, "logits": logits}
 
     def encode(self, source: Tensor, training: bool = False) -> Memory:
@@ -167,9 +167,9 @@ class Seq2Seq(TrainableModel):
             loss = loss + penalty(
                 self.settings["penalties"], y_pred["alignment"], y_pred["mask"], mask
             )
-        if (guided := self.settings["guided_alignment"]) and training:
-            own = guided_alignment(y_pred["alignment"], x["links"], mask)
-            loss = loss + guided["weight"] * own
+        if (guidance := self.settings["guided_alignment"]) and training:
+            alignment_loss = guided_alignment(y_pred["alignment"], x["links"], mask)
+            loss = loss + guidance["weight"] * alignment_loss
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
                 -losses.plain, y_pred["alignment"], y_pred["distribution"], mask, training=training

@@ -59,8 +59,8 @@ def build_pipeline(
     examples = corpus.outputs["examples"]
     # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
     # default, the exact count, moves every text of the corpus between workers.
-    guided = config.training.guided_alignment
-    trained = [*task.trained_features, *([guided.links] if guided else [])]
+    guidance = config.training.guided_alignment
+    trained = [*task.trained_features, *([guidance.links] if guidance else [])]
     options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
     statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)

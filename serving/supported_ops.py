@@ -24,7 +24,7 @@ _OLDEST_MINOR, _NEWEST_MINOR = 6, 20
 @cache
 def _load(library: str) -> Mapping[int, frozenset[str]]:
     """Return the added operations of a library by minor version."""
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("supported_ops.json").read_text(encoding="utf-8")
     return {int(minor): frozenset(ops) for minor, ops in json.loads(text)[library].items()}
 
 

@@ -13,7 +13,11 @@ from regard.components.data.structured_formats import decode_cells
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
 
-_REMEDY = "SQuAD files have the keys data, paragraphs, context, qas, question and answers."
+_REMEDY = (
+    'Write the file as {"data": [{"paragraphs": [{"context": "…", "qas": [{"question": "…", '
+    '"answers": [{"text": "…", "answer_start": 0}]}]}]}]}, or set data.format for another format.'
+)
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 _UNANSWERABLE = "it is unanswerable, which is not supported; remove it, or use SQuAD 1.1"
 
 
@@ -40,13 +44,31 @@ def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
 def _questions(path: str) -> Iterator[Mapping[str, Any]]:
     """Yield each question with its ``context`` and ``title``."""
     try:
-        for article in json.loads(b"".join(read_blocks(path)))["data"]:
-            for paragraph in article["paragraphs"]:
-                for entry in paragraph["qas"]:
-                    yield {"title": article.get("title"), **entry, "context": paragraph["context"]}
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {truncate(str(error))}"
-        raise UnreadableFile(path, f"not in the format of SQuAD: {reason}", _REMEDY) from None
+        content = json.loads(b"".join(read_blocks(path)))
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        raise UnreadableFile(path, "the file is not JSON", _REMEDY, line) from None
+    root = _check(path, content, dict, "the whole of the file")
+    for article, where in _objects(path, root, "data"):
+        for paragraph, place in _objects(path, article, f"{where}.paragraphs"):
+            context = _check(path, paragraph.get("context"), str, f"{place}.context")
+            for entry, _ in _objects(path, paragraph, f"{place}.qas"):
+                yield {"title": article.get("title"), **entry, "context": context}
+
+
+def _objects(path: str, owner: Mapping[str, Any], where: str) -> Iterator[tuple[dict, str]]:
+    """Yield the objects of a list in a JSON object, and their JSON paths, ``data[0]``."""
+    items = _check(path, owner.get(where.rpartition(".")[2]), list, where)
+    for index, value in enumerate(items):
+        place = f"{where}[{index}]"
+        yield _check(path, value, dict, place), place
+
+
+def _check(path: str, value: Any, kind: type, where: str) -> Any:
+    if isinstance(value, kind):
+        return value
+    problem = "is missing" if value is None else f"is not {_KINDS[kind]}"
+    raise UnreadableFile(path, f"not in the format of SQuAD: {where} {problem}", _REMEDY)
 
 
 def _to_row(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -77,6 +77,7 @@ class _Curve:
     digits: int
     is_logarithmic: bool = False
     starts_at_zero: bool = False
+    maximum: float = math.inf
 
 
 def _curves(history: History) -> list[_Curve]:
@@ -88,7 +89,13 @@ def _curves(history: History) -> list[_Curve]:
         _Curve("loss", "Loss", loss_keys, 4, is_logarithmic=True),
         _Curve("perplexity", "Perplexity (eval)", {"perplexity": "eval"}, 3, is_logarithmic=True),
         *(
-            _Curve(name, f"{kind.label} (eval)", {name: "eval"}, metric_digits(kind.scale))
+            _Curve(
+                name,
+                f"{kind.label} (eval)",
+                {name: "eval"},
+                metric_digits(kind.scale),
+                maximum=kind.scale,
+            )
             for name, kind in ((name, METRICS[name]) for name in METRICS if name in recorded)
             if name != "perplexity"
         ),
@@ -112,6 +119,7 @@ def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
         )
     elif curve.starts_at_zero:
         axes.set_ylim(bottom=0)
+    _end_at(axes, curve.maximum)
     axes.set_xlabel("step")
     if len(curve.keys) > 1:
         axes.legend()
@@ -151,6 +159,7 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
     axes.set_xlabel(f"input length, {unit}")
     axes.set_ylabel(metric["label"])
     axes.margins(y=0.15)
+    _end_at(axes, metric["scale"])
     if len(tooltips) > 1:
         axes.legend()
     title = f"{metric['label']} by input length"
@@ -235,6 +244,13 @@ def _plot(
     gid = f"marks-{name.replace('_', '-')}"
     axes.plot(list(points), list(points.values()), marker="o", gid=gid, **style)
     return {gid: tooltips}
+
+
+def _end_at(axes: Axes, maximum: float) -> None:
+    """End an axis at the maximum of its values, with room for marks but without a label above."""
+    low, high = axes.get_ylim()
+    if axes.dataLim.y1 <= maximum < high:
+        axes.set_ylim(top=maximum + 0.02 * (maximum - low))
 
 
 def _use_percent_scale(axes: Axes) -> None:

@@ -47,16 +47,16 @@ class Positions(ConfiguredLayer):
     def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
         if position is None:
             position = ops.arange(ops.shape(vectors)[1])[None]
-        encoded = self.encode(position, int(vectors.shape[-1]))
-        if encoded is None:
+        added = self.position_vectors(position, int(vectors.shape[-1]))
+        if added is None:
             return vectors
-        encoded = ops.cast(encoded, vectors.dtype)
+        added = ops.cast(added, vectors.dtype)
         if self.merge == "add":
-            return vectors + encoded
-        encoded = ops.broadcast_to(encoded, ops.shape(vectors))
-        return self.project(ops.concatenate([vectors, encoded], axis=-1))
+            return vectors + added
+        added = ops.broadcast_to(added, ops.shape(vectors))
+        return self.project(ops.concatenate([vectors, added], axis=-1))
 
-    def encode(self, position: Tensor, depth: int) -> Tensor | None:
+    def position_vectors(self, position: Tensor, depth: int) -> Tensor | None:
         """Return the vectors of positions, ``[batch or 1, length, depth]``, or None."""
         return None
 
@@ -93,7 +93,7 @@ class SinusoidalPositions(Positions):
     Vaswani et al. 2017, "Attention Is All You Need", §3.5.
     """
 
-    def encode(self, position: Tensor, depth: int) -> Tensor:
+    def position_vectors(self, position: Tensor, depth: int) -> Tensor:
         phase = phases(position, depth)
         pairs = ops.stack([ops.sin(phase), ops.cos(phase)], axis=-1)
         length = ops.shape(position)[1]
@@ -117,7 +117,7 @@ class LearnedPositions(Positions):
         )
         super().build(vectors_shape)
 
-    def encode(self, position: Tensor, depth: int) -> Tensor:
+    def position_vectors(self, position: Tensor, depth: int) -> Tensor:
         index = ops.minimum(position, self.max_positions - 1)
         return ops.take(ops.convert_to_tensor(self.table), index, axis=0)
 

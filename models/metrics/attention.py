@@ -87,8 +87,9 @@ def _link_counts(
     if not gold or source is None or target is None:
         return None
     sure, possible = _parse_links(gold)
-    source_units, target_units = (_unit_of_tokens(x, options.unit) for x in (source, target))
-    sizes = [max(units, default=-1) + 1 for units in (source_units, target_units)]
+    (source_units, target_units), sizes = zip(
+        *(_unit_of_tokens(x, options.unit) for x in (source, target)), strict=True
+    )
     if any(s >= sizes[0] or t >= sizes[1] for s, t in possible):
         return None  # the text was normalised or truncated
     linked = {t for _, t in possible} if options.targets == "gold" else range(sizes[1])
@@ -109,25 +110,27 @@ def _unit_weights(
     return means @ weights[: len(target), : len(source)] @ sums[0].T
 
 
-def _unit_of_tokens(tokens: Sequence[str], unit: str) -> list[int]:
-    """Return the index of the word or character of each token; -1 for the end token.
+def _unit_of_tokens(tokens: Sequence[str], unit: str) -> tuple[list[int], int]:
+    """Return the index of the word or character of each token, and the number of units.
 
-    A token of several characters belongs to its first one.
+    A token of several characters, or of several unknown words, belongs to its first one. The index
+    of the end token is -1.
     """
-    units, index = [], -1 if unit == "word" else 0
+    units, count = [], 0
     for number, token in enumerate(tokens):
+        is_start = token.startswith(_WORD_START)
         if token == _END:
             units.append(-1)
         elif unit == "word":
-            index += token.startswith(_WORD_START) or number == 0
-            units.append(index)
+            count += number == 0 and not is_start
+            units.append(count if is_start else count - 1)
+            count += token.count(_WORD_START)
         else:
             # The sign before the first word is not a character of the text.
-            is_first = number == 0 and token.startswith(_WORD_START)
-            letters = token[1:] if is_first else token
-            units.append(index if letters else -1)
-            index += len(letters)
-    return units
+            letters = token[1:] if number == 0 and is_start else token
+            units.append(count if letters else -1)
+            count += len(letters)
+    return units, count
 
 
 def _parse_links(gold: str) -> tuple[Links, Links]:

@@ -33,7 +33,7 @@ TransformerPositions = Literal["sinusoidal", "learned", "rotary", "relative", "a
 
 
 class PositionsConfig(Section):
-    """Options of layers that know the positions of their inputs.
+    """Options of networks that can add positions to their embeddings.
 
     Attributes:
         positions: Position encoding.
@@ -145,7 +145,8 @@ EncoderConfig = Annotated[
     | EmbeddingEncoderConfig,
     ByType("recurrent"),
 ]
-# Of a list each encoder reads the outputs of the one before.
+# Each encoder of a list reads the outputs of the one before. Users do not see the tags: only the
+# locations of pydantic's errors have them, ``encoder.[list].0.units``, and messages omit brackets.
 OneOrList = Annotated[
     Annotated[T, Tag("[one]")] | Annotated[Listed[T], Tag("[list]")],
     Discriminator(lambda value: "[list]" if isinstance(value, list | tuple) else "[one]"),

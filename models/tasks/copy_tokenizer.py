@@ -27,7 +27,7 @@ class CopyTokenizer:
     """
 
     def __init__(self, tokenizer: Any, unknown: tf.Tensor):
-        self._tokenizer, self.unknown = tokenizer, unknown
+        self.tokenizer, self.unknown = tokenizer, unknown
         self._size = tf.cast(tokenizer.vocab_size(), tf.int32)
 
     @staticmethod
@@ -41,14 +41,14 @@ class CopyTokenizer:
 
     def for_rows(self, rows: tf.Tensor) -> CopyTokenizer:
         """Return the tokenizer of texts that belong to these rows, ``[texts]``."""
-        return CopyTokenizer(self._tokenizer, tf.gather(self.unknown, rows))
+        return CopyTokenizer(self.tokenizer, tf.gather(self.unknown, rows))
 
     def tokenize(self, texts: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
         """Return the ids of texts ``[batch]`` or ``[batch, (n)]``, with one more dimension."""
         if isinstance(texts, tf.RaggedTensor):
             return texts.with_values(self.for_rows(texts.value_rowids()).tokenize(texts.values))
-        tokens = string_tokens(self._tokenizer, texts, split=True)
-        ids = self._tokenizer.string_to_id(tokens.values)
+        tokens = string_tokens(self.tokenizer, texts, split=True)
+        ids = self.tokenizer.string_to_id(tokens.values)
         at = tf.where(ids == UNK)
         rows = tf.gather_nd(tokens.value_rowids(), at)
         # The place of the first equal token of a row, in a time that is linear in the tokens.
@@ -66,13 +66,13 @@ class CopyTokenizer:
         copies = tf.shape(ids)[0] // tf.maximum(tf.shape(self.unknown)[0], 1)
         unknown = tf.repeat(self.unknown, copies, axis=0)
         index = tf.clip_by_value(ids - self._size, 0, tf.shape(unknown)[1] - 1)
-        known = self._tokenizer.id_to_string(tf.where(ids < self._size, ids, UNK))
+        known = self.tokenizer.id_to_string(tf.where(ids < self._size, ids, UNK))
         return tf.where(ids < self._size, known, tf.gather(unknown, index, batch_dims=1))
 
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Return the texts of ids ``[batch * n, (length)]``; copied words are as in the source."""
         strings = self.id_to_string(ids.to_tensor())
-        texts = self._tokenizer.detokenize(tf.RaggedTensor.from_tensor(strings, ids.row_lengths()))
+        texts = self.tokenizer.detokenize(tf.RaggedTensor.from_tensor(strings, ids.row_lengths()))
         texts = tf.strings.regex_replace(texts, f"^{SPACE}", "")
         return tf.strings.regex_replace(texts, SPACE, " ")
 
@@ -87,6 +87,28 @@ def detokenize(tokenizer: Any, ids: tf.RaggedTensor) -> tf.Tensor:
     names = tf.strings.join([SPACE + "copy", tf.strings.as_string(tf.range(count))])
     names = tf.tile(tf.concat([names, [""]], 0)[None], [ids.nrows(tf.int32), 1])
     return CopyTokenizer(tokenizer, names).detokenize(ids)
+
+
+def token_strings(tokenizer: Any, ids: tf.Tensor, texts: tf.Tensor | None = None) -> tf.Tensor:
+    """Return the tokens of ids as strings; the unknown ones are as in their texts.
+
+    Args:
+        tokenizer: The tokenizer of the ids, also a ``CopyTokenizer``.
+        ids: ``[batch, tokens]``.
+        texts: The texts ``[batch]`` that have these tokens; None: the ids are an output, in which
+            an unknown word is ``<unk>``, with the sign of a word if all tokens are whole words.
+    """
+    copies = isinstance(tokenizer, CopyTokenizer)
+    plain = tokenizer.tokenizer if copies else tokenizer
+    if texts is None:
+        # All other vocabularies contain the sign alone.
+        sign = tf.where(plain.string_to_id(SPACE) == UNK, SPACE, "")
+        unknown = tf.strings.join([sign, plain.id_to_string(UNK)])
+    else:
+        shape = tf.shape(ids, tf.int64)
+        tokens = string_tokens(plain, texts, split=copies)
+        unknown = tokens[:, : shape[1]].to_tensor("", shape=shape)
+    return tf.where(ids == UNK, unknown, tokenizer.id_to_string(ids))
 
 
 def string_tokens(tokenizer: Any, texts: tf.Tensor, split: bool) -> tf.RaggedTensor:

@@ -131,7 +131,7 @@ class TextOutputTask(Seq2SeqTask):
             dtype=dtype_policy(training),
             **model.decoder.to_kwargs(),
         )
-        guided, sampling = training.guided_alignment, training.scheduled_sampling
+        guidance, sampling = training.guided_alignment, training.scheduled_sampling
         steps = {"batches_per_step": training.gradient_accumulation_steps}
         seq2seq = Seq2Seq(
             encoder,
@@ -140,7 +140,7 @@ class TextOutputTask(Seq2SeqTask):
             share_embeddings=model.tie_embeddings == "all",
             reinforce=training.reinforce.to_kwargs(),
             penalties=training.penalties.to_kwargs(),
-            guided_alignment=guided.to_kwargs() if guided else None,
+            guided_alignment=guidance.to_kwargs() if guidance else None,
             scheduled_sampling={**sampling.to_kwargs(), **steps} if sampling else None,
             dtype=dtype_policy(training),
         )

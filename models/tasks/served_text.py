@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
-from regard.models.seq2seq import Seq2Seq, shift
-from regard.models.tasks.copy_tokenizer import CopyTokenizer
+from regard.models.seq2seq import Seq2Seq
+from regard.models.tasks.copy_tokenizer import CopyTokenizer, token_strings
 from regard.models.tasks.minimum_bayes_risk import MbrSearch
 from regard.models.tasks.search_outputs import (
     N_BEST,
@@ -24,7 +24,7 @@ from regard.models.tasks.search_outputs import (
 from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
 from regard.models.tasks.served_model import OutputLengths, Signature
 from regard.models.tasks.streaming import StreamedModule, stream_problem
-from regard.models.vocabulary import EOS, PAD, UNK
+from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
 # last token.
@@ -171,7 +171,7 @@ class ServedTextOutput(StreamedModule):
         mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
         return {
             **self._best(tokenizer, cut, hypotheses),
-            **self._describe_source(encoded, cut, tokenizer),
+            **self._describe_source(source, encoded, cut, tokenizer),
             **self._describe_target(tokenizer, ids),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32) * mask),
         }
@@ -191,10 +191,10 @@ class ServedTextOutput(StreamedModule):
         scores = tf.cast(scores, tf.float32)
         return {
             "score": tf.where(self._is_blank(source), math.nan, tf.reduce_sum(scores, axis=1)),
-            **self._describe_target(tokenizer, ids),
+            **self._describe_target(tokenizer, ids, target),
             f"{self.prefix}scores": scores,
             f"{self.prefix}cut": cut,
-            **self._describe_source(encoded, source_cut, tokenizer),
+            **self._describe_source(source, encoded, source_cut, tokenizer),
             "alignment": self._shape_weights(tf.cast(alignment, tf.float32)),
         }
 
@@ -221,11 +221,12 @@ class ServedTextOutput(StreamedModule):
         if "cross_heads" in weights:
             weights["cross_heads"] = self._shape_weights(weights["cross_heads"])
         outputs = {
-            **self._describe_source(encoded, cut, tokenizer),
-            **self._describe_target(tokenizer, ids),
-            DECODER_INPUTS: tokenizer.id_to_string(shift(ids)),
+            **self._describe_source(source, encoded, cut, tokenizer),
+            **self._describe_target(tokenizer, ids, target),
             **weights,
         }
+        begins = tokenizer.id_to_string(tf.fill([tf.shape(ids)[0], 1], BOS))
+        outputs[DECODER_INPUTS] = tf.concat([begins, outputs[f"{self.prefix}pieces"][:, :-1]], 1)
         return {name: outputs[name] for name in self._head_lengths()}
 
     def _head_labels(self) -> dict[str, tuple[str, str]]:
@@ -286,14 +287,18 @@ class ServedTextOutput(StreamedModule):
         outputs = {self._description.output: texts, "score": scores}
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
-    def _describe_target(self, tokenizer: Any, ids: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _describe_target(
+        self, tokenizer: Any, ids: tf.Tensor, target: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        if target is not None:
+            target, _ = limit_characters(target, self._max_length)
         return {
-            f"{self.prefix}pieces": tokenizer.id_to_string(ids),
+            f"{self.prefix}pieces": token_strings(tokenizer, ids, target),
             f"{self.prefix}length": count_tokens(ids),
         }
 
     def _describe_source(
-        self, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
+        self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
     ) -> dict[str, tf.Tensor]:
         """Return the outputs about the source."""
         return {}
@@ -347,12 +352,13 @@ class ServedText(ServedTextOutput):
         return *token_ids(tokenizer, source, limit, error), target_tokenizer
 
     def _describe_source(
-        self, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
+        self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
     ) -> dict[str, tf.Tensor]:
+        source, _ = limit_characters(source, self._limits.max_source_length)
         if not self._model.decoder.copies:
             tokenizer = self.tokenizers["source"]
         return {
-            "source_pieces": tokenizer.id_to_string(encoded),
+            "source_pieces": token_strings(tokenizer, encoded, source),
             "source_length": count_tokens(encoded),
             "source_cut": cut,
         }

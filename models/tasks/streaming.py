@@ -16,7 +16,7 @@ import tensorflow as tf
 from regard.models.search import Hypotheses, Search
 from regard.models.search.rollout import RollOut, RollOutSearch
 from regard.models.seq2seq import Seq2Seq
-from regard.models.tasks.copy_tokenizer import CopyTokenizer
+from regard.models.tasks.copy_tokenizer import CopyTokenizer, token_strings
 from regard.models.tasks.search_outputs import to_texts
 from regard.models.tasks.served_model import OutputLengths, ServedModule
 from regard.models.tensors import Tensor
@@ -109,7 +109,7 @@ class StreamedModule(ServedModule):
             size = tf.reshape(tf.strings.length(final), [1])
             return {
                 **_number((new, position + 1, size)),
-                "token": tokenizer.id_to_string(new["tokens"]),
+                "token": token_strings(tokenizer, new["tokens"]),
                 "text": tf.strings.substr(text, streamed, size - streamed),
                 "log_probability": new["total"] - beams["total"],
                 "is_end": is_end,

@@ -27,8 +27,8 @@ class TextToText(TextOutputTask):
 
     def preprocess(self, inputs: Columns, tokenizers: Tokenizers, settings: Any) -> dict[str, Any]:
         """Return ``source_ids``, ``target_ids``, ``target_lengths`` (ragged int64), and links."""
-        guided = settings.guided_alignment
-        links = link_features(inputs, tokenizers, guided, settings.copies) if guided else {}
+        guidance = settings.guided_alignment
+        links = link_features(inputs, tokenizers, guidance, settings.copies) if guidance else {}
         sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
         if settings.copies:
             tokenizer, column = CopyTokenizer.from_sources(tokenizer, sources), inputs["target"]

@@ -129,8 +129,8 @@ class Config(Section):
         """The features of a raw row, as ``model`` limits them, and ``data.extra``."""
         limit = self.description.limit_features
         own = limit(self.model) if limit else self.description.features
-        guided = self.training.guided_alignment
-        links = guided.links if guided else None
+        guidance = self.training.guided_alignment
+        links = guidance.links if guidance else None
         extra = (Feature(x, "text", "extra", links=x == links) for x in self.data.extra)
         return (*own, *extra)
 

@@ -68,15 +68,15 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
 
 def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
     """Check that there are links, and attention that they can supervise."""
-    guided: Any = config.training.guided_alignment
+    guidance: Any = config.training.guided_alignment
     description, extra = config.description, config.data.extra
     can_preprocess = path[-1] in description.preprocessing.model_fields
     if not can_preprocess or description.reference.multiple:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)
         return
-    if guided.links not in extra:
-        yield Problem((*path, "links"), unknown(guided.links, extra, "a column of data.extra"))
+    if guidance.links not in extra:
+        yield Problem((*path, "links"), unknown(guidance.links, extra, "a column of data.extra"))
     attention = config.model.attention
     if attention is None:
         yield Problem(path, "the model has no attention; remove it")
@@ -85,9 +85,9 @@ def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
         yield Problem(
             path, f"{message}supervised; remove it, or use model.attention.alignment: soft"
         )
-    if guided.layer is not None and config.training.penalties.active():
+    if guidance.layer is not None and config.training.penalties.active():
         yield Problem((*path, "layer"), "training.penalties need the last layer's mean; use null")
-    yield from validate_head(guided, config, path)
+    yield from validate_head(guidance, config, path)
 
 
 def validate_head(selection: Any, config: Config, path: Path) -> Iterator[Problem]:

@@ -90,6 +90,9 @@ class CTranslate2Servable(Servable):
             sentencepiece.SentencePieceProcessor(model_file=str(converted / f"{side}.model"))
             for side in ("source", "target")
         )
+        # Only vocabularies of whole words lack the sign of a word alone.
+        has_sign = self._target.piece_to_id("\u2581") != self._target.unk_id()
+        self._unknown = b"<unk>" if has_sign else "\u2581<unk>".encode()
         self._translator = ctranslate2.Translator(
             str(converted), inter_threads=threads, intra_threads=1
         )
@@ -222,11 +225,12 @@ class CTranslate2Servable(Servable):
         outputs |= {self._contract["answer"]: texts[0], "score": best.log_probability}
         if name == DEFAULT_SIGNATURE:
             return outputs | {"sentences": 1}
-        ids = self._source.piece_to_id(source)
         return outputs | {
-            "source_pieces": [self._source.id_to_piece(one).encode() for one in ids] + [b"</s>"],
+            "source_pieces": [one.encode() for one in (*source, _END)],
             "source_length": len(source) + 1,
-            "target_pieces": [one.encode() for one in best.tokens],
+            "target_pieces": [
+                self._unknown if one == "<unk>" else one.encode() for one in best.tokens
+            ],
             "target_length": len(best.tokens),
             "alignment": _with_end(np.array(best.attention)),
         }

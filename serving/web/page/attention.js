@@ -12,7 +12,7 @@ export function drawAttention(contract, outputs, inputs, weights = outputs[contr
   if (kinds[columns] === "points") return drawPointAttention(inputs[columns].value(), outputs[rows], weights);
   const isPair = contract.answer_kind === "number"; // two sentences that attend to each other
   const sides = isPair ? ["first sentence", "second sentence"] : ["output", "input"];
-  return drawTokenAttention(outputs[columns], outputs[rows], weights, labels ?? sides);
+  return drawTokenAttention(outputs[columns], outputs[rows], weights, labels ?? sides, contract.looks);
 }
 
 // Draws the weight of each token in the vector of its sentence.
@@ -32,15 +32,17 @@ function highlight(element, weight) {
   return element;
 }
 
-// Entropy of a row relative to uniform weights: 0 to 1.
-function relativeEntropy(row) {
+// Entropy of row `t` relative to uniform weights of the visible positions, 0 to 1; in decoder
+// self-attention a token sees only the tokens before it.
+export function relativeEntropy(row, t, looks) {
   const total = row.reduce((sum, w) => sum + w, 0);
-  if (!total || row.length < 2) return 0;
+  const visible = looks.weights === "target_heads" ? t + 1 : row.length;
+  if (!total || visible < 2) return 0;
   const nats = row.reduce((sum, w) => sum - (w > 0 ? (w / total) * Math.log(w / total) : 0), 0);
-  return nats / Math.log(row.length);
+  return nats / Math.log(visible);
 }
 
-function drawTokenAttention(source, target, weights, [rowLabel, columnLabel]) {
+function drawTokenAttention(source, target, weights, [rowLabel, columnLabel], looks) {
   const totals = source.map((_, s) => weights.reduce((sum, row) => sum + row[s], 0));
   const maxTotal = Math.max(...totals, 1e-9);
   const sources = source.map((token, s) => make("span", {
@@ -58,7 +60,7 @@ function drawTokenAttention(source, target, weights, [rowLabel, columnLabel]) {
     type: "button", class: "token", "aria-pressed": "false", tabindex: t ? "-1" : "0",
     onmouseenter: () => choose(t), onfocus: () => choose(t), onclick: () => choose(t),
     "aria-label": `${readable(token)}: ${describe(source, token, weights[t])}`,
-  }, readable(token), bar(relativeEntropy(weights[t]))));
+  }, readable(token), bar(relativeEntropy(weights[t], t, looks))));
   const element = make("div", {},
     make("p", { class: "caption" }, `Hover over the ${rowLabel}, or use the arrow keys, to see the attention of each token.`),
     make("div", { class: "tokens", role: "group", "aria-label": rowLabel }, ...targets),

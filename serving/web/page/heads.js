@@ -1,6 +1,6 @@
 // The attention of every layer and head: thumbnails, and the selected one in full.
 
-import { drawAttention } from "./attention.js";
+import { drawAttention, relativeEntropy } from "./attention.js";
 import { make, percent } from "./dom.js";
 
 // The title of a grid, and the labels of its rows and columns.
@@ -69,15 +69,9 @@ function mean(arrays) {
   return arrays[0].map((_, i) => mean(arrays.map((array) => array[i])));
 }
 
-// The mean entropy of the rows relative to uniform attention over the visible positions; in decoder
-// self-attention a token sees only the tokens before it.
+// The mean entropy of the rows relative to uniform attention.
 function meanEntropy(weights, entry) {
-  const entropies = weights.map((row, t) => {
-    const flat = row.flat();
-    const visible = entry.weights === "target_heads" ? t + 1 : flat.length;
-    if (visible < 2) return 0;
-    return flat.reduce((sum, w) => sum - (w > 0 ? w * Math.log(w) : 0), 0) / Math.log(visible);
-  });
+  const entropies = weights.map((row, t) => relativeEntropy(row.flat(), t, entry));
   return entropies.reduce((sum, entropy) => sum + entropy, 0) / Math.max(entropies.length, 1);
 }
 

@@ -68,6 +68,11 @@ def test_the_page_of_the_report_is_package_data_of_the_reporter():
     assert {"report.html.jinja", "report.css", "report.js"} <= names
 
 
+def test_the_operations_of_servers_are_package_data_of_the_check():
+    names = {path.name for path in source_files("regard.components.serving_check")}
+    assert "supported_ops.json" in names
+
+
 def test_a_starter_configuration_is_not_part_of_a_training():
     """`regard init` copies starter.yaml; no code of the Trainer or of a task names it."""
     files = source_files("regard.components.trainer", "regard.models.tasks.translation")

@@ -99,15 +99,38 @@ def test_a_wrong_question_names_its_number(wrong, text, tmp_path):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("{", "not in the format of SQuAD: JSONDecodeError"),
-        ("[" * 100_000, "not in the format of SQuAD: RecursionError"),
-        ([1], "not in the format of SQuAD: TypeError"),
-        ({"rows": []}, "not in the format of SQuAD: KeyError: 'data'"),
-        ({"data": [{"paragraphs": [{"qas": [{}]}]}]}, "not in the format of SQuAD: KeyError"),
-        ({"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}, "TypeError"),
-        ({"data": []}, "the file has no questions"),
+        ("[\n{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ([1], "the whole of the file is not an object"),
+        ({"rows": []}, "data is missing"),
+        ({"data": {}}, "data is not a list"),
+        ({"data": ["a"]}, "data[0] is not an object"),
+        ({"data": [{"title": "T", "context": "a"}]}, "data[0].paragraphs is missing"),
+        (
+            {"data": [{"paragraphs": []}, {"paragraphs": [{"qas": [{}]}]}]},
+            "data[1].paragraphs[0].context is missing",
+        ),
+        (
+            {"data": [{"paragraphs": [{"context": 3, "qas": []}]}]},
+            "data[0].paragraphs[0].context is not a text",
+        ),
+        (
+            {"data": [{"paragraphs": [{"context": "a", "qas": [{"answers": 1}, 3]}]}]},
+            "data[0].paragraphs[0].qas[1] is not an object",
+        ),
     ],
 )
 def test_another_file_is_refused(value, text, tmp_path):
-    with pytest.raises(UnreadableFile, match=text):
+    with pytest.raises(UnreadableFile) as caught:
         read(tmp_path / "a.json", value)
+    problem, is_json = caught.value.problem, text != "not JSON"
+    expected = f"not in the format of SQuAD: {text}" if is_json else "the file is not JSON"
+    assert problem.text == expected
+    assert problem.line == (None if is_json or value[1] == "[" else 2)
+    assert problem.file == str(tmp_path / "a.json")
+    assert '"paragraphs": [{"context"' in problem.remedy
+
+
+def test_a_file_without_questions_is_refused(tmp_path):
+    with pytest.raises(UnreadableFile, match="the file has no questions"):
+        read(tmp_path / "a.json", {"data": []})

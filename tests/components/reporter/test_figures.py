@@ -65,6 +65,34 @@ def test_a_metric_of_the_eval_split_has_a_curve(facts, tmp_path):
     assert draw(facts)["bleu"].title == "BLEU (eval)"
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "maximum"),
+    [
+        ("exact_match", [1.0] * 6, 1.0),
+        ("exact_match", [0.0, 0.5, 0.9, 1.0, 1.0, 1.0], 1.0),
+        ("bleu", [97.0, 99.0, 100.0, 100.0, 100.0, 100.0], 100.0),
+    ],
+)
+def test_the_axis_of_a_metric_has_no_label_above_its_maximum(
+    name, values, maximum, facts, tmp_path
+):
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        for entry, value in zip(content["history"], values, strict=True):
+            entry[name] = value
+    axes = draw(facts)[name].figure.axes[0]
+    low, top = axes.get_ylim()
+    assert low < min(values) <= maximum < top < maximum + 0.1 * (maximum - low)
+    labelled = [tick for tick in axes.get_yticks() if low <= tick <= top]
+    assert max(labelled) == pytest.approx(maximum)
+
+
+def test_the_axis_of_a_metric_with_higher_values_is_not_cut(facts, tmp_path):
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        for entry in content["history"]:
+            entry["tour_ratio"] = 1 + entry["step"]
+    assert draw(facts)["tour_ratio"].figure.axes[0].get_ylim()[1] > 600
+
+
 def test_a_missing_value_does_not_hide_the_curve(facts, tmp_path):
     with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
         del content["history"][0]["train_loss"]  # right after a resume

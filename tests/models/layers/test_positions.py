@@ -44,7 +44,7 @@ def test_concatenated_positions_are_projected_with_the_vectors(make):
     layer = make(max_positions=8, merge="concat")
     result = layer(vectors, at)
     kernel, bias = (np.asarray(w, "float64") for w in layer.project.weights)
-    encoded = np.broadcast_to(layer.encode(at, 4), (2, 3, 4))
+    encoded = np.broadcast_to(layer.position_vectors(at, 4), (2, 3, 4))
     expected = np.concatenate([vectors, encoded], -1) @ kernel + bias
     np.testing.assert_allclose(result, expected, atol=1e-5)
     added = make(max_positions=8)

@@ -131,6 +131,21 @@ def test_layers_and_heads_are_requested_on_demand(page):
     assert displayed.run("document.getElementById('heads').hidden") is True
 
 
+def test_entropy_is_relative_to_the_visible_tokens(page):
+    """In decoder self-attention these are the tokens until now."""
+    displayed = page("reverser")
+    module = "import('/page/attention.js')"
+
+    def entropy(row, t, weights):
+        looks = f"{{weights: '{weights}'}}"
+        return displayed.run(f"{module}.then((m) => m.relativeEntropy({row}, {t}, {looks}))")
+
+    assert entropy([0.5, 0.5, 0, 0], 1, "target_heads") == pytest.approx(1.0)
+    assert entropy([0.5, 0.5, 0, 0], 2, "target_heads") == pytest.approx(0.6309, abs=1e-4)
+    assert entropy([0.5, 0.5, 0, 0], 1, "source_heads") == pytest.approx(0.5)
+    assert entropy([1, 0], 0, "target_heads") == 0
+
+
 def test_a_link_runs_the_model(page):
     displayed = page("reverser", source="hello")
     assert wait_for_output(displayed) == "OLLEH"

@@ -40,7 +40,7 @@ def compile(
     from regard.components.common.files import atomic_write
     from regard.pipeline.runners.kubeflow import settings
     from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
-    from regard.pipeline.runners.kubeflow.validation import validate_pipeline
+    from regard.pipeline.runners.kubeflow.pipeline_file import validate_pipeline
 
     settings.require_kubeflow_extra()
     loaded = settings.load_for_cluster(config)

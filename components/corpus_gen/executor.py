@@ -23,8 +23,11 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import ROWS, sha256_file, write_uri
 from regard.components.common.runtime_parameters import apply_parameters
-from regard.components.corpus_gen.example_writer import python_os_errors
-from regard.components.corpus_gen.group_conversion import convert_or_count, read_result
+from regard.components.corpus_gen.example_writer import (
+    convert_or_count,
+    python_os_errors,
+    read_result,
+)
 from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupJob, GroupResult
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus

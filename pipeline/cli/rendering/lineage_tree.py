@@ -16,10 +16,9 @@ from regard.pipeline.cli.rendering.run_tables import format_created, side_text, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.pipeline.lineage.data import DataLineage
     from regard.pipeline.lineage.executions import NodeExecution
     from regard.pipeline.lineage.failed_runs import FailedRun
-    from regard.pipeline.lineage.trace import Lineage, Parent
+    from regard.pipeline.lineage.trace import DataLineage, Lineage, Parent
 
 _LABEL_WIDTH = 11
 _UNLIMITED = 100_000

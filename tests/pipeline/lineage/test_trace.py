@@ -15,8 +15,7 @@ from regard.pipeline import run_store
 from regard.pipeline.cli.rendering import lineage_tree
 from regard.pipeline.config import load
 from regard.pipeline.context import resolve_data
-from regard.pipeline.lineage import data
-from regard.pipeline.lineage.trace import trace
+from regard.pipeline.lineage.trace import CHANGED, MISSING, UNCHANGED, UNKNOWN, trace
 from regard.pipeline.workspace import Workspace
 
 MIDNIGHT = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
@@ -103,7 +102,7 @@ def test_a_version_is_traced_to_its_data(place, monkeypatch):
     assert (result.model, result.seed) == ("tiny@1", 17)
     assert (result.run["id"], result.run["seconds"]) == (run.id, 57.0)
     assert [node.node for node in result.nodes] == ["Pusher", "CorpusGen"]
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     assert result.data.rows == {"train": 45, "eval": 5}
     assert result.data.sources == [source]
 
@@ -129,7 +128,7 @@ def test_a_copied_registry_reports_missing_parts(place):
     assert result.nodes == []
     assert result.run == {"id": "20260101-101010"}
     assert result.record.blessing.startswith("Passed")
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     executions, run = result.missing
     assert str(place.paths.metadata) in executions
     assert "REGARD_HOME" in executions
@@ -161,7 +160,7 @@ def push_spans(place, settings=""):
 def test_later_spans_do_not_change_the_data_of_a_version(place):
     push_spans(place)
     result = place.trace(2)
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     files = [Path(file).name for one in result.data.sources for file in one["files"]]
     assert files == ["train-1.tsv", "train-2.tsv"]
     assert "span 2\n" in render(result)
@@ -171,7 +170,7 @@ def test_later_spans_do_not_change_the_data_of_a_version(place):
 def test_replayed_spans_are_traced(place):
     push_spans(place, "\n  spans: {{window: 1, replay: 0.5}}")
     result = place.trace(3)
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     changes = result.parents[0]["span_changes"]
     assert changes == {"new": ["3"], "removed": [], "version": [], "replayed": ["2"]}
     assert "changed since: the data: with span 3, only replaying span 2\n" in render(result)
@@ -283,18 +282,18 @@ def test_changed_and_missing_data(place):
     place.push(1)
     place.data.write_text("other\trows\n" * 50)
     result = place.trace(1)
-    assert result.data.state == data.CHANGED
+    assert result.data.state == CHANGED
     assert result.data.sources == [{"files": [str(place.data)]}]
     place.data.unlink()
     result = place.trace(1)
-    assert (result.data.state, result.data.sources) == (data.MISSING, [])
+    assert (result.data.state, result.data.sources) == (MISSING, [])
     assert any("train.tsv" in text for text in result.missing)
 
 
 def test_a_configuration_of_another_release_is_tolerated(place):
     place.push(1, config={"task": "translation", "no_such_key": 1})
     result = place.trace(1)
-    assert result.data.state == data.UNKNOWN
+    assert result.data.state == UNKNOWN
     assert result.seed is None
     assert "fingerprint" in render(result)
 
@@ -314,6 +313,6 @@ def test_the_json_form_and_a_removed_parent(place):
     content = json.loads(json.dumps(place.trace(3).to_dict()))
     assert (content["model"], content["seed"]) == ("tiny@3", 17)
     assert content["metrics"] == {"bleu": {"value": 33.127, "signature": "s"}}
-    assert content["data"]["state"] == data.UNCHANGED
+    assert content["data"]["state"] == UNCHANGED
     assert content["parents"] == [{"model": "tiny@2"}]
     assert any("tiny@2: it is not in the registry" in text for text in content["missing"])

@@ -29,7 +29,6 @@ class EnsembleEncoder(keras.layers.Layer):
 
     def build(self, ids_shape: Any = None) -> None:
         _build(self.encoders)
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         memories = [encoder(ids, training=training) for encoder in self.encoders]
@@ -53,7 +52,6 @@ class EnsembleDecoder(Decoder):
 
     def build(self, tokens_shape: Any = None) -> None:
         _build(self.decoders)
-        self.built = True
 
     @property
     def copies(self) -> bool:

@@ -41,7 +41,6 @@ class Reinforce(ConfiguredLayer):
         self.baseline = self.add_weight(
             name="baseline", shape=(), initializer="zeros", dtype="float32", trainable=False
         )
-        self.built = True
 
     def call(
         self,

@@ -89,7 +89,6 @@ class Attention(AttentionLayer):
             memory_shape = (*memory_shape[:-1], split_depths(int(memory_shape[-1] or 0))[0])
         self.score.build(query_shape, memory_shape)
         self.alignment.build(query_shape)
-        self.built = True
 
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that ``attend_with_distribution`` needs of a memory.

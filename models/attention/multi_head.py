@@ -132,7 +132,6 @@ class MultiHeadAttention(AttentionLayer):
         per_head = (None, None, self.depth)
         self.score.build(per_head, per_head)
         self.alignment.build(per_head)
-        self.built = True
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
         """Return a projection; these scales give fused and separate projections one variance."""

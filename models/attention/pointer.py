@@ -54,7 +54,6 @@ class Pointer(AttentionLayer):
         self, query_shape: tuple[int | None, ...], memory_shape: tuple[int | None, ...]
     ) -> None:
         self.score.build(query_shape, memory_shape)
-        self.built = True
 
     def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
         """Compute everything that ``logits`` needs of a memory."""

@@ -111,7 +111,6 @@ class ConvolutionalEncoder(ConfiguredLayer):
         self.project.build((None, None, depth + 2))
         if self.positions is not None:
             self.positions.build((None, *self.grid, self.depth))
-        self.built = True
 
     def call(self, images: Tensor, training: bool = False) -> Memory:
         # The static size of a decoded image is unknown, and the grid needs it.

@@ -109,7 +109,6 @@ class RecurrentEncoder(ConfiguredLayer):
         for cell in self.cells:
             cell.build((None, depth))
             depth = self.depth
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         mask = self.embedding.mask(ids)

@@ -90,7 +90,6 @@ class TransformerEncoder(TransformerStack):
         if not self.embedding.built:
             self.embedding.build()
         self.build_stack()
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         return self.encode_with_attention(ids, training)[0]

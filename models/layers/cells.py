@@ -46,7 +46,6 @@ class RecurrentCell(ConfiguredLayer):
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         self.kernel = self._kernel("kernel", inputs_shape[-1], orthogonal=False)
         self._build_recurrence()
-        self.built = True
 
     def _build_recurrence(self) -> None:
         """Create all weights except the kernel of the inputs."""

@@ -1,7 +1,5 @@
 """Ensembles: several models that decode together by the mean of their probabilities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

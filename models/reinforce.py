@@ -1,7 +1,5 @@
 """REINFORCE: a loss for sampled alignments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

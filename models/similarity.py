@@ -1,7 +1,5 @@
 """Sentence similarity: one encoder, one vector per sentence, one comparison."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Reading comprehension: the span of a passage that answers a question."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The summary of a run: data, model, scores, decision, published version and examples."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from pathlib import Path

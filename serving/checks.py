@@ -5,8 +5,6 @@ It imports TensorFlow, TensorFlow Text and this package, loads the SavedModel, r
 compares the outputs with earlier ones. Both files are JSON; see `check`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

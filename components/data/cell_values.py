@@ -1,7 +1,5 @@
 """Parse the cells of a row into the values of its features."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -7,8 +7,6 @@ deliveries of one span. A placeholder that occurs twice in a path has the same v
 glob characters ``*``, ``?``, ``[...]`` and ``**`` are allowed as well.
 """
 
-from __future__ import annotations
-
 import glob
 import itertools
 import os

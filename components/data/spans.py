@@ -14,8 +14,6 @@ it must be complete.
 to the same files even if others arrive in between.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Evaluates decoded models: metrics, slices, degenerate outputs, and the gate's decision."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The checks of the rows of a shard: of texts, of scripts, and what later steps compare."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Pins versions, and removes old versions that nothing needs, with one rename each."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ know the number never load; going back several steps would take several renames;
 were compared with the bad one would refer to a missing version.
 """
 
-from __future__ import annotations
-
 from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record

@@ -8,8 +8,6 @@ Version numbers only rise, and a published version never changes. Every change o
 also a rollback, publishes a new version with one rename, so a server always sees whole versions.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ServingCheck's executor: checks the export in a fresh process, and blesses it or fails."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Attention as a weighted sum of values: a score, an alignment and a sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

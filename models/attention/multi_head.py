@@ -1,7 +1,5 @@
 """Multi-head attention: several attentions, each on a part of the depth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

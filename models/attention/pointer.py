@@ -1,7 +1,5 @@
 """Attention whose weights are the output: a pointer to one of the inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

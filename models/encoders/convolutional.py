@@ -1,7 +1,5 @@
 """The encoder of images: each cell of a grid of features is a position of the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

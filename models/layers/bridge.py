@@ -1,7 +1,5 @@
 """The initial states of a recurrent decoder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@
 that depends on the state, step by step. A cell also works in ``keras.layers.RNN``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Copying of source tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

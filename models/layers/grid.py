@@ -1,7 +1,5 @@
 """Layers over a grid of features: positions and self-attention."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

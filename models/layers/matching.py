@@ -1,7 +1,5 @@
 """Attention between two sentences, and between a passage and a question."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

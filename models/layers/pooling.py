@@ -1,7 +1,5 @@
 """Pooling of a sentence's states to one vector, with the weight of each position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

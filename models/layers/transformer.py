@@ -1,7 +1,5 @@
 """The blocks of Transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

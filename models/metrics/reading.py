@@ -5,8 +5,6 @@ are compared as SQuAD's evaluation script does: lower case, without ASCII punctu
 the English articles, with single spaces. The best of several references counts.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

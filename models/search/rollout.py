@@ -1,7 +1,5 @@
 """Decoding of independent hypotheses, token by token."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """``regard compile``: compile a configuration for a cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """``regard lineage``: show where a model came from."""
 
-from __future__ import annotations
-
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption
 from regard.pipeline.workspace import Workspace

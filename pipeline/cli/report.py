@@ -1,7 +1,5 @@
 """``regard report``: one HTML page about a run."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``regard score``: log-probabilities of given outputs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from regard.pipeline.cli import options

@@ -1,7 +1,5 @@
 """Combinations of settings that cannot work, reported before anything runs."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ A name consists of random syllables and occurs in one row only. If a name is one
 into subwords are less rare, and attention alone learns to spell them.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

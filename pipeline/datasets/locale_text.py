@@ -3,8 +3,6 @@
 A CLDR pattern is filled in field by field, so the position of each part in the text is known.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import string

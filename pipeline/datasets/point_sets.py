@@ -3,8 +3,6 @@
 The problems of Vinyals et al. 2015, "Pointer Networks", section 3. A seed determines every byte.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable

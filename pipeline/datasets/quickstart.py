@@ -4,8 +4,6 @@ Text normalisation is a real task with exact targets and known alignments that a
 minutes. A seed determines every byte.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import random
 import unicodedata

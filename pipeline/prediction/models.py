@@ -1,7 +1,5 @@
 """Models to run: versions of the registry, SavedModel folders, and served models."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

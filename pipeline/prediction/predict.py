@@ -1,7 +1,5 @@
 """Run a SavedModel on rows and print its predictions, or the scores of given outputs."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

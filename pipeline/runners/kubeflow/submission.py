@@ -1,7 +1,5 @@
 """Prepare a pipeline and the parameters of a run for submission to a cluster."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence

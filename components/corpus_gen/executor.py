@@ -198,8 +198,6 @@ def _disk_error(error: OSError, uri: str) -> UserError:
             remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
             "several times the size of its data.",
         )
-    return UserError(
-        f"The output cannot be written: {error.strerror or error}",
-        where=uri,
-        remedy="Check the permissions of the folder, or set REGARD_HOME to another one.",
-    )
+    message = f"The output cannot be written: {error.strerror or error}"
+    remedy = "Check the permissions of the folder, or set REGARD_HOME to another one."
+    return UserError(message, where=uri, remedy=remedy)

@@ -50,10 +50,8 @@ def rollback(
         digest = publish.recorded_digest(folder / str(source))
         live_digest = publish.recorded_digest(folder / str(live))
         if digest == live_digest:
-            raise UserError(
-                f"The model of {name}@{source} is live already, as {name}@{live}",
-                remedy=f"`regard registry list {name}` lists the versions.",
-            )
+            message = f"The model of {name}@{source} is live already, as {name}@{live}"
+            raise UserError(message, remedy=f"`regard registry list {name}` lists the versions.")
 
         def make_record(newest: int | None) -> VersionRecord:
             if newest != live:

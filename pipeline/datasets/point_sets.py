@@ -168,11 +168,9 @@ def generate(
         UserError: there are too few rows, or the problem has no such dimensions.
     """
     if dimensions < 1 or (problem is HULL and dimensions != 2):
-        raise UserError(
-            f"The data set {problem.name} has no points of {dimensions} dimensions.",
-            "--dimensions",
-            "Use 2 for hull, and at least 1 for sorting and tours.",
-        )
+        message = f"The data set {problem.name} has no points of {dimensions} dimensions."
+        remedy = "Use 2 for hull, and at least 1 for sorting and tours."
+        raise UserError(message, "--dimensions", remedy)
     low, high = problem.sizes
     held_out = split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]
     rng = np.random.default_rng(seed)

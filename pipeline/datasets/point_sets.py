@@ -13,13 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.components.common.errors import UserError
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets import dataset_files
 
 # States of the dynamic program to hold in memory, about 64 MiB.
 _MAX_STATES = 1 << 22
@@ -147,8 +141,8 @@ def generate(
     rows: int = 100_000,
     seed: int = 17,
     dimensions: int = 2,
-    progress: Progress | None = None,
-) -> Dataset:
+    progress: dataset_files.Progress | None = None,
+) -> dataset_files.Dataset:
     """Write ``train``, ``eval`` and ``test`` as gzipped JSON lines: points and the solution.
 
     Points are uniformly distributed in the unit square, or cube. Rows of ``train`` and ``eval``
@@ -172,7 +166,7 @@ def generate(
         remedy = "Use 2 for hull, and at least 1 for sorting and tours."
         raise UserError(message, "--dimensions", remedy)
     low, high = problem.sizes
-    held_out = split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]
+    held_out = dataset_files.split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]
     rng = np.random.default_rng(seed)
     sizes = {
         "train": rng.integers(low, high + 1, rows - 2 * held_out),
@@ -192,8 +186,8 @@ def generate(
             count += len(batch)
             if progress:
                 progress(f"{count:,} of {total:,} rows", count / total)
-        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines), 6)
-    return write_dataset(
+        content[f"{split}.jsonl.gz"] = dataset_files.gzip_text("".join(lines), 6)
+    return dataset_files.write_dataset(
         problem.name,
         Path(directory),
         seed,

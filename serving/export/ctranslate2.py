@@ -5,15 +5,11 @@ https://opennmt.net/CTranslate2/python/ctranslate2.specs.html. The probability o
 the same as in TensorFlow, but CTranslate2 has its own beam search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from ctranslate2.specs import TransformerSpec
+from ctranslate2.specs import TransformerSpec
 
 EPSILON = 1e-5  # of layer normalization
 # Maximum length; CTranslate2 always reads positions from a table.

@@ -15,10 +15,12 @@ from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
 from regard.components.registry.store import Registry
+from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
+from regard.pipeline.config.config import NODES
 from regard.pipeline.context import resolve_data
-from regard.pipeline.lineage.executions import NodeExecution, trace_executions
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
+from regard.pipeline.progress import CACHED, NodeProgress
 from regard.pipeline.run_diff import ValueDiff, diff_values, flatten
 from regard.pipeline.run_store import Run
 from regard.pipeline.workspace import PipelinePaths, Workspace
@@ -30,6 +32,40 @@ _RECORD_FIELDS = (
 )
 _RUN_FIELDS = ("started", "seconds", "command", "machine", "config")
 UNCHANGED, CHANGED, MISSING, UNKNOWN = "unchanged", "changed", "missing", "unknown"
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputArtifact:
+    """An artifact that a node wrote.
+
+    Attributes:
+        key: the output's key.
+        uri: the folder.
+        exists: whether the folder exists.
+    """
+
+    key: str
+    uri: str
+    exists: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeExecution:
+    """An execution of a node.
+
+    Attributes:
+        node: the node's name.
+        run: the run that executed it; empty if `regard clean` removed that run.
+        cached: whether the pushing run took its result from the cache.
+        seconds: the duration.
+        outputs: the artifacts that it wrote.
+    """
+
+    node: str
+    run: str
+    cached: bool
+    seconds: float
+    outputs: list[OutputArtifact]
 
 
 class Parent(TypedDict, total=False):
@@ -128,14 +164,14 @@ class _Tracer:
 
     def trace(self) -> Lineage:
         record = self.record
-        pushing_run, nodes = self._executions()
+        nodes = self._executions()
         following = [number for number in self.records if number > record.version]
         return Lineage(
             model=f"{record.name}@{record.version}",
             record=record,
             path=str(self.version),
             seed=record.config.get("training", {}).get("seed"),
-            run=self._run(record.run or pushing_run),
+            run=self._run(record.run),
             nodes=nodes,
             data=trace_data(self.paths, record, nodes, self.missing),
             failed_before=self._failed_before(record),
@@ -146,25 +182,15 @@ class _Tracer:
             missing=self.missing,
         )
 
-    def _executions(self) -> tuple[str, list[NodeExecution]]:
-        metadata = self.paths.metadata
-        reason = (
-            f"{metadata} does not contain this version. It was pushed from another workspace, or "
-            "ML Metadata was recreated."
-        )
-        if not metadata.is_file():
-            reason = (
-                f"there is no ML Metadata at {metadata}. If the model was made elsewhere, set "
-                "REGARD_HOME to the workspace of its pipeline."
-            )
-        else:
-            try:
-                if pushing := trace_executions(metadata, self.record.mlmd_uuid):
-                    return pushing
-            except UserError as error:
-                reason = f"{error.where}: {error.message}."
-        self.missing.append(f"Executions and artifacts: {reason}")
-        return "", []
+    def _executions(self) -> list[NodeExecution]:
+        """Return the nodes of the pushing run, from the Pusher back to the data."""
+        run = Run(self.paths.runs / self.record.run)
+        nodes = progress.read(run.events).nodes if run.events.is_file() else {}
+        if not nodes:
+            remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
+            self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
+        names = [name for name in reversed(NODES) if name in nodes and nodes[name].outputs]
+        return [_trace_node(run, nodes[name]) for name in names]
 
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""
@@ -229,6 +255,17 @@ class _Tracer:
             )
             child = parent
         return parents
+
+
+def _trace_node(run: Run, node: NodeProgress) -> NodeExecution:
+    found = run_store.original_node(run, node)
+    return NodeExecution(
+        node=node.name,
+        run=found[0].id if found else "",
+        cached=node.state == CACHED,
+        seconds=(found[1].seconds if found else None) or 0.0,
+        outputs=[OutputArtifact(k, uri, Path(uri).exists()) for k, uri in node.outputs.items()],
+    )
 
 
 def _span_changes(

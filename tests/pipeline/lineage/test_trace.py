@@ -1,12 +1,12 @@
 import io
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
 from regard.components.registry.rollback import rollback
@@ -85,16 +85,26 @@ def render(result, width=100, terminal=False):
     return console.file.getvalue()
 
 
-def test_a_version_is_traced_to_its_data(place, monkeypatch):
-    from tests.pipeline import pushing
+def write_nodes(run, **states):
+    """Write the events of nodes, whose outputs are folders of the pipeline's artifacts."""
+    for name, (state, seconds, *keys) in states.items():
+        folders = [run.workspace.pipeline("tiny").artifacts / name / key / "1" for key in keys]
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        outputs = dict(zip(keys, map(str, folders), strict=True))
+        facts = {"node": name, "state": state, "seconds": seconds, "outputs": outputs}
+        events.write(run.events, "node", **facts)
 
-    monkeypatch.setattr(sys, "argv", ["regard"])
+
+def test_a_version_is_traced_to_its_data(place):
     source = {"files": [str(place.data)], "rows": {"train": 45, "eval": 5}}
     span = {"span": 20777, "name": "2026-11-20", "version": 2, "fingerprint": "f" * 64}
     span |= {"files": {"train": [str(place.data)]}, "rows": {"train": 45, "test": 0}}
     corpus = {"rows": {"train": 45, "eval": 5}, "files": [source], "spans": [span]}
     run = run_store.create(place.paths, seconds=57.0, command="regard run c.yaml")
-    pushing.push(place.paths, run.id, "uuid-1", corpus)
+    corpus_gen = ("done", 2.0, "examples", "findings")
+    write_nodes(run, CorpusGen=corpus_gen, Pusher=("done", 1.0, "pushed_model"))
+    (place.paths.artifacts / "CorpusGen/findings/1/corpus.json").write_text(json.dumps(corpus))
     place.push(1, run=run.id)
 
     result = place.trace(1)
@@ -122,6 +132,25 @@ def test_a_version_is_traced_to_its_data(place, monkeypatch):
     assert "CorpusGen/examples/1  deleted" in render(result)
 
 
+def test_cached_nodes_are_traced_to_the_run_that_executed_them(place):
+    runs = [run_store.create(place.paths) for _ in range(3)]
+    for run, *facts in zip(runs, ("failed", "done", "cached"), (9.0, 2.0, 0.1), strict=True):
+        write_nodes(run, CorpusGen=(*facts, "examples"))
+    write_nodes(runs[2], Pusher=("done", 1.0, "pushed_model"))
+    place.push(1, run=runs[2].id)
+    pusher, corpus = place.trace(1).nodes
+    assert (pusher.node, pusher.run, pusher.seconds) == ("Pusher", runs[2].id, 1.0)
+    assert not pusher.cached
+    assert (corpus.run, corpus.cached, corpus.seconds) == (runs[1].id, True, 2.0)
+    assert [(one.key, one.exists) for one in corpus.outputs] == [("examples", True)]
+    assert f"CorpusGen  2.0 s  cached, of run {runs[1].id}\n" in render(place.trace(1))
+
+    shutil.rmtree(runs[1].directory)
+    corpus = place.trace(1).nodes[1]
+    assert (corpus.run, corpus.cached) == ("", True)
+    assert "cached\n" in render(place.trace(1))
+
+
 def test_a_copied_registry_reports_missing_parts(place):
     place.push(1, run="20260101-101010")
     result = place.trace(1)
@@ -129,22 +158,20 @@ def test_a_copied_registry_reports_missing_parts(place):
     assert result.run == {"id": "20260101-101010"}
     assert result.record.blessing.startswith("Passed")
     assert result.data.state == UNCHANGED
-    executions, run = result.missing
-    assert str(place.paths.metadata) in executions
-    assert "REGARD_HOME" in executions
+    nodes, run = result.missing
+    assert str(place.paths.runs / "20260101-101010") in nodes
+    assert "REGARD_HOME" in nodes
     assert "20260101-101010" in run
     assert not place.workspace.pipelines.exists()  # tracing creates nothing
     text = render(result, 40)
     assert "scores     bleu 33.13\n" in text
-    assert executions in text  # lines are not wrapped in a pipe
+    assert nodes in text  # lines are not wrapped in a pipe
 
 
-def test_unreadable_metadata_is_reported(place):
+def test_a_version_without_a_run_is_reported(place):
     place.push(1)
-    place.paths.root.mkdir(parents=True)
-    place.paths.metadata.write_text("no database")
-    metadata, run = place.trace(1).missing
-    assert "cannot be read" in metadata
+    nodes, run = place.trace(1).missing
+    assert "there are no events" in nodes
     assert run == "Run: the version does not name it."
 
 

@@ -9,7 +9,8 @@ from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.split_assignment import canonical
-from regard.components.data.structured_formats import read_batches, read_jsonl, read_squad
+from regard.components.data.squad import read_squad
+from regard.components.data.structured_formats import read_batches, read_jsonl
 from regard.components.data.tables import Cells, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx

@@ -1,9 +1,9 @@
-"""The rows of JSON lines, SQuAD, Parquet and Arrow files, whose cells are values already."""
+"""The rows of JSON lines, Parquet and Arrow files, whose cells are values already."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.formatting import truncate
@@ -11,14 +11,11 @@ from regard.components.data.columns import column_indices, columns_remedy
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
-from regard.components.data.text_files import InvalidLine, decode_line, read_blocks, read_lines
+from regard.components.data.text_files import InvalidLine, decode_line, read_lines
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_SQUAD_REMEDY = "SQuAD files have the keys data, paragraphs, context, qas, question and answers."
-_SQUAD_UNANSWERABLE = "it is unanswerable, which is not supported; remove it, or use SQuAD 1.1"
 
 
 class _SkippedCellError(Exception):
@@ -49,7 +46,7 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             problems.add(path, line, problem, remedy)
             yield line, None
         else:
-            yield line, _decode_cells(list(map(content.get, names)), corpus, path, line, problems)
+            yield line, decode_cells(list(map(content.get, names)), corpus, path, line, problems)
 
 
 def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
@@ -68,7 +65,7 @@ def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
     } | content, None
 
 
-def _decode_cells(
+def decode_cells(
     cells: Sequence[Any], corpus: Corpus, path: str, line: int, problems: ReadProblems
 ) -> list[Any] | None:
     """Decode every text like a line of a file; None if one of them is skipped.
@@ -126,7 +123,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
             ]
             for cells in zip(*values, strict=True):
                 line += 1
-                yield line, _decode_cells(cells, corpus, path, line, problems)
+                yield line, decode_cells(cells, corpus, path, line, problems)
     except (pa.ArrowException, OSError, LookupError, ValueError) as error:  # also in names
         message = f"not a readable {group.format.capitalize()} file: {str(error).splitlines()[0]}"
         raise UnreadableFile(path, message, "Write or download the file again.") from error
@@ -193,48 +190,3 @@ _COLUMN_TYPES: dict[str, tuple[tuple[int, ...], str, tuple[str, ...]]] = {
     "points": ((2,), "lists of points", _NUMBERS),
     "positions": ((1,), "lists of whole numbers", ("integer",)),
 }
-
-
-def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    """Yield the questions of a file in the format of SQuAD 1.1 (Rajpurkar et al. 2016).
-
-    The line of a row is the number of its question in the file. Questions of SQuAD 2.0 without an
-    answer are problems. A column may also name ``id`` or ``title``.
-    """
-    (path,), columns = group.files, corpus.config.columns or {}
-    names = [str(columns.get(feature.name, feature.name)) for feature in corpus.features]
-    number = 0
-    for number, entry in enumerate(_squad_questions(path), 1):
-        row, problem = _squad_row(entry)
-        if problem:
-            problems.add(path, number, f"question {truncate(str(entry.get('id')))}: {problem}")
-            yield number, None
-        else:
-            yield number, _decode_cells([*map(row.get, names)], corpus, path, number, problems)
-    if not number:
-        raise UnreadableFile(path, "the file has no questions", _SQUAD_REMEDY)
-
-
-def _squad_questions(path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield each question with its ``context`` and ``title``."""
-    try:
-        for article in json.loads(b"".join(read_blocks(path)))["data"]:
-            for paragraph in article["paragraphs"]:
-                for entry in paragraph["qas"]:
-                    yield {"title": article.get("title"), **entry, "context": paragraph["context"]}
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {truncate(str(error))}"
-        raise UnreadableFile(path, f"not in the format of SQuAD: {reason}", _SQUAD_REMEDY) from None
-
-
-def _squad_row(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the values of a question by column, and what is wrong with it."""
-    if entry.get("is_impossible"):
-        return {}, _SQUAD_UNANSWERABLE
-    answers = entry.get("answers")
-    if not (isinstance(answers, list) and answers and all(isinstance(a, dict) for a in answers)):
-        return {}, "the value of 'answers' is not a list of answers"
-    starts = [one.get("answer_start") for one in answers]
-    row = {name: entry.get(name) for name in ("id", "title", "question")}
-    row |= {"passage": entry["context"], "answer": [one.get("text") for one in answers]}
-    return row | {"answer_start": None if None in starts else starts}, ""

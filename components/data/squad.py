@@ -1,0 +1,62 @@
+"""The questions of files in the JSON format of SQuAD."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from regard.components.common.formatting import truncate
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.structured_formats import decode_cells
+from regard.components.data.tables import Cells
+from regard.components.data.text_files import read_blocks
+
+_REMEDY = "SQuAD files have the keys data, paragraphs, context, qas, question and answers."
+_UNANSWERABLE = "it is unanswerable, which is not supported; remove it, or use SQuAD 1.1"
+
+
+def read_squad(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+    """Yield the questions of a file in the format of SQuAD 1.1 (Rajpurkar et al. 2016).
+
+    The line of a row is the number of its question in the file. Questions of SQuAD 2.0 without an
+    answer are problems. A column may also name ``id`` or ``title``.
+    """
+    (path,), columns = group.files, corpus.config.columns or {}
+    names = [str(columns.get(feature.name, feature.name)) for feature in corpus.features]
+    number = 0
+    for number, entry in enumerate(_questions(path), 1):
+        row, problem = _to_row(entry)
+        if problem:
+            problems.add(path, number, f"question {truncate(str(entry.get('id')))}: {problem}")
+            yield number, None
+        else:
+            yield number, decode_cells([*map(row.get, names)], corpus, path, number, problems)
+    if not number:
+        raise UnreadableFile(path, "the file has no questions", _REMEDY)
+
+
+def _questions(path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield each question with its ``context`` and ``title``."""
+    try:
+        for article in json.loads(b"".join(read_blocks(path)))["data"]:
+            for paragraph in article["paragraphs"]:
+                for entry in paragraph["qas"]:
+                    yield {"title": article.get("title"), **entry, "context": paragraph["context"]}
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {truncate(str(error))}"
+        raise UnreadableFile(path, f"not in the format of SQuAD: {reason}", _REMEDY) from None
+
+
+def _to_row(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the values of a question by column, and what is wrong with it."""
+    if entry.get("is_impossible"):
+        return {}, _UNANSWERABLE
+    answers = entry.get("answers")
+    if not (isinstance(answers, list) and answers and all(isinstance(a, dict) for a in answers)):
+        return {}, "the value of 'answers' is not a list of answers"
+    starts = [one.get("answer_start") for one in answers]
+    row = {name: entry.get(name) for name in ("id", "title", "question")}
+    row |= {"passage": entry["context"], "answer": [one.get("text") for one in answers]}
+    return row | {"answer_start": None if None in starts else starts}, ""

@@ -3,9 +3,7 @@
 import contextlib
 import io
 import re
-import sys
 import tempfile
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ import sentencepiece
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines
 from regard.components.settings.tokenizer import TokenizerConfig
+from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
@@ -27,9 +26,6 @@ _SPACE = "\u2581"
 
 _TOO_LARGE = re.compile(r"Vocabulary size too high \(\d+\)\. Please set it to a value <= (\d+)")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
-# The half-width kana U+FF66 to U+FF9D and their two marks by their full-width forms.
-_HALF_WIDTH = {unicodedata.normalize("NFKC", chr(c)): chr(c) for c in range(0xFF66, 0xFF9E)}
-_HALF_WIDTH_MARKS = {"\u3099": "\uff9e", "\u309a": "\uff9f"}
 
 
 class VocabularySizeError(Exception):
@@ -165,48 +161,3 @@ def parse_model(proto: bytes) -> Any:
     from sentencepiece import sentencepiece_model_pb2
 
     return sentencepiece_model_pb2.ModelProto.FromString(proto)  # type: ignore[attr-defined]
-
-
-def punctuation_splitting_rules(name: str) -> str:
-    """Return SentencePiece's rules with spaces around punctuation and symbols.
-
-    Word vectors are of words without punctuation: "dog", not "dog,". As rules of the tokenizer,
-    they also apply in a served model.
-
-    Args:
-        name: one of SentencePiece's own sets of rules, which is extended.
-
-    Returns:
-        One rule per line: hexadecimal code points, a tab, and those that replace them.
-    """
-    normalizer = sentencepiece.SentencePieceNormalizer(
-        rule_name=name,
-        add_dummy_prefix=False,
-        remove_extra_whitespaces=False,
-        escape_whitespaces=False,
-    )
-    rules = []
-    for code in range(1, sys.maxunicode + 1):
-        character = chr(code)
-        category = unicodedata.category(character)
-        if category in ("Cn", "Co", "Cs"):  # unassigned, private use, surrogates
-            continue
-        replaced = normalizer.normalize(character)
-        if category[0] in "PS" and replaced.strip():
-            replaced = f" {' '.join(replaced.replace(' ', ''))} "
-        forms = {character} if name == "identity" else {character, *_decompositions(character)}
-        rules += [f"{_hex(form)}\t{_hex(replaced)}\n" for form in sorted(forms) if form != replaced]
-    return "".join(rules)
-
-
-def _decompositions(character: str) -> Iterator[str]:
-    """Yield the forms with combining marks: é as e and an accent, and half-width kana likewise."""
-    decomposed = unicodedata.normalize("NFD", character)
-    yield decomposed
-    base, mark = decomposed[0], decomposed[1:]
-    if mark in _HALF_WIDTH_MARKS and base in _HALF_WIDTH:
-        yield _HALF_WIDTH[base] + _HALF_WIDTH_MARKS[mark]
-
-
-def _hex(text: str) -> str:
-    return " ".join(f"{ord(character):X}" for character in text)

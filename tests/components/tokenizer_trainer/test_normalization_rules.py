@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 import sentencepiece
 
-from regard.components.tokenizer_trainer.sentencepiece_training import punctuation_splitting_rules
+from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
 
 TEXTS = [
     "Ein Hund, der bellt – beißt nicht…",

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text as text
 
 from regard.components.common.prediction_table import RESERVED_COLUMNS
-from regard.components.tokenizer_trainer.sentencepiece_training import punctuation_splitting_rules
+from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
 from regard.models import tasks
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.settings.training import TrainingConfig

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 from ruamel.yaml import YAML
@@ -21,7 +21,10 @@ from regard.components.common.files import atomic_path
 from regard.components.common.formatting import format_count
 from regard.components.tuner import trial_table
 from regard.components.tuner.space import replace_values
-from regard.pipeline.config import Config, load
+from regard.pipeline.config import load
+
+if TYPE_CHECKING:
+    from regard.pipeline.config import Config
 
 
 @dataclasses.dataclass(frozen=True)

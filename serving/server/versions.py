@@ -1,5 +1,7 @@
 """Versions of a model: as folders, as a request names them, and as the server tracks them."""
 
+from __future__ import annotations
+
 import contextlib
 import logging
 from collections.abc import Mapping

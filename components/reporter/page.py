@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE, style
 from regard.components.common.yaml_text import to_yaml
@@ -85,9 +86,6 @@ def _read(path: Path) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,

@@ -4,13 +4,16 @@ Only unambiguous formats are listed: no numeric dates whose order of day and mon
 locales (``3/4/2026``), no two-digit years, and no symbols of several currencies (``$``, ``¥``).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from babel import Locale
+if TYPE_CHECKING:
+    from babel import Locale
 
 _COMMON = ("EUR", "USD", "GBP", "JPY")
 SHARED_SYMBOLS = ("$", "¥", "￥", "元")

@@ -5,11 +5,15 @@ https://opennmt.net/CTranslate2/python/ctranslate2.specs.html. The probability o
 the same as in TensorFlow, but CTranslate2 has its own beam search.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ctranslate2.specs import TransformerSpec
+
+if TYPE_CHECKING:
+    from ctranslate2.specs import TransformerSpec
 
 EPSILON = 1e-5  # of layer normalization
 # Maximum length; CTranslate2 always reads positions from a table.

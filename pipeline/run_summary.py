@@ -115,8 +115,8 @@ def _warnings(run: Run, node: NodeProgress) -> list[str]:
     """The warnings of a node: in this run, or in the run whose outputs were cached."""
     if not node.outputs:
         return node.warnings
-    found = run_store.original_node(run, node)
-    return found[1].warnings if found else []
+    original = run_store.original_node(run, node)
+    return original[1].warnings if original else []
 
 
 def _scores(state: Progress) -> list[Score]:

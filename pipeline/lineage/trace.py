@@ -258,12 +258,12 @@ class _Tracer:
 
 
 def _trace_node(run: Run, node: NodeProgress) -> NodeExecution:
-    found = run_store.original_node(run, node)
+    original = run_store.original_node(run, node)
     return NodeExecution(
         node=node.name,
-        run=found[0].id if found else "",
+        run=original[0].id if original else "",
         cached=node.state == CACHED,
-        seconds=(found[1].seconds if found else None) or 0.0,
+        seconds=(original[1].seconds if original else None) or 0.0,
         outputs=[OutputArtifact(k, uri, Path(uri).exists()) for k, uri in node.outputs.items()],
     )
 

@@ -85,8 +85,10 @@ def pushing_nodes(paths: PipelinePaths, identifier: str) -> tuple[str, list[tupl
     events = store.get_events_by_execution_ids(ids)
     nodes = []
     for execution in set(producers({e.artifact_id for e in events if e.type == e.OUTPUT}).values()):
-        written = store.get_events_by_execution_ids([execution])
-        outputs = store.get_artifacts_by_id([e.artifact_id for e in written if e.type == e.OUTPUT])
+        own_events = store.get_events_by_execution_ids([execution])
+        outputs = store.get_artifacts_by_id(
+            [e.artifact_id for e in own_events if e.type == e.OUTPUT]
+        )
         name = context(execution, "node").name.rpartition(".")[2]
         folders = [Path(artifact.uri) for artifact in outputs]
         nodes.append((name, context(execution, "pipeline_run").name, folders))

@@ -3,8 +3,6 @@
 Their executors, which do the work, are in the packages of the nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ensembles: several models that decode together by the mean of their probabilities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +27,6 @@ class EnsembleEncoder(keras.layers.Layer):
 
     def build(self, ids_shape: Any = None) -> None:
         _build(self.encoders)
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         memories = [encoder(ids, training=training) for encoder in self.encoders]
@@ -53,7 +50,6 @@ class EnsembleDecoder(Decoder):
 
     def build(self, tokens_shape: Any = None) -> None:
         _build(self.decoders)
-        self.built = True
 
     @property
     def copies(self) -> bool:

@@ -1,7 +1,5 @@
 """Errors that a user can cause and fix."""
 
-from __future__ import annotations
-
 
 class UserError(Exception):
     """A mistake in the user's input: what is wrong, where, and how to fix it.

@@ -1,7 +1,5 @@
 """The losses of sequence models, and penalties on attention weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

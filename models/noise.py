@@ -1,7 +1,5 @@
 """Counter-based random numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

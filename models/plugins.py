@@ -1,7 +1,5 @@
 """Scores, alignments, tasks and metrics of other packages, registered as entry points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name

@@ -1,7 +1,5 @@
 """REINFORCE: a loss for sampled alignments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
@@ -42,7 +40,6 @@ class Reinforce(ConfiguredLayer):
         self.baseline = self.add_weight(
             name="baseline", shape=(), initializer="zeros", dtype="float32", trainable=False
         )
-        self.built = True
 
     def call(
         self,

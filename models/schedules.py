@@ -1,7 +1,5 @@
 """Learning rate schedules."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

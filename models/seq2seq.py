@@ -90,7 +90,6 @@ class Seq2Seq(TrainableModel):
         for layer in (self.encoder, self.decoder, self.reinforce):
             if layer is not None and not layer.built:  # from_config builds loaded layers
                 layer.build()
-        self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
         memory = self.encode(inputs["source"], training=training)

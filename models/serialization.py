@@ -1,7 +1,5 @@
 """Registration of layers with Keras, and their creation by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar

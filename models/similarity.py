@@ -1,7 +1,5 @@
 """Sentence similarity: one encoder, one vector per sentence, one comparison."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -102,7 +100,6 @@ class Similarity(TrainableModel):
             self.hidden.build((None, 2 * self.depth))
             features = self.settings["hidden"]
         self.output_layer.build((None, features))
-        self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
         outputs = self.compare(inputs["first"], inputs["second"], training=training)

@@ -1,7 +1,5 @@
 """Reading comprehension: the span of a passage that answers a question."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -70,7 +68,6 @@ class SpanReader(TrainableModel):
         self.flow.build((None, None, depth))
         self.pooling.build((None, None, depth))
         self.pointer.build((None, depth), (None, None, self.modelling.depth))
-        self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> dict[str, Tensor]:
         passage = self.encoder(inputs["passage"], training=training)

@@ -1,7 +1,5 @@
 """Suggestions for wrong names: misspelt ones, and those that other toolkits use."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Type aliases for tensors of any Keras backend, which share no base class."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 Tensor: TypeAlias = Any

@@ -1,7 +1,5 @@
 """The interface between a model and the Trainer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,24 +5,19 @@ the digests of its outputs. If nothing differs from the newest run of the pipeli
 all nodes are those of that run. In case of doubt, a worker finds out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from regard.components.common import events, provenance
 from regard.components.common.code_digest import package_digest
 from regard.components.common.errors import UserError
 from regard.components.common.files import folder_digest
 from regard.pipeline import cache_keys, progress, run_store
+from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context
 from regard.pipeline.progress import CACHED, DONE, RUNNING, NodeProgress
 from regard.pipeline.run_store import Run, RunRecord
-
-if TYPE_CHECKING:
-    from regard.pipeline.config import Config
 
 
 def plan_digest(context: PipelineContext, config: Config) -> str:

@@ -4,8 +4,6 @@ It may be killed at any moment: what is left is removed by the next call. A fold
 renamed before its files are removed, so that no run finds a part of it again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

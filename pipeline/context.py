@@ -5,14 +5,12 @@ content of the data and of the word vectors, and the version in production. On a
 (``regard.pipeline.runners.kubeflow``) the nodes look it up themselves in each run.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
@@ -24,10 +22,8 @@ from regard.components.registry.starting_models import find_ensemble, find_warm_
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.pipeline import cache_keys, datasets
-
-if TYPE_CHECKING:
-    from regard.pipeline.config import Config
-    from regard.pipeline.workspace import Workspace
+from regard.pipeline.config import Config
+from regard.pipeline.workspace import Workspace
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """The graph: the components of a pipeline, and what each of them receives."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pydantic import JsonValue
 from tensorflow_data_validation import StatsOptions
 from tfx.components import SchemaGen, StatisticsGen
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 
@@ -15,14 +14,8 @@ from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
 from regard.components.registry.store import LATEST
 from regard.pipeline import cache_keys
+from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tfx.dsl.components.base.base_component import BaseComponent
-
-    from regard.pipeline.config import Config
 
 
 def trainer_sections(config: Config) -> dict[str, JsonValue]:

@@ -1,7 +1,5 @@
 """The SQLite file of ML Metadata: checked before a run, and restored from its copy if damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The progress of a running pipeline, aggregated from the events of its nodes."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

@@ -1,7 +1,5 @@
 """The difference between two runs: configuration, data, scores, nodes, code and machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypedDict, TypeVar, cast
 

@@ -19,7 +19,7 @@ from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.models.suggestions import did_you_mean
 from regard.pipeline import progress
-from regard.pipeline.progress import NodeFacts
+from regard.pipeline.progress import NodeFacts, NodeProgress
 from regard.pipeline.workspace import PipelinePaths, Workspace
 from regard.serving import locks
 
@@ -217,6 +217,24 @@ def runs_of(paths: PipelinePaths) -> list[Run]:
     if not paths.runs.is_dir():
         return []
     return [Run(path) for path in sorted(paths.runs.iterdir()) if (path / RECORD).is_file()]
+
+
+def original_node(run: Run, node: NodeProgress) -> tuple[Run, NodeProgress] | None:
+    """Return the run that made the outputs of a node; None if it was removed.
+
+    Args:
+        run: a run.
+        node: one of its nodes, which may be cached.
+    """
+    if node.state != progress.CACHED:
+        return run, node
+    for directory in sorted(run.directory.parent.iterdir(), reverse=True):
+        other = Run(directory)
+        nodes = progress.read(other.events).nodes if other.events.is_file() else {}
+        original = nodes.get(node.name)
+        if original and original.state == progress.DONE and original.outputs == node.outputs:
+            return other, original
+    return None
 
 
 def listing(workspace: Workspace, name: str | None = None) -> list[RunRecord]:

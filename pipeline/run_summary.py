@@ -1,7 +1,5 @@
 """The summary of a run: data, model, scores, decision, published version and examples."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from pathlib import Path
@@ -13,9 +11,9 @@ from regard.components.common.files import read_json_object
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
-from regard.pipeline import progress, run_store
+from regard.pipeline import run_store
 from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
-from regard.pipeline.progress import CACHED, DONE, NodeFacts, NodeProgress, Progress
+from regard.pipeline.progress import NodeFacts, NodeProgress, Progress
 from regard.pipeline.run_store import DataSummary, Run, Score, SpanSummary
 
 
@@ -115,16 +113,10 @@ def _data(run: Run, state: Progress) -> DataSummary:
 
 def _warnings(run: Run, node: NodeProgress) -> list[str]:
     """The warnings of a node: in this run, or in the run whose outputs were cached."""
-    if node.state != CACHED or not node.outputs:
+    if not node.outputs:
         return node.warnings
-    for directory in sorted(run.directory.parent.iterdir(), reverse=True):
-        path = Run(directory).events
-        if directory == run.directory or not path.is_file():
-            continue
-        original = progress.read(path).nodes.get(node.name)
-        if original is not None and original.state == DONE and original.outputs == node.outputs:
-            return original.warnings
-    return []
+    original = run_store.original_node(run, node)
+    return original[1].warnings if original else []
 
 
 def _scores(state: Progress) -> list[Score]:

@@ -1,7 +1,5 @@
 """Supervise the worker of a run: start it, follow its events, and pass on signals."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Everything that works on an exported SavedModel: checks, conversion, serving, the client."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """The attention of every layer and head of a Transformer, as pages draw it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rows of a serving check: real rows, and extreme rows that a server must survive."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ It imports this package, loads the SavedModel, runs real rows and compares the o
 ones. Both files are JSON; see `check`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -4,8 +4,6 @@ It is a JSON file in the SavedModel. ``regard.models.tasks.served_model.ServedMo
 keys. This module needs neither TensorFlow nor the rest of Regard.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

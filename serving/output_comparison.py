@@ -1,7 +1,5 @@
 """Compare two outputs of a model for the same row, within tolerances."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, TypedDict

@@ -4,8 +4,6 @@
 step adds one token, until the output ``is_end`` is true; a blank input has ended before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np

@@ -3,8 +3,6 @@
 The files that a result depends on are read from the imports, never listed by hand.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

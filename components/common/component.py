@@ -1,7 +1,5 @@
 """The base of Regard's TFX components: what a node takes and produces; and types of artifacts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

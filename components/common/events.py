@@ -6,8 +6,6 @@ logged. A file needs no server, survives a kill, and is read by the live
 view, the summary and tests.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

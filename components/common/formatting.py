@@ -1,7 +1,5 @@
 """Numbers in sentences for the user."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Hide what TensorFlow and other native libraries print to the terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """The versions of Regard and its libraries that make a model."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from importlib import metadata

@@ -4,8 +4,6 @@ The values are in memory and in the environment only: a token must not appear in
 run, in the registry, or in a report.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ written under a temporary name, checked, and renamed. Its modification time is a
 store's version of the object (ETag or generation), so a copy is current if size and time agree.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

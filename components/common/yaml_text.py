@@ -1,7 +1,5 @@
 """YAML 1.2 text of plain values."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from typing import Any

@@ -23,8 +23,11 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import ROWS, sha256_file, write_uri
 from regard.components.common.runtime_parameters import apply_parameters
-from regard.components.corpus_gen.example_writer import python_os_errors
-from regard.components.corpus_gen.group_conversion import convert_or_count, read_result
+from regard.components.corpus_gen.example_writer import (
+    convert_or_count,
+    python_os_errors,
+    read_result,
+)
 from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupJob, GroupResult
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus
@@ -195,8 +198,6 @@ def _disk_error(error: OSError, uri: str) -> UserError:
             remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
             "several times the size of its data.",
         )
-    return UserError(
-        f"The output cannot be written: {error.strerror or error}",
-        where=uri,
-        remedy="Check the permissions of the folder, or set REGARD_HOME to another one.",
-    )
+    message = f"The output cannot be written: {error.strerror or error}"
+    remedy = "Check the permissions of the folder, or set REGARD_HOME to another one."
+    return UserError(message, where=uri, remedy=remedy)

@@ -1,7 +1,5 @@
 """The columns of a file that hold the features of a row, and its header row."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@
 line. CorpusGen checks the same rules, because parameters of a run can change the section.
 """
 
-from __future__ import annotations
-
 import contextlib
 import encodings
 import os

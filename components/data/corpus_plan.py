@@ -230,11 +230,9 @@ class CorpusPlan:
                 remedy="Add rows, choose larger shares or another seed, or name files for `eval` "
                 "and `test`.",
             )
-        raise UserError(
-            f"{names} would have no rows{reason}",
-            where=f"data.{empty[0]}",
-            remedy="Check `data.columns` and `data.bad_rows`.",
-        )
+        message = f"{names} would have no rows{reason}"
+        remedy = "Check `data.columns` and `data.bad_rows`."
+        raise UserError(message, where=f"data.{empty[0]}", remedy=remedy)
 
     def _test_share_notes(self, spans: Sequence[SpanSummary]) -> Iterator[str]:
         share = self.corpus.config.spans.test_share

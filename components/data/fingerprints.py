@@ -1,7 +1,5 @@
 """A digest of a corpus's content: the part of CorpusGen's cache key that file names cannot give."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Image files that rows name: where they are, and whether they can be used."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

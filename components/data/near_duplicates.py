@@ -6,8 +6,6 @@ correct; one in a thousand of the rows at the limit of similarity is missed. Of 
 such as those of a template, only the most similar candidates are measured.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import heapq

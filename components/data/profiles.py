@@ -4,8 +4,6 @@ ExampleValidator writes the profile of the training split as ``profile.json``. T
 with the model, so that later data can be compared with it. Nothing here needs TensorFlow.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from bisect import bisect_left

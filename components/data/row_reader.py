@@ -1,7 +1,5 @@
 """The rows of a group of files in any format: ``(line, values)``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any

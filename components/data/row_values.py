@@ -1,7 +1,5 @@
 """The values of a row as tf.Examples hold them, a list for each feature, and how they compare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

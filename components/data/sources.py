@@ -168,11 +168,9 @@ def _check_unique(groups: Sequence[FileGroup]) -> None:
     for group in groups:
         files = tuple(map(os.path.realpath, group.files))
         if files in known:
-            raise UserError(
-                f"{group.files[0]} is named twice",
-                where=f"data.{group.split}",
-                remedy="Let only one of the paths match it.",
-            )
+            message = f"{group.files[0]} is named twice"
+            remedy = "Let only one of the paths match it."
+            raise UserError(message, where=f"data.{group.split}", remedy=remedy)
         known.add(files)
 
 
@@ -192,11 +190,8 @@ def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
 def _check_counts(counts: Mapping[str, int], key: str) -> None:
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"{side} {count}" for side, count in counts.items())
-        raise UserError(
-            f"The sides have different numbers of files: {numbers}",
-            where=key,
-            remedy="List the files of all sides in the same order.",
-        )
+        message = f"The sides have different numbers of files: {numbers}"
+        raise UserError(message, where=key, remedy="List the files of all sides in the same order.")
 
 
 def _expand_all(root: str, paths: str | Sequence[str], key: str) -> list[str]:
@@ -243,11 +238,8 @@ def _check_readable(path: str, key: str) -> None:
         remedy = "Copy its content to a file, and name that."
         raise UserError(f"{path} cannot be used: {error.strerror}", key, remedy) from None
     if not os.access(path, os.R_OK):
-        raise UserError(
-            f"Permission to read {path} is denied",
-            where=key,
-            remedy="Change its permissions with `chmod u+r`.",
-        )
+        message = f"Permission to read {path} is denied"
+        raise UserError(message, where=key, remedy="Change its permissions with `chmod u+r`.")
 
 
 def _check_folder(path: str, key: str) -> None:

@@ -7,8 +7,6 @@ deliveries of one span. A placeholder that occurs twice in a path has the same v
 glob characters ``*``, ``?``, ``[...]`` and ``**`` are allowed as well.
 """
 
-from __future__ import annotations
-
 import glob
 import itertools
 import os
@@ -219,9 +217,6 @@ def _span_file(match: re.Match[str], path: str, key: str) -> SpanFile:
         day = date(*(int(values[name]) for name in _DATE))
     except ValueError as error:
         text = "-".join(values[name] for name in _DATE)
-        raise UserError(
-            f"{path}: {text} is not a date: {error}",
-            where=key,
-            remedy="Rename or remove the file.",
-        ) from None
+        message = f"{path}: {text} is not a date: {error}"
+        raise UserError(message, where=key, remedy="Rename or remove the file.") from None
     return SpanFile(path, (day - _EPOCH).days, day.isoformat(), version, tuple(values.items()))

@@ -14,8 +14,6 @@ it must be complete.
 to the same files even if others arrive in between.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -160,11 +158,9 @@ def _within_bounds(files: FilesByPattern, rules: SpansConfig, dated: bool) -> li
     if not chosen:
         keys = [key for key in ("first", "last") if getattr(rules, key) is not None]
         oldest, newest = (span_patterns.span_name(numbers[end], dated) for end in (0, -1))
-        raise UserError(
-            f"Selects none of the {format_count(len(numbers), 'span')}, {oldest} to {newest}",
-            where=f"data.spans.{[*keys, 'exclude'][0]}",
-            remedy="Choose other bounds, or exclude fewer spans.",
-        )
+        message = f"Selects none of the {format_count(len(numbers), 'span')}, {oldest} to {newest}"
+        remedy = "Choose other bounds, or exclude fewer spans."
+        raise UserError(message, where=f"data.spans.{[*keys, 'exclude'][0]}", remedy=remedy)
     return chosen
 
 

@@ -7,8 +7,6 @@ and each row has the same chance. The threshold follows from the hashes of the o
 first reading counts, and from the number of all other rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 from array import array
 from collections.abc import Mapping, Sequence

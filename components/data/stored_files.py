@@ -1,7 +1,5 @@
 """Local copies of a corpus's files that are in object storage."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -1,7 +1,5 @@
 """The rows of tab-separated and CSV files."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

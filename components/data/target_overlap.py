@@ -5,8 +5,6 @@ the same translation, more often the shorter it is, and a model can memorise it.
 writes the hashes of these texts next to its findings, and the Evaluator scores their rows apart.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Properties of texts: the form in which they are compared, their words and their scripts."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -1,7 +1,5 @@
 """Checks of the texts of a row: their lengths, characters, encoding and scripts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 

@@ -4,8 +4,6 @@ Only a line feed ends a line: U+2028, U+0085 and the form feed are text. A carri
 the line feed and a byte order mark at the start are not part of the text.
 """
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import zlib

@@ -1,7 +1,5 @@
 """The translation units of TMX files, which are XML."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from xml.parsers import expat

@@ -3,8 +3,6 @@
 Only texts are checked. Each check counts rows and keeps the worst ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set

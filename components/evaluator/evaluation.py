@@ -1,7 +1,5 @@
 """Evaluates decoded models: metrics, slices, degenerate outputs, and the gate's decision."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -104,10 +102,8 @@ def _read_models(
     with_attention = any(map(metrics.needs_attention, scoring.required_metrics(config)))
     candidate = read_rows(source / prediction_table.CANDIDATE, contract, with_attention)
     if not candidate.hypotheses:
-        raise UserError(
-            "The test split has no rows, so the model cannot be evaluated",
-            remedy="Add rows to `data.test`, or increase `data.split.test`.",
-        )
+        message = "The test split has no rows, so the model cannot be evaluated"
+        raise UserError(message, remedy="Add rows to `data.test`, or increase `data.split.test`.")
     rows = {results.CANDIDATE: candidate}
     rows |= {name: baseline_rows(candidate, contract, name) for name in config.baselines}
     if summary["production"]:

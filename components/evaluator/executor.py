@@ -1,7 +1,5 @@
 """The Evaluator's executor: evaluates the candidate, and marks the blessing."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Metrics that a command of the user computes: one number for each row."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os

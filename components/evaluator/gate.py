@@ -3,8 +3,6 @@
 A rule is a function that returns verdicts. A model is blessed if every verdict passes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

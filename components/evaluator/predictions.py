@@ -1,7 +1,5 @@
 """Converts a table of predictions to rows for metrics, and to text files for other tools."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

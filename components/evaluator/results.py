@@ -4,8 +4,6 @@
 `DegenerateCheck` by name, and ``blessing.json`` a `Decision`.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict

@@ -4,8 +4,6 @@ The title of a slice is its kind and its name: ``domain=news``, ``pattern=questi
 ``length=11-20``, ``oov=0.1+``, ``target_overlap=no``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """Findings from the counts of the checks, and the warnings and errors that follow from them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

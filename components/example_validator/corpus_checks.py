@@ -1,7 +1,5 @@
 """ExampleValidator's checks and profile for the files of a corpus, without TensorFlow and Beam."""
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

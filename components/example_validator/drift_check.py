@@ -1,7 +1,5 @@
 """The checks of drift: the training split compared with that of the model in production."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

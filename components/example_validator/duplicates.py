@@ -5,8 +5,6 @@ per hash: memory holds one bucket at a time, and Beam handles a few large elemen
 for each row. Near duplicates are found by ``regard.components.data.near_duplicates``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 

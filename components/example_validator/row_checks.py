@@ -1,7 +1,5 @@
 """The checks of the rows of a shard: of texts, of scripts, and what later steps compare."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,12 +11,7 @@ from regard.components.data.row_values import ComparedValues, value_lengths
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
 from regard.components.data.text_checks import check_texts, dominant_scripts
-from regard.components.example_validator import duplicates
-from regard.components.example_validator.shard_rows import (
-    CheckCounts,
-    Shard,
-    row_reference,
-)
+from regard.components.example_validator import duplicates, shard_rows
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
@@ -31,7 +24,7 @@ Inputs = list[tuple[int, str]]
 
 
 def count_row_scripts(
-    counts: CheckCounts, ref: int, texts: Mapping[str, Sequence[str]], is_train: bool
+    counts: shard_rows.CheckCounts, ref: int, texts: Mapping[str, Sequence[str]], is_train: bool
 ) -> None:
     """Count a row by its dominant scripts, those with many of a feature's letters.
 
@@ -55,14 +48,16 @@ def count_row_scripts(
     counts.add(_SCRIPTS_PREFIX + " ".join(dominant), ref)
 
 
-def count_unusual_scripts(counts: CheckCounts, usual: Mapping[str, set[str]]) -> CheckCounts:
+def count_unusual_scripts(
+    counts: shard_rows.CheckCounts, usual: Mapping[str, set[str]]
+) -> shard_rows.CheckCounts:
     """Return the counts with the rows of unusual scripts as the check ``script``.
 
     If nothing is known about a feature, for example without a training split, no script is unusual.
     """
     kinds = [name for name in counts.counts if name.startswith(_SCRIPTS_PREFIX)]
     unusual = [
-        CheckCounts(
+        shard_rows.CheckCounts(
             counts={"script": counts.counts[kind]}, examples={"script": counts.examples[kind]}
         )
         for kind in kinds
@@ -73,7 +68,7 @@ def count_unusual_scripts(counts: CheckCounts, usual: Mapping[str, set[str]]) ->
         counts={name: by_shard for name, by_shard in counts.counts.items() if name not in kinds},
         examples={name: pairs for name, pairs in counts.examples.items() if name not in kinds},
     )
-    return CheckCounts.total([rest, *unusual])
+    return shard_rows.CheckCounts.total([rest, *unusual])
 
 
 def _dominant(kind: str) -> list[list[str]]:
@@ -94,7 +89,7 @@ def build_index(parts: Iterable[Inputs], checks: DataChecksConfig) -> NearDuplic
 
 
 def scan_shard(
-    shard: Shard,
+    shard: shard_rows.Shard,
     index: NearDuplicateIndex | None,
     features: Sequence[Feature],
     checks: DataChecksConfig,
@@ -113,7 +108,7 @@ def scan_shard(
         the texts of the inputs (of the other splits); ``near``, the hits among those (of train).
     """
     is_train = shard.split == "train"
-    counts = CheckCounts()
+    counts = shard_rows.CheckCounts()
     packer = duplicates.HashPacker(is_train)
     compared = ComparedValues(features)
     texts = compared.texts
@@ -124,7 +119,7 @@ def scan_shard(
 
     number = 0
     for number, row in enumerate(shard.rows(features), 1):
-        ref, values = row_reference(shard.index, number - 1), row.values
+        ref, values = shard_rows.row_reference(shard.index, number - 1), row.values
         sources, targets = compared.sides(values)
         for name in check_texts(sources, targets, checks):
             counts.add(name, ref)

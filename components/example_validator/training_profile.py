@@ -4,13 +4,11 @@ A training split can have more words than memory has room for. In Beam, counts m
 the words' hash, a few large elements for each shard.
 """
 
-from __future__ import annotations
-
 import heapq
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from regard.components.data.profiles import (
     BOUNDS,
@@ -23,10 +21,8 @@ from regard.components.data.profiles import (
     length_unit,
 )
 from regard.components.data.text_analysis import split_words
+from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.models.tasks.description import Feature
-
-if TYPE_CHECKING:
-    from regard.components.example_validator.shard_rows import CheckCounts, Shard
 
 BUCKETS = 16
 WordBucket = tuple[str, int]

@@ -1,7 +1,5 @@
 """Plans the batches of a split from the lengths and positions of its rows."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The Predictor's executor: decodes the test split with each model, and keeps the outputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

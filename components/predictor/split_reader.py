@@ -31,10 +31,8 @@ def test_split(examples: Artifact) -> str:
 
     splits = artifact_utils.decode_split_names(examples.split_names)
     if SPLIT not in splits:
-        raise UserError(
-            f"There is no {SPLIT!r} split to decode (available: {', '.join(splits)})",
-            remedy="Set `data.test`, or let `data.split` create the split.",
-        )
+        message = f"There is no {SPLIT!r} split to decode (available: {', '.join(splits)})"
+        raise UserError(message, remedy="Set `data.test`, or let `data.split` create the split.")
     return artifact_utils.get_split_uri([examples], SPLIT)
 
 
@@ -64,11 +62,10 @@ def parse_example(
     example = _decode(record)
     missing = [feature.name for feature in features if feature.name not in example]
     if missing:
-        raise UserError(
-            f"The examples have no feature {missing[0]!r}"
-            f" (available: {', '.join(sorted(example))})",
-            where=os.fspath(path),
+        message = (
+            f"The examples have no feature {missing[0]!r} (available: {', '.join(sorted(example))})"
         )
+        raise UserError(message, where=os.fspath(path))
     values = {feature.name: _value(example, feature) for feature in features}
     by_role: dict[str, list[Feature]] = {"input": [], "reference": [], "extra": []}
     for feature in features:

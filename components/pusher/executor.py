@@ -1,7 +1,5 @@
 """The Pusher's executor: checks the blessings, pushes the model, and records its path."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path

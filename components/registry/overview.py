@@ -1,7 +1,5 @@
 """Lists the versions of the registry with their state and their records."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Set
 from dataclasses import asdict, dataclass

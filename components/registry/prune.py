@@ -1,20 +1,15 @@
 """Pins versions, and removes old versions that nothing needs, with one rename each."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import PIN, Registry, is_pinned
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import acquire_existing
-from regard.serving.server.errors import ServingError
-from regard.serving.server.model_config import read_models
 
 
 @dataclass(frozen=True)
@@ -60,32 +55,6 @@ def unpin(registry: Registry, name: str, version: int) -> bool:
         registry.mirror.pin(path, False)
     (path / PIN).unlink(missing_ok=True)
     return was_pinned
-
-
-def served_versions(file: Path, registry: Registry, name: str) -> dict[int, str]:
-    """Return the versions of a model that a server's configuration file selects, with the reason.
-
-    They are those of its version policy and of its labels. The server may see the registry under
-    another path, so the model is matched by its name or by that of its folder.
-
-    Args:
-        file: a ``ModelServerConfig`` as for TensorFlow Serving's ``--model_config_file``.
-        registry: the registry.
-        name: the model's name.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
-    try:
-        models = read_models(file)
-    except ServingError as error:
-        raise UserError(error.message, remedy="Correct the --model-config-file.") from None
-    versions: dict[int, str] = {}
-    for model in models:
-        if name in (model.name, model.base_path.name):
-            selected = model.policy.select(registry.versions(name))
-            versions.update(dict.fromkeys([*selected, *model.labels.values()], f"in {file.name}"))
-    return versions
 
 
 def prune(

@@ -5,8 +5,6 @@ number, and verified. A killed process leaves only a hidden folder. Another proc
 its owner is dead, which is known on the owner's host only; on other hosts, after `MAX_AGE_SECONDS`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """The record of a version, ``regard.json``: its fields, and how it is read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -11,8 +11,6 @@ know the number never load; going back several steps would take several renames;
 were compared with the bad one would refer to a missing version.
 """
 
-from __future__ import annotations
-
 from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
@@ -52,10 +50,8 @@ def rollback(
         digest = publish.recorded_digest(folder / str(source))
         live_digest = publish.recorded_digest(folder / str(live))
         if digest == live_digest:
-            raise UserError(
-                f"The model of {name}@{source} is live already, as {name}@{live}",
-                remedy=f"`regard registry list {name}` lists the versions.",
-            )
+            message = f"The model of {name}@{source} is live already, as {name}@{live}"
+            raise UserError(message, remedy=f"`regard registry list {name}` lists the versions.")
 
         def make_record(newest: int | None) -> VersionRecord:
             if newest != live:

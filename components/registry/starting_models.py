@@ -3,8 +3,6 @@
 On one machine they are found when the graph is built; on Kubeflow Pipelines by the Trainer.
 """
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

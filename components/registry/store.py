@@ -8,8 +8,6 @@ Version numbers only rise, and a published version never changes. Every change o
 also a rollback, publishes a new version with one rename, so a server always sees whole versions.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path
@@ -106,10 +104,8 @@ class Registry:
         if model and path.is_dir():
             return _saved_model(path)
         if os.sep in model:
-            raise UserError(
-                f"There is no folder {model!r}",
-                remedy="Give a SavedModel folder, or NAME or NAME@VERSION of the registry.",
-            )
+            remedy = "Give a SavedModel folder, or NAME or NAME@VERSION of the registry."
+            raise UserError(f"There is no folder {model!r}", remedy=remedy)
         raise self._unknown(name)
 
     def number(self, name: str, version: int | str | None = None) -> int:
@@ -191,7 +187,5 @@ def _saved_model(path: Path) -> Path:
     versions = [n for n in numbered(path) if (path / str(n) / MODEL_FILE).is_file()]
     if versions:
         return path / str(versions[-1])
-    raise UserError(
-        f"{str(path)!r} holds no SavedModel (no {MODEL_FILE})",
-        remedy="Give the folder that holds saved_model.pb, or a name of the registry.",
-    )
+    remedy = "Give the folder that holds saved_model.pb, or a name of the registry."
+    raise UserError(f"{str(path)!r} holds no SavedModel (no {MODEL_FILE})", remedy=remedy)

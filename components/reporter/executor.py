@@ -1,7 +1,5 @@
 """The Reporter's executor: collect the artifacts, and write the page."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

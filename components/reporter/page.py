@@ -1,7 +1,5 @@
 """The report as one HTML page without external resources: no network, no further files."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json
@@ -9,7 +7,9 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE, style
 from regard.components.common.yaml_text import to_yaml
@@ -20,9 +20,6 @@ from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import summarize_run
 from regard.components.reporter.tables import FILTERS
 from regard.serving import web
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _FOLDER = Path(__file__).with_name("page")
 # Attention maps and styles are shared with the page of the server.
@@ -89,9 +86,6 @@ def _read(path: Path) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,

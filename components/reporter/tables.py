@@ -1,7 +1,5 @@
 """Texts and bars in the tables of a report, as filters and functions of its template."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

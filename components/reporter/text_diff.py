@@ -1,7 +1,5 @@
 """Word-level differences between two texts."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

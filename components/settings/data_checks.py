@@ -1,7 +1,5 @@
 """The sections ``data.checks`` and ``evaluation.checks``: limits, and what happens above them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """The section ``evaluation``: what a model is measured by, and when it may be published."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from typing import Annotated, Any, Literal

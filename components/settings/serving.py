@@ -1,7 +1,5 @@
 """The section ``serving``: where models are published, and what they must run on."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

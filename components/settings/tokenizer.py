@@ -1,7 +1,5 @@
 """The section ``tokenizer``: how text becomes tokens."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """The configuration of a training, which the graph gives to the Trainer and to the Tuner."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

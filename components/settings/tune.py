@@ -1,7 +1,5 @@
 """The section ``tune``: the search space of `regard tune`, and how it is searched."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue

@@ -1,7 +1,5 @@
 """Training of SentencePiece models, and words that are added to them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

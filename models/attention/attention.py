@@ -1,25 +1,11 @@
 """Attention as a weighted sum of values: a score, an alignment and a sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
 
-from regard.models.attention.alignments import ALIGNMENTS
-from regard.models.attention.alignments.local import (
-    attend_in_windows,
-    should_use_windows,
-    source_lengths,
-)
-from regard.models.attention.base import (
-    AttentionLayer,
-    check_shapes,
-    combine_masks,
-    is_split,
-    select_outputs,
-    split_depths,
-)
+from regard.models.attention import base
+from regard.models.attention.alignments import ALIGNMENTS, local
 from regard.models.attention.scores import SCORES
 from regard.models.layers.dropout import Dropout
 from regard.models.serialization import constructor_arguments, register, spec
@@ -27,7 +13,7 @@ from regard.models.tensors import State, Tensor
 
 
 @register
-class Attention(AttentionLayer):
+class Attention(base.AttentionLayer):
     """Attend to a memory with a query and return the weighted sum of the memory or of other values.
 
     Any score can be combined with any alignment. A decoder that attends to one memory at every
@@ -71,7 +57,7 @@ class Attention(AttentionLayer):
         policy = self.dtype_policy
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
-        self.has_split_values = is_split(values)
+        self.has_split_values = base.is_split(values)
         self.dropout = Dropout(dropout, dtype=policy)
 
     @property
@@ -86,10 +72,9 @@ class Attention(AttentionLayer):
         values_shape: tuple[int | None, ...] | None = None,
     ) -> None:
         if self.has_split_values and values_shape is None:
-            memory_shape = (*memory_shape[:-1], split_depths(int(memory_shape[-1] or 0))[0])
+            memory_shape = (*memory_shape[:-1], base.split_depths(int(memory_shape[-1] or 0))[0])
         self.score.build(query_shape, memory_shape)
         self.alignment.build(query_shape)
-        self.built = True
 
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that ``attend_with_distribution`` needs of a memory.
@@ -99,7 +84,7 @@ class Attention(AttentionLayer):
             mask: ``[batch, source]``; or ``[batch, target, source]`` for all queries at once.
             values: ``[batch, source, value_depth]``; see the class for the default.
         """
-        check_shapes(mask=mask)
+        base.check_shapes(mask=mask)
         keys, values = self.keys_and_values(memory, values)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
@@ -107,7 +92,7 @@ class Attention(AttentionLayer):
         prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
         if self.alignment.window is not None:
             by_query = _by_query(mask)
-            prepared["lengths"] = source_lengths(by_query, by_query)
+            prepared["lengths"] = local.source_lengths(by_query, by_query)
         return prepared
 
     def attend_with_distribution(
@@ -126,7 +111,7 @@ class Attention(AttentionLayer):
                 0, 1, 2, ...
             training: whether alignments are sampled.
         """
-        check_shapes(query=query)
+        base.check_shapes(query=query)
         if position is None:
             position = ops.arange(ops.shape(query)[1])[None]
         if self.alignment.window is not None and not training and not self.score.coverage:
@@ -156,12 +141,12 @@ class Attention(AttentionLayer):
         """Return context and weights of an alignment with windows, in the faster way."""
 
         def in_windows() -> tuple[Tensor, Tensor]:
-            return attend_in_windows(self.score, self.alignment, query, prepared, position)
+            return local.attend_in_windows(self.score, self.alignment, query, prepared, position)
 
         def everywhere() -> tuple[Tensor, Tensor]:
             return self._attend_globally(query, prepared, position, False)[:2]
 
-        use_windows = should_use_windows(self.alignment.window, query, prepared)
+        use_windows = local.should_use_windows(self.alignment.window, query, prepared)
         if isinstance(use_windows, bool):
             return in_windows() if use_windows else everywhere()
         return ops.cond(use_windows, in_windows, everywhere)
@@ -203,14 +188,14 @@ class Attention(AttentionLayer):
         Returns:
             The requested outputs in the order of the arguments; alone, not in a tuple.
         """
-        check_shapes(mask=mask)
+        base.check_shapes(mask=mask)
         self._query_mask = query_mask
-        mask = combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
+        mask = base.combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
         prepared = self.prepare(memory, mask, values)
         outputs = self.attend_with_distribution(query, prepared, position, training)
         context, weights, distribution = outputs
         scores = self.score.match(query, prepared["keys"]) if return_scores else None
-        return select_outputs(
+        return base.select_outputs(
             (context, return_context),
             (weights, return_weights),
             (scores, return_scores),

@@ -1,7 +1,5 @@
 """What the attention layers share: masks, checks of shapes, and the choice of outputs."""
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

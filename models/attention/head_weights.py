@@ -1,7 +1,5 @@
 """The weights of several heads, from their queries and keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,24 +1,13 @@
 """Multi-head attention: several attentions, each on a part of the depth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
 from keras import ops
 
+from regard.models.attention import base
 from regard.models.attention.alignments import ALIGNMENTS
 from regard.models.attention.alignments.soft import SoftAlignment
-from regard.models.attention.base import (
-    AttentionLayer,
-    causal_mask,
-    check_shapes,
-    combine_masks,
-    is_split,
-    mask_bias,
-    select_outputs,
-    split_depths,
-)
 from regard.models.attention.head_weights import align_heads, softmax_once, softmax_weights
 from regard.models.attention.relative import RELATIVE_POSITIONS, RelativePositions, distances
 from regard.models.attention.scores import SCORES
@@ -31,7 +20,7 @@ from regard.models.tensors import State, Tensor
 
 
 @register
-class MultiHeadAttention(AttentionLayer):
+class MultiHeadAttention(base.AttentionLayer):
     """Attend to a memory, or to the query itself, with several heads.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.2.2. Each head has its own projections
@@ -87,7 +76,7 @@ class MultiHeadAttention(AttentionLayer):
         self.heads, self.width, self.depth = heads, width, width // heads
         self.score = spec("score", SCORES, score, dtype=policy, name="score")
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
-        self.has_split_values = is_split(values)
+        self.has_split_values = base.is_split(values)
         self.dropout = Dropout(dropout, dtype=policy)
         # The standard pair has a faster implementation.
         self.is_scaled_dot_soft = (
@@ -114,7 +103,7 @@ class MultiHeadAttention(AttentionLayer):
         keys = None if memory_shape is None else memory_shape[-1]
         values = None if values_shape is None else values_shape[-1]
         if self.has_split_values and values is None:
-            keys, values = split_depths(int(keys or 0))
+            keys, values = base.split_depths(int(keys or 0))
         if keys is None:
             self.project = self._dense("project", depth, 3 * width, 1.0)
         else:
@@ -132,7 +121,6 @@ class MultiHeadAttention(AttentionLayer):
         per_head = (None, None, self.depth)
         self.score.build(per_head, per_head)
         self.alignment.build(per_head)
-        self.built = True
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
         """Return a projection; these scales give fused and separate projections one variance."""
@@ -172,7 +160,7 @@ class MultiHeadAttention(AttentionLayer):
 
         The other arguments and the outputs are those of ``Attention.call``.
         """
-        check_shapes(query=query, mask=mask)
+        base.check_shapes(query=query, mask=mask)
         if memory is None and values is not None:
             raise ValueError("Values need a memory that contains their keys.")
         if memory is None:
@@ -182,12 +170,12 @@ class MultiHeadAttention(AttentionLayer):
             self._query_mask = mask if is_padding else query_mask
         else:
             self._query_mask = query_mask
-        mask = combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
+        mask = base.combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
         pairs = None
         if mask is not None and len(mask.shape) == 3:
             mask, pairs = None, mask
         if causal:
-            is_past = causal_mask(query, query if memory is None else memory)
+            is_past = base.causal_mask(query, query if memory is None else memory)
             pairs = is_past if pairs is None else ops.logical_and(pairs, is_past)
         if memory is None:
             heads, keys, value_heads = self._project_self(query, angles)
@@ -200,7 +188,7 @@ class MultiHeadAttention(AttentionLayer):
         weights, distribution, scores = (
             x if per_head or x is None else ops.mean(x, axis=1) for x in (*alignments, scores)
         )
-        return select_outputs(
+        return base.select_outputs(
             (outputs, return_context),
             (weights, return_weights),
             (scores, return_scores),
@@ -209,7 +197,7 @@ class MultiHeadAttention(AttentionLayer):
 
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that attending to a memory needs, with a mask ``[batch, source]``."""
-        check_shapes(memory_mask=mask)
+        base.check_shapes(memory_mask=mask)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return self._prepare(*self._project_memory(memory, values), mask)
@@ -229,7 +217,7 @@ class MultiHeadAttention(AttentionLayer):
                 0, 1, 2, ...
             training: as in ``call``.
         """
-        check_shapes(query=query)
+        base.check_shapes(query=query)
         (heads,) = self._split_heads(self.project_query(query), 1)
         return self._attend(heads, prepared, position, None, training)
 
@@ -343,7 +331,7 @@ class MultiHeadAttention(AttentionLayer):
             values = values * ops.cast(mask[:, None, :, None], values.dtype)
         prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
         if self.is_scaled_dot_soft:
-            prepared["bias"] = None if mask is None else mask_bias(mask)[:, None, None]
+            prepared["bias"] = None if mask is None else base.mask_bias(mask)[:, None, None]
         return prepared
 
     def _attend(

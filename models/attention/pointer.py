@@ -1,7 +1,5 @@
 """Attention whose weights are the output: a pointer to one of the inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
@@ -54,7 +52,6 @@ class Pointer(AttentionLayer):
         self, query_shape: tuple[int | None, ...], memory_shape: tuple[int | None, ...]
     ) -> None:
         self.score.build(query_shape, memory_shape)
-        self.built = True
 
     def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
         """Compute everything that ``logits`` needs of a memory."""

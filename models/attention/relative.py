@@ -1,7 +1,5 @@
 """Positions inside of self-attention: they depend on the distance of a key from a query."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The encoder of images: each cell of a grid of features is a position of the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,7 +109,6 @@ class ConvolutionalEncoder(ConfiguredLayer):
         self.project.build((None, None, depth + 2))
         if self.positions is not None:
             self.positions.build((None, *self.grid, self.depth))
-        self.built = True
 
     def call(self, images: Tensor, training: bool = False) -> Memory:
         # The static size of a decoded image is unknown, and the grid needs it.

@@ -64,7 +64,6 @@ class EmbeddingEncoder(ConfiguredLayer):
         if not self.embedding.built:
             self.embedding.build()
         self.positions.build((None, None, self.settings["embedding"]))
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         mask = self.embedding.mask(ids)

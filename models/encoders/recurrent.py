@@ -1,7 +1,5 @@
 """The recurrent encoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
@@ -109,7 +107,6 @@ class RecurrentEncoder(ConfiguredLayer):
         for cell in self.cells:
             cell.build((None, depth))
             depth = self.depth
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         mask = self.embedding.mask(ids)

@@ -78,7 +78,6 @@ class EncoderStack(ConfiguredLayer):
     def build(self, ids_shape: Any = None) -> None:
         for encoder in self.encoders:
             encoder.build()
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         return self.encode_with_attention(ids, training)[0]

@@ -1,7 +1,5 @@
 """The Transformer encoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
@@ -90,7 +88,6 @@ class TransformerEncoder(TransformerStack):
         if not self.embedding.built:
             self.embedding.build()
         self.build_stack()
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         return self.encode_with_attention(ids, training)[0]

@@ -57,7 +57,6 @@ class AnswerPointer(ConfiguredLayer):
         self.cell.build((None, memory_shape[-1]))
         for pointer in self.pointers:
             pointer.build((None, None, units), memory_shape)
-        self.built = True
 
     def call(self, question: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
         query = self.start(question)

@@ -1,7 +1,5 @@
 """The initial states of a recurrent decoder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +52,6 @@ class Bridge(ConfiguredLayer):
     def build(self, memory_shape: Any = None) -> None:
         for dense in self.dense:
             dense.build((None, self.settings["final_depth"] or self.settings["depth"]))
-        self.built = True
 
     def call(self, memory: Memory) -> list[tuple[Tensor, ...]]:
         layers, names = self.settings["layers"], self.settings["state_names"]

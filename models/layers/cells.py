@@ -4,8 +4,6 @@
 that depends on the state, step by step. A cell also works in ``keras.layers.RNN``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +44,6 @@ class RecurrentCell(ConfiguredLayer):
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         self.kernel = self._kernel("kernel", inputs_shape[-1], orthogonal=False)
         self._build_recurrence()
-        self.built = True
 
     def _build_recurrence(self) -> None:
         """Create all weights except the kernel of the inputs."""

@@ -1,7 +1,5 @@
 """Copying of source tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -37,7 +35,6 @@ class Copying(keras.layers.Layer):
     ) -> None:
         self.gate = keras.layers.Dense(1, dtype=self.dtype_policy, name="gate")
         self.gate.build((None, None, features_shape[-1]))
-        self.built = True
 
     def call(self, logits: Tensor, weights: Tensor, ids: Tensor, features: Tensor) -> Tensor:
         generate = ops.sigmoid(ops.cast(self.gate(features), "float32"))

@@ -1,7 +1,5 @@
 """The gradient of a loop's weights as one matrix product after the loop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

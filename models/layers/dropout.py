@@ -1,7 +1,5 @@
 """Dropout, with one mask per element or per sequence."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import keras

@@ -72,7 +72,6 @@ class TokenEmbedding(ConfiguredLayer):
                 shape=(self.vocabulary, self.depth),
                 initializer=keras.initializers.RandomNormal(stddev=self.depth**-0.5),
             )
-        self.built = True
 
     def call(self, ids: Tensor, training: bool = False) -> Tensor:
         ids = ops.where(ids < self.vocabulary, ids, UNK)
@@ -142,7 +141,6 @@ class PointEmbedding(ConfiguredLayer):
             # Points between -1 and 1 get vectors of the same magnitude.
             initializer=keras.initializers.VarianceScaling(1.0, "fan_in", "uniform"),
         )
-        self.built = True
 
     def call(self, points: Tensor, training: bool = False) -> Tensor:
         vectors = ops.matmul(points, ops.cast(self.kernel, self.compute_dtype))

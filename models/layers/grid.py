@@ -1,7 +1,5 @@
 """Layers over a grid of features: positions and self-attention."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,7 +71,6 @@ class GridPositions(ConfiguredLayer):
         self.depths = (depth - depth // 2, depth // 2)
         for side, side_depth in zip(self.sides, self.depths, strict=True):
             side.build((None, None, side_depth))
-        self.built = True
 
     def call(self, grid: Tensor) -> Tensor:
         height, width = size = self.settings["size"]
@@ -120,7 +117,6 @@ class GridSelfAttention(ConfiguredLayer):
         self.value = self.create_dense("value", depth, half, use_bias=False)
         self.output_layer = self.create_dense("output", half, depth, use_bias=False)
         self.gamma = self.add_weight(name="gamma", shape=(), initializer="zeros")
-        self.built = True
 
     def call(self, grid: Tensor) -> Tensor:
         batch, height, width, depth = ops.shape(grid)

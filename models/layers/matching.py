@@ -1,7 +1,5 @@
 """Attention between two sentences, and between a passage and a question."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -52,7 +50,6 @@ class CrossAttention(ConfiguredLayer):
     def build(self, states_shape: tuple[Any, ...]) -> None:
         self.attention.build(states_shape, states_shape)
         self.compose.build((None, None, 4 * states_shape[-1] + 1))
-        self.built = True
 
     def call(
         self,
@@ -99,7 +96,6 @@ class AttentionFlow(ConfiguredLayer):
         # Products of states with variance 1 start with variance 1.
         initializer = keras.initializers.Constant(depth**-0.5)
         self.product = self.add_weight(name="product", shape=(depth,), initializer=initializer)
-        self.built = True
 
     def call(
         self, passage: Tensor, mask: Tensor, question: Tensor, question_mask: Tensor

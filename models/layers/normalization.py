@@ -1,7 +1,5 @@
 """Layer normalization with an explicit gradient."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Pooling of a sentence's states to one vector, with the weight of each position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
@@ -124,7 +122,6 @@ class GatePooling(Pooling):
     def build(self, states_shape: tuple[int | None, ...]) -> None:
         depth = int(states_shape[-1] or 0)
         self.gate = self.create_dense("gate", depth, depth, activation="sigmoid")
-        self.built = True
 
     def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         valid = ops.cast(mask, "float32")
@@ -165,7 +162,6 @@ class SelfAttentionPooling(Pooling):
             "hidden", states_shape[-1], units, activation="tanh", use_bias=False
         )
         self.scores = self.create_dense("scores", units, hops, use_bias=False)
-        self.built = True
 
     def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         scores = ops.transpose(self.scores(self.hidden(states)), (0, 2, 1))
@@ -204,7 +200,6 @@ class TopDownPooling(Pooling):
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
         self.score.build((None, None, states_shape[-1]), states_shape)
-        self.built = True
 
     def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         if guide is None:

@@ -42,7 +42,6 @@ class Positions(ConfiguredLayer):
         if self.merge == "concat":
             depth = int(vectors_shape[-1] or 0)
             self.project = self.create_dense("project", 2 * depth, depth)
-        self.built = True
 
     def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
         if position is None:

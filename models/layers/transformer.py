@@ -1,7 +1,5 @@
 """The blocks of Transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,7 +73,6 @@ class TransformerBlock(ConfiguredLayer):
         shape = (None, None, self.settings["width"])
         for layer in (self.attention, self.attention_norm, self.network, self.network_norm):
             layer.build(shape)
-        self.built = True
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
         """Return None: masks are arguments, so outputs carry no Keras mask."""
@@ -358,7 +355,6 @@ class FeedForward(ConfiguredLayer):
         width = 2 * self.inner if is_gated else self.inner
         self.expand = self.create_dense("expand", depth, width, use_bias=not is_gated)
         self.contract = self.create_dense("contract", self.inner, depth, use_bias=not is_gated)
-        self.built = True
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         hidden = self.expand(inputs)

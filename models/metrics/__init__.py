@@ -3,8 +3,6 @@
 A metric is one entry of `METRICS`, in which other packages register theirs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Baselines without a model, which a model must beat to be of use."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Metrics of models that output positions of points: convex hulls and tours."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

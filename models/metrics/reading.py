@@ -5,20 +5,11 @@ are compared as SQuAD's evaluation script does: lower case, without ASCII punctu
 the English articles, with single spaces. The best of several references counts.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter
 
-from regard.models.metrics.base import (
-    MetricOptions,
-    Rows,
-    Statistics,
-    match_statistics,
-    mean_statistics,
-    ratio,
-)
+from regard.models.metrics import base
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -31,16 +22,16 @@ def normalize_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def squad_exact_match(rows: Rows, options: MetricOptions) -> Statistics:
+def squad_exact_match(rows: base.Rows, options: base.MetricOptions) -> base.Statistics:
     """Compute the share of answers that equal a reference after normalisation, 0 to 1."""
-    return match_statistics(rows, normalize_answer, _SIGNATURE)
+    return base.match_statistics(rows, normalize_answer, _SIGNATURE)
 
 
-def squad_f1(rows: Rows, options: MetricOptions) -> Statistics:
+def squad_f1(rows: base.Rows, options: base.MetricOptions) -> base.Statistics:
     """Compute the mean F1 of the words of answer and reference, 0 to 1."""
     pairs = zip(rows.hypotheses, rows.references, strict=True)
     scores = [max(_token_f1(output, one) for one in references) for output, references in pairs]
-    return mean_statistics(scores, f"nrefs:{rows.reference_count()}{_SIGNATURE}", precise=True)
+    return base.mean_statistics(scores, f"nrefs:{rows.reference_count()}{_SIGNATURE}", precise=True)
 
 
 def _token_f1(output: str, reference: str) -> float:
@@ -51,7 +42,7 @@ def _token_f1(output: str, reference: str) -> float:
     return 2 * common / (len(words) + len(expected))
 
 
-def supporting_attention(rows: Rows, options: MetricOptions) -> Statistics:
+def supporting_attention(rows: base.Rows, options: base.MetricOptions) -> base.Statistics:
     """Compute the share of the attention that lies on supporting sentences, 0 to 1.
 
     The mean over all steps of a row, which are hops, begin and end. A token counts if it begins in
@@ -76,4 +67,4 @@ def supporting_attention(rows: Rows, options: MetricOptions) -> Statistics:
     count = int(pairs[:, 1].sum())
     signature = f"rows:{count} of {len(pairs)}"
     signature += "" if count else "|undefined:no row has supporting sentences"
-    return Statistics(signature, pairs, ratio, ratio(pairs.sum(axis=0)))
+    return base.Statistics(signature, pairs, base.ratio, base.ratio(pairs.sum(axis=0)))

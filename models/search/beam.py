@@ -1,7 +1,5 @@
 """Beam search that keeps finished hypotheses apart from the beam."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

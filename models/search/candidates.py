@@ -1,7 +1,5 @@
 """The candidate continuations of a beam."""
 
-from __future__ import annotations
-
 import keras
 from keras import ops
 

@@ -1,7 +1,5 @@
 """The loop of every search. It drops the rows of a batch that are finished."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

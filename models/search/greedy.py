@@ -1,7 +1,5 @@
 """Greedy search: the most probable token at every step."""
 
-from __future__ import annotations
-
 from keras import ops
 
 from regard.models.search.base import RowInputs

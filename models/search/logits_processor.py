@@ -1,7 +1,5 @@
 """Constraints and penalties on the next token, the same for every search."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from keras import ops

@@ -1,7 +1,5 @@
 """Phrases that every hypothesis must contain: lexically constrained decoding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,29 +1,17 @@
 """Decoding of independent hypotheses, token by token."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
 
-from regard.models.search.base import (
-    Hypotheses,
-    RowInputs,
-    Search,
-    Step,
-    beam_state,
-    count_tokens,
-    set_tokens,
-    shared_cache,
-    tile_beams,
-)
+from regard.models.search import base
 from regard.models.search.decode_loop import decode_loop
 from regard.models.search.logits_processor import LogitsProcessor, Penalties
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
 
-class RollOutSearch(Search):
+class RollOutSearch(base.Search):
     """Base class of the searches that append one token after another to independent hypotheses.
 
     Attributes:
@@ -32,7 +20,7 @@ class RollOutSearch(Search):
 
     penalties: Penalties | None = None
 
-    def choose(self, scores: Tensor, position: Tensor, inputs: RowInputs) -> Tensor:
+    def choose(self, scores: Tensor, position: Tensor, inputs: base.RowInputs) -> Tensor:
         """Return the next tokens, ``[batch * hypotheses]``.
 
         Args:
@@ -42,14 +30,14 @@ class RollOutSearch(Search):
         """
         raise TypeError(f"{type(self).__name__} does not implement choose.")
 
-    def start(self, state: State, inputs: RowInputs) -> State:
+    def start(self, state: State, inputs: base.RowInputs) -> State:
         """Return the hypotheses before the first token, ``[batch * hypotheses, ...]``."""
         limits = ops.repeat(inputs["constraints"]["limits"], self.hypotheses, axis=0)
         longest = ops.max(limits, initial=1)
         return {
             # The hypotheses are independent, so each has its own copy of the shared cache too.
-            **tile_beams(
-                {"state": beam_state(state), "shared_cache": shared_cache(state)},
+            **base.tile_beams(
+                {"state": base.beam_state(state), "shared_cache": base.shared_cache(state)},
                 ops.shape(inputs["constraints"]["limits"])[0],
                 self.hypotheses,
             ),
@@ -58,7 +46,7 @@ class RollOutSearch(Search):
             "total": ops.cast(ops.zeros_like(limits), "float32"),
         }
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
+    def run(self, step: base.Step, state: State, inputs: base.RowInputs) -> base.Hypotheses:
         """Append tokens until all hypotheses have ended; they stay in the order of their number."""
         beams = self.start(state, inputs)
         longest = ops.shape(beams["ids"])[1]
@@ -70,13 +58,13 @@ class RollOutSearch(Search):
         ids, total = decode_loop(
             lambda inputs: RollOut(self, step, inputs), inputs, {}, beams, self.hypotheses, result
         )
-        return Hypotheses(ids, count_tokens(ids), total, total)
+        return base.Hypotheses(ids, base.count_tokens(ids), total, total)
 
 
 class RollOut:
     """The steps of independent hypotheses, for some rows."""
 
-    def __init__(self, search: RollOutSearch, step: Step, inputs: RowInputs):
+    def __init__(self, search: RollOutSearch, step: base.Step, inputs: base.RowInputs):
         self.search, self.step, self.inputs = search, step, inputs
         self.processor = LogitsProcessor(inputs["constraints"], search.hypotheses, search.penalties)
 
@@ -96,9 +84,9 @@ class RollOut:
         chosen = ops.cast(self.search.choose(scores, position, self.inputs), "int32")
         gain = ops.take_along_axis(log_probs, chosen[:, None], axis=-1)[:, 0]
         return rows, {
-            "state": beam_state(state),
-            "shared_cache": shared_cache(state),
+            "state": base.beam_state(state),
+            "shared_cache": base.shared_cache(state),
             "tokens": ops.where(is_finished, EOS, chosen),
-            "ids": set_tokens(ids, ops.where(is_finished, PAD, chosen)[:, None], position),
+            "ids": base.set_tokens(ids, ops.where(is_finished, PAD, chosen)[:, None], position),
             "total": beams["total"] + ops.where(is_finished, 0.0, gain),
         }

@@ -1,7 +1,5 @@
 """Sampling: every token is drawn at random."""
 
-from __future__ import annotations
-
 from keras import ops
 
 from regard.models.noise import gumbel_noise

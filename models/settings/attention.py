@@ -1,7 +1,5 @@
 """The section ``model.attention``: a score and an alignment."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What all sections of a YAML file share: strict validation, JSON, and unions by ``type``."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

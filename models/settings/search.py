@@ -1,7 +1,5 @@
 """The section ``search``: how a trained model decodes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

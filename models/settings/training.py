@@ -1,7 +1,5 @@
 """The section ``training``: how the model learns, and when it stops."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 

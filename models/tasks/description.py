@@ -1,7 +1,5 @@
 """Descriptions of tasks and of their raw features, without TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -4,8 +4,6 @@ A PNG of 64 KB may hold 23,000 x 23,000 pixels, and ``tf.io.decode_image`` alloc
 it finds the image damaged. So the size is read from the header first.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@
 The graph computes sacreBLEU's sentence chrF and sentence BLEU.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Outputs of signatures that search, score or tokenize texts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

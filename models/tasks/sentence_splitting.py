@@ -1,7 +1,5 @@
 """Prediction of long texts sentence by sentence, in an exported graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import tensorflow as tf

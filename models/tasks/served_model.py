@@ -1,7 +1,5 @@
 """The result of an export: a graph, its signatures, and a contract that describes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

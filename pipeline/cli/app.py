@@ -1,7 +1,5 @@
 """The command ``regard``. Each command imports what it needs when it runs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

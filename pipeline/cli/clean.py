@@ -1,7 +1,5 @@
 """``regard clean``: remove old runs of pipelines."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Annotated
 

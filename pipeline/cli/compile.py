@@ -1,7 +1,5 @@
 """``regard compile``: compile a configuration for a cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,7 +38,7 @@ def compile(
     from regard.components.common.files import atomic_write
     from regard.pipeline.runners.kubeflow import settings
     from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
-    from regard.pipeline.runners.kubeflow.validation import validate_pipeline
+    from regard.pipeline.runners.kubeflow.pipeline_file import validate_pipeline
 
     settings.require_kubeflow_extra()
     loaded = settings.load_for_cluster(config)

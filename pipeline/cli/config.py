@@ -1,7 +1,5 @@
 """``regard init`` and ``regard config``: starter configurations and all configuration options."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

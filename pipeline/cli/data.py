@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -36,7 +35,6 @@ def generate(
         int | None,
         option("--dimensions", None, "Coordinates of a point (only sorting and tours).", "2"),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Generate a data set from a seed.
 
@@ -53,7 +51,7 @@ def generate(
         message, remedy = f"The data set {name} has no points.", "Leave the option out."
         raise UserError(message, "--dimensions", remedy)
     write = partial(function, **options)
-    _write(write, name, out or Workspace.from_environment().data(name), as_json)
+    _write(write, name, out or Workspace.from_environment().data(name))
 
 
 @app.command()
@@ -62,7 +60,6 @@ def fetch(
     out: Annotated[
         Path | None, option("--out", "DIR", "Output folder.", "$REGARD_DATA/NAME")
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Download a data set and verify its checksums; existing files are verified and kept.
 
@@ -74,12 +71,8 @@ def fetch(
     """
     from regard.pipeline import datasets
 
-    _write(
-        datasets.writer("fetch", name),
-        name,
-        out or Workspace.from_environment().data_root() / name,
-        as_json,
-    )
+    folder = out or Workspace.from_environment().data_root() / name
+    _write(datasets.writer("fetch", name), name, folder)
 
 
 @app.command("list")
@@ -96,7 +89,7 @@ def list_datasets(as_json: JsonOption = False) -> None:
         terminal.print_lines(*(f"regard data {one['command']} {one['name']}" for one in entries))
 
 
-def _write(write: Callable[..., Dataset], name: str, directory: Path, as_json: bool) -> None:
+def _write(write: Callable[..., Dataset], name: str, directory: Path) -> None:
     """Write a data set with a progress bar, and print what was written."""
     if directory.is_file():
         message, remedy = "A file has the name of the folder.", "Choose another one with --out."
@@ -104,15 +97,12 @@ def _write(write: Callable[..., Dataset], name: str, directory: Path, as_json: b
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal.err(), transient=True, disable=as_json) as bar:
+    with Progress(*columns, console=terminal.err(), transient=True) as bar:
         task = bar.add_task(name, total=1.0)
 
         def report(text: str, fraction: float) -> None:
             bar.update(task, description=text, completed=fraction)
 
         dataset = write(directory, progress=report)
-    if as_json:
-        terminal.print_json(dataclasses.asdict(dataset))
-        return
     rows = ", ".join(f"{count:,} {split}" for split, count in dataset.rows.items())
     terminal.print_lines(f"{dataset.name}: {rows}", str(dataset.directory))

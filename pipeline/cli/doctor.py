@@ -1,7 +1,5 @@
 """``regard doctor``: check whether this machine can run pipelines."""
 
-from __future__ import annotations
-
 import typer
 
 from regard.pipeline.cli import terminal

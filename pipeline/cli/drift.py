@@ -1,7 +1,5 @@
 """``regard drift``: compare logged requests with the training data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

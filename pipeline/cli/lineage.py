@@ -1,7 +1,5 @@
 """``regard lineage``: show where a model came from."""
 
-from __future__ import annotations
-
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption
 from regard.pipeline.workspace import Workspace
@@ -10,11 +8,11 @@ from regard.pipeline.workspace import Workspace
 def lineage(
     model: ModelArgument, as_json: JsonOption = False, registry: RegistryOption = None
 ) -> None:
-    """Show where a model came from: its run, the executions of each node, and its data.
+    """Show where a model came from: its run, the outputs of each node, and its data.
 
-    Executions and artifacts come from ML Metadata. For steps that the run took
-    from the cache, the original execution is shown. The earlier versions that
-    this one was compared with follow, and then what could not be found.
+    For steps that the run took from the cache, the run that executed them is shown.
+    The earlier versions that this one was compared with follow, and then what could
+    not be found.
 
     [bold]Examples[/bold]
 

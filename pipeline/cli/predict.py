@@ -1,7 +1,5 @@
 """``regard predict``: run a model on arguments or on lines of standard input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

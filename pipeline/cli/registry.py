@@ -95,14 +95,6 @@ def prune_versions(
         option("--keep", "N", "Number of newest versions to keep, including the live one.", min=1),
     ],
     dry_run: Annotated[bool, flag("--dry-run", "Only show what would be removed.")] = False,
-    model_config: Annotated[
-        Path | None,
-        option(
-            "--model-config-file",
-            "FILE",
-            "Also keep the versions that this model server configuration serves.",
-        ),
-    ] = None,
     withdrawn: Annotated[
         bool, flag("--withdrawn", "Also remove versions that production was rolled back from.")
     ] = False,
@@ -114,8 +106,8 @@ def prune_versions(
 
     The live version, pinned versions, versions that `regard serve` has loaded, and
     versions that an active run compares with or starts from are always kept. Servers
-    on other hosts need a file system with locks across hosts. Pass
-    --model-config-file to keep the older versions that TensorFlow Serving serves.
+    on other hosts need a file system with locks across hosts. Pin older versions that
+    TensorFlow Serving serves: regard registry pin NAME@VERSION.
 
     [bold]Examples[/bold]
 
@@ -130,8 +122,6 @@ def prune_versions(
     opened = _registry(registry)
     opened.number(name)  # raises an error for unknown names
     needed = needed_versions(Workspace.from_environment(), opened.root / name)
-    if model_config is not None:
-        needed |= prune.served_versions(model_config, opened, name)
     results = prune.prune(opened, name, keep, needed, True, withdrawn)
     if not dry_run and any(result.kept_because is None for result in results):
         if not yes:

@@ -1,13 +1,11 @@
 """``regard report``: one HTML page about a run."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import JsonOption, argument, flag, option
+from regard.pipeline.cli.options import argument, flag, option
 from regard.pipeline.workspace import Workspace
 
 
@@ -17,7 +15,6 @@ def report(
     ],
     output: Annotated[Path | None, option("--output -o", "FILE", "File of the page.")] = None,
     show: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Write a report of a run: data, training, scores, examples and attention.
 
@@ -38,10 +35,7 @@ def report(
     _check_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     run_report.write_report(stored_run, path)
-    if as_json:
-        terminal.print_json({"run": stored_run.id, "report": str(path)})
-    else:
-        terminal.print_lines(str(path))
+    terminal.print_lines(str(path))
     if show and not webbrowser.open(path.as_uri()):
         terminal.err().print("No browser was found. Open the file above in one.")
 

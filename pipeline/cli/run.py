@@ -1,7 +1,5 @@
 """``regard run``: run a pipeline and show its progress."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Annotated
 

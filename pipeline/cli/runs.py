@@ -1,7 +1,5 @@
 """``regard runs``: list runs; ``regard runs diff``: compare two of them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from regard.pipeline.cli import terminal

@@ -1,7 +1,5 @@
 """``regard score``: log-probabilities of given outputs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from regard.pipeline.cli import options
@@ -36,7 +34,7 @@ def score(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    from regard.pipeline.prediction import score as scoring
+    from regard.pipeline.prediction import predict
 
     root = registry or Workspace.from_environment().registry
-    scoring.score(model, root, list(texts or []), as_json=as_json, server=server)
+    predict.score(model, root, list(texts or []), as_json=as_json, server=server)

@@ -1,7 +1,5 @@
 """``regard submit``: start a run, or a recurring run, on a cluster."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Annotated

@@ -53,12 +53,11 @@ def tune(
 
     original = tuned_config.OriginalConfig.read(config)
     if original.config.tune is None:
-        raise UserError(
-            "The configuration has no section tune.",
-            where=str(config),
-            remedy="Add one, for example tune: {search_space: {training.learning_rate: {log: "
-            "[0.0001, 0.01]}}}. `regard config reference` shows all keys.",
+        remedy = (
+            "Add one, for example tune: {search_space: {training.learning_rate: {log: "
+            "[0.0001, 0.01]}}}. `regard config reference` shows all keys."
         )
+        raise UserError("The configuration has no section tune.", where=str(config), remedy=remedy)
     path = tuned_config.output_path(config, out, force)
     values = {d.key: d.test_values()[0] for d in dimensions(original.config)}
     tuned_config.check_output(original, path, values)

@@ -1,7 +1,5 @@
 """``regard worker``: take part in the distributed training of another machine."""
 
-from __future__ import annotations
-
 import os
 from types import FrameType
 

@@ -1,7 +1,5 @@
 """Which model of a comparison is significantly the best in a metric."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads what to compare: several configurations, or one file with a base and its variants."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """Merging of YAML mappings that know in which file and line each key was written."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import os

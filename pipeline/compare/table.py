@@ -1,7 +1,5 @@
 """The table of a comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from regard.components.common.formatting import (

@@ -1,7 +1,5 @@
 """The models and choices that a type annotation allows."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Iterator

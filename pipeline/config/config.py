@@ -1,7 +1,5 @@
 """The whole configuration of one pipeline; sections ``model`` and ``search`` are its task's."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """YAML files: plain values with the line of every key, and environment variables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

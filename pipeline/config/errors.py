@@ -1,7 +1,5 @@
 """Pydantic's errors as messages about YAML keys."""
 
-from __future__ import annotations
-
 import re
 import typing
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The section ``kubeflow``: where and how the nodes run on a cluster."""
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, TypeVar
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from regard.components.data.config_rules import path_locations
@@ -11,14 +11,9 @@ from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown
 from regard.pipeline.config.kubeflow import DEFAULT, KubeflowConfig, PodConfig
 
-# Folders that the image needs, and those to which the launcher copies artifacts.
-_SYSTEM = (
-    *("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt/regard", "/proc", "/sbin", "/sys", "/tmp"),
-    *("/usr", "/var/run/argo"),
-)
-_STORES = ("/.cache", "/.config", "/.local", "/gcs", "/kfp-launcher", "/minio", "/s3")
 # Environment variables by which Kubeflow and Regard find things.
 _OWN_VARIABLES = ("KFP_", "NAMESPACE", "REGARD_STORAGE")
+_TAKEN = "{} is already the folder of another volume"
 
 
 def validate_kubeflow(config: Config) -> Iterator[Problem]:
@@ -59,41 +54,26 @@ def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[Pa
                 yield (key, name), "is set by Kubeflow; choose another name"
     for name in pod.environment.keys() & pod.secret_environment:
         yield ("secret_environment", name), "is also set by environment"
-    mounts = [PurePosixPath(folder) for folder in kubeflow.volumes.values()]
+    mounts = list(kubeflow.volumes.values())
     for secret, folder in pod.secret_folders.items():
         if secret in kubeflow.volumes:
             yield ("secret_folders", secret), "is also the name of a volume"
-        needed = kubeflow.home, kubeflow.registry_folder, *kubeflow.volumes.values()
-        if problem := _hides(PurePosixPath(folder), mounts, needed):
-            yield ("secret_folders", secret), problem
-        mounts.append(PurePosixPath(folder))
+        if folder in mounts:
+            yield ("secret_folders", secret), _TAKEN.format(show(folder))
+        mounts.append(folder)
     for index, taint in enumerate(pod.tolerations):
         if taint.value is not None and taint.key is None:
             yield ("tolerations", index, "value"), "needs a key"
 
 
 def _check_folders(kubeflow: KubeflowConfig) -> Iterator[Problem]:
-    """A volume must not hide folders that the nodes need; home and registry must be on one."""
+    """Every volume has a folder of its own; home and registry must be on one."""
     folders = list(kubeflow.volumes.values())
     for index, (claim, folder) in enumerate(kubeflow.volumes.items()):
-        others = [PurePosixPath(other) for other in folders[:index]]
-        if problem := _hides(PurePosixPath(folder), others):
-            yield Problem(("kubeflow", "volumes", claim), problem)
+        if folder in folders[:index]:
+            yield Problem(("kubeflow", "volumes", claim), _TAKEN.format(show(folder)))
     for name, folder in (("home", kubeflow.home), ("registry", kubeflow.registry_folder)):
         if not kubeflow.is_on_volume(PurePosixPath(folder)):
             message = f"no volume contains {folder}; mount one with kubeflow.volumes"
             yield Problem(("kubeflow", name), message)
             return
-
-
-def _hides(
-    mount: PurePosixPath, others: list[PurePosixPath], needed: Sequence[str] = ()
-) -> str | None:
-    """Return why nothing can be mounted in a folder; None if it is possible."""
-    if mount in others:
-        return f"{show(str(mount))} is already the folder of another volume"
-    for reserved in map(PurePosixPath, (*_SYSTEM, *_STORES, *needed)):
-        is_inside = str(reserved) in _STORES and reserved in mount.parents
-        if is_inside or mount in (reserved, *reserved.parents):
-            return f"{show(str(mount))} would hide files in {reserved}; use for example /mnt/NAME"
-    return None

@@ -1,7 +1,5 @@
 """Load a YAML file as a configuration, or raise one error with all of its problems."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping

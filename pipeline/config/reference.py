@@ -1,7 +1,5 @@
 """Configurations for users: the starter of a task, the commented reference, the JSON schema."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

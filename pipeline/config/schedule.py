@@ -1,7 +1,5 @@
 """The section ``schedule``: when to check for new data, and which conditions start a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated, Literal

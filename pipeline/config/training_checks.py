@@ -1,7 +1,5 @@
 """Conflicts within the section ``training``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

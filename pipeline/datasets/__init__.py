@@ -3,8 +3,6 @@
 Modules are imported when a data set is needed, so that listing them is fast.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 

@@ -5,19 +5,11 @@ A name consists of random syllables and occurs in one row only. If a name is one
 into subwords are less rare, and attention alone learns to spell them.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
 
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets import dataset_files
 
 FRACTIONS = {"test": 0.1, "eval": 0.05}
 ONSETS = "b br ch d dr f fl g gr h j k kr l m n p pl qu r s sk st t tr v vl w y z zh"
@@ -42,8 +34,11 @@ SENTENCES = (
 
 
 def generate(
-    directory: str | Path, rows: int = 5_000, seed: int = 17, progress: Progress | None = None
-) -> Dataset:
+    directory: str | Path,
+    rows: int = 5_000,
+    seed: int = 17,
+    progress: dataset_files.Progress | None = None,
+) -> dataset_files.Dataset:
     """Write ``<split>.jsonl.gz`` with ``source`` and ``target`` (who did what to whom).
 
     ``names.txt`` contains the names of all splits, one in each line.
@@ -57,17 +52,17 @@ def generate(
     Raises:
         UserError: there are too few rows.
     """
-    counts = split_rows(rows, FRACTIONS)
+    counts = dataset_files.split_rows(rows, FRACTIONS)
     rng = random.Random(seed)
     names: dict[str, None] = {}
     content: dict[str, bytes | str] = {}
     for index, (split, count) in enumerate(counts.items(), start=1):
         lines = (json.dumps(_row(rng, names)) + "\n" for _ in range(count))
-        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
+        content[f"{split}.jsonl.gz"] = dataset_files.gzip_text("".join(lines))
         if progress:
             progress(f"{count:,} rows of {split}", index / len(counts))
     content["names.txt"] = "".join(f"{name}\n" for name in names)
-    return write_dataset("copying", Path(directory), seed, content, counts)
+    return dataset_files.write_dataset("copying", Path(directory), seed, content, counts)
 
 
 def _row(rng: random.Random, names: dict[str, None]) -> dict[str, str]:

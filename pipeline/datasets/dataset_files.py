@@ -1,7 +1,5 @@
 """What all generators and downloads share: split sizes and files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable, Mapping

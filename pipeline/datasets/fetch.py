@@ -5,8 +5,6 @@ published ``.gz`` file, which pooch verifies, and that of the text in it, which 
 copy that was compressed differently.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -3,8 +3,6 @@
 A CLDR pattern is filled in field by field, so the position of each part in the text is known.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import string
@@ -13,15 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from regard.pipeline.datasets.locale_formats import (
-    LocaleFormats,
-    currency_pattern,
-    currency_symbol,
-    date_pattern,
-    decimal_pattern,
-    locale,
-    time_pattern,
-)
+from regard.pipeline.datasets import locale_formats
 
 Span = tuple[int, int]
 
@@ -50,23 +40,23 @@ class AlignedText:
 
 
 def write_date(
-    formats: LocaleFormats, name: str, value: dt.date, native: bool = False
+    formats: locale_formats.LocaleFormats, name: str, value: dt.date, native: bool = False
 ) -> AlignedText:
     """Write a date; the target is ISO 8601: ``2026-11-20``."""
-    pattern = date_pattern(formats.tag, name)
+    pattern = locale_formats.date_pattern(formats.tag, name)
     source, parts = _fill(formats, pattern, dt.datetime(value.year, value.month, value.day), native)
     return AlignedText(source, value.isoformat(), parts)
 
 
 def write_time(
-    formats: LocaleFormats, name: str, value: dt.time, native: bool = False
+    formats: locale_formats.LocaleFormats, name: str, value: dt.time, native: bool = False
 ) -> AlignedText | None:
     """Write a time; the target is ``14:05``, or ``14:05:30`` if the pattern has seconds.
 
     Fields that the pattern lacks (the minutes of ``14 Uhr``) are zero. Returns None if the text
     would be ambiguous: ``2:05`` with neither a leading zero nor am/pm.
     """
-    pattern = time_pattern(formats.tag, name)
+    pattern = locale_formats.time_pattern(formats.tag, name)
     bare = re.sub("'[^']*'", "", pattern)
     if re.search("(?<!H)H:", bare) and 1 <= value.hour <= 12:
         return None
@@ -79,7 +69,7 @@ def write_time(
 
 
 def join_date_time(
-    formats: LocaleFormats, pattern: str, date: AlignedText, time: AlignedText
+    formats: locale_formats.LocaleFormats, pattern: str, date: AlignedText, time: AlignedText
 ) -> AlignedText:
     """Join a date and a time; the target is ``2026-11-20T14:05``."""
     pattern = pattern.replace("'", "")
@@ -92,13 +82,13 @@ def join_date_time(
 
 
 def write_number(
-    formats: LocaleFormats, value: Decimal, grouped: bool, native: bool = False
+    formats: locale_formats.LocaleFormats, value: Decimal, grouped: bool, native: bool = False
 ) -> AlignedText:
     """Write a number with the decimals of ``value``; the target is such as ``-1234.50``."""
     from babel.numbers import format_decimal
 
     grouped = grouped and abs(value) >= 10 ** (formats.min_grouped - 1)
-    pattern = decimal_pattern(formats.tag, _places(value), grouped)
+    pattern = locale_formats.decimal_pattern(formats.tag, _places(value), grouped)
     system = formats.digits if native and formats.digits else "latn"
     text = format_decimal(value, pattern, formats.tag, numbering_system=system)
     source, target = _with_native_digits(formats, text, native), format(value, "f")
@@ -106,7 +96,11 @@ def write_number(
 
 
 def write_amount(
-    formats: LocaleFormats, value: Decimal, currency: str, form: str, native: bool = False
+    formats: locale_formats.LocaleFormats,
+    value: Decimal,
+    currency: str,
+    form: str,
+    native: bool = False,
 ) -> AlignedText | None:
     """Write an amount of money; the target is such as ``1234.50 EUR``.
 
@@ -121,13 +115,13 @@ def write_amount(
     """
     from babel.numbers import format_currency
 
-    if form == "symbol" and currency_symbol(formats.tag, currency) is None:
+    if form == "symbol" and locale_formats.currency_symbol(formats.tag, currency) is None:
         return None
     places = _places(value)
     if form == "name":
-        pattern = decimal_pattern(formats.tag, places)
+        pattern = locale_formats.decimal_pattern(formats.tag, places)
     else:
-        pattern = currency_pattern(formats.tag, places, code=form == "code")
+        pattern = locale_formats.currency_pattern(formats.tag, places, code=form == "code")
     text = format_currency(
         value,
         currency,
@@ -147,7 +141,7 @@ def write_amount(
     return AlignedText(source, f"{plain} {currency}", (*numbers, unit))
 
 
-def write_words(formats: LocaleFormats, value: int) -> AlignedText:
+def write_words(formats: locale_formats.LocaleFormats, value: int) -> AlignedText:
     """Write an integer in words; the target is its digits."""
     from num2words import num2words
 
@@ -156,11 +150,11 @@ def write_words(formats: LocaleFormats, value: int) -> AlignedText:
 
 
 def _fill(
-    formats: LocaleFormats, pattern: str, value: dt.datetime, native: bool
+    formats: locale_formats.LocaleFormats, pattern: str, value: dt.datetime, native: bool
 ) -> tuple[str, tuple[tuple[Span, Span], ...]]:
     from babel.dates import DateTimeFormat, tokenize_pattern
 
-    fields = DateTimeFormat(value, locale(formats.tag))
+    fields = DateTimeFormat(value, locale_formats.locale(formats.tag))
     text, parts = "", []
     token: Any  # literal text, or the letter of a field and its count
     for kind, token in tokenize_pattern(pattern):
@@ -171,7 +165,7 @@ def _fill(
     return _with_native_digits(formats, text, native), tuple(parts)
 
 
-def _with_native_digits(formats: LocaleFormats, text: str, native: bool) -> str:
+def _with_native_digits(formats: locale_formats.LocaleFormats, text: str, native: bool) -> str:
     if not (native and formats.digits):
         return text
     return text.translate(str.maketrans(string.digits, NATIVE_DIGITS[formats.digits]))

@@ -3,8 +3,6 @@
 The problems of Vinyals et al. 2015, "Pointer Networks", section 3. A seed determines every byte.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable
@@ -15,20 +13,104 @@ from pathlib import Path
 import numpy as np
 
 from regard.components.common.errors import UserError
-from regard.pipeline.datasets import point_geometry
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets import dataset_files
 
+# States of the dynamic program to hold in memory, about 64 MiB.
+_MAX_STATES = 1 << 22
 # Decimals of the coordinates; float32 distinguishes all of them.
 DECIMALS = 6
 _BATCH_ROWS = 1000  # rows between two progress reports
 # Attempts for each row whose solution is ambiguous; of random points almost none is.
 _MAX_ATTEMPTS = 200
+
+
+def left_to_right(points: np.ndarray) -> list[list[int] | None]:
+    """Return the indices of each row's points in the order of x; None if two are equal.
+
+    Args:
+        points: integers, ``[rows, n, dimensions]``.
+    """
+    x = points[:, :, 0]
+    order = np.argsort(x, axis=1)
+    ordered = np.take_along_axis(x, order, axis=1)
+    unique = np.asarray((np.diff(ordered, axis=1) > 0).all(axis=1))
+    return [row.tolist() if ok else None for row, ok in zip(order, unique, strict=True)]
+
+
+def hulls(points: np.ndarray) -> list[list[int] | None]:
+    """Return the corners of each row's convex hull, counter-clockwise from the lowest index.
+
+    None if another point is on an edge or a corner.
+
+    Args:
+        points: integers, ``[rows, n, 2]`` with n at least 3.
+    """
+    return [_hull(row) for row in points]
+
+
+def _hull(points: np.ndarray) -> list[int] | None:
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        corners = ConvexHull(points).vertices  # counter-clockwise in the plane
+    except QhullError:  # all on one line
+        return None
+    corners = np.roll(corners, -int(corners.argmin()))
+    edges = np.roll(points[corners], -1, axis=0) - points[corners]
+    others = points[None] - points[corners][:, None]
+    # Twice the area of each edge with each point: 0 only for the ends of the edge.
+    areas = edges[:, None, 0] * others[..., 1] - edges[:, None, 1] * others[..., 0]
+    rows = np.arange(len(corners))
+    areas[rows, corners] = areas[rows, np.roll(corners, -1)] = 1
+    return corners.tolist() if (areas > 0).all() else None
+
+
+def shortest_tours(points: np.ndarray) -> list[list[int] | None]:
+    """Return the shortest closed tour of each row's points, from 0 to its lower neighbour.
+
+    Held and Karp 1962, "A Dynamic Programming Approach to Sequencing Problems": the shortest paths
+    from 0 through each set of points to each of its members, by size of the set, for all rows
+    together. Takes ``n² 2ⁿ`` steps.
+
+    Args:
+        points: ``[rows, n, dimensions]``, n at least 3.
+    """
+    rows, n, _ = points.shape
+    batch = max(1, _MAX_STATES // ((n - 1) << (n - 1)))
+    tours: list[list[int] | None] = []
+    for start in range(0, rows, batch):
+        tours += _tours(points[start : start + batch].astype(np.float64))
+    return tours
+
+
+def _tours(points: np.ndarray) -> list[list[int] | None]:
+    rows, n, _ = points.shape
+    distance = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+    others = n - 1  # without 0; bit j of a set is point j + 1
+    sets = np.arange(1 << others)
+    sizes = sum((sets >> j) & 1 for j in range(others))
+    best = np.full((rows, 1 << others, others), np.inf)
+    previous = np.zeros((rows, 1 << others, others), dtype=np.int8)
+    for j in range(others):
+        best[:, 1 << j, j] = distance[:, 0, j + 1]
+    for size in range(2, n):
+        for j in range(others):
+            ending = sets[(sizes == size) & ((sets >> j) & 1 == 1)]
+            lengths = best[:, ending ^ (1 << j)] + distance[:, None, 1:, j + 1]
+            previous[:, ending, j] = lengths.argmin(axis=2)
+            best[:, ending, j] = lengths.min(axis=2)
+    last = (best[:, -1] + distance[:, 0, 1:]).argmin(axis=1)
+    return [_read_tour(previous[row], int(last[row])) for row in range(rows)]
+
+
+def _read_tour(previous: np.ndarray, last: int) -> list[int]:
+    """Return the tour that ends in ``last``, read backwards."""
+    remaining, tour = len(previous) - 1, []
+    while remaining:
+        tour.append(last + 1)
+        remaining, last = remaining ^ (1 << last), int(previous[remaining, last])
+    tour = tour if tour[0] < tour[-1] else tour[::-1]
+    return [0, *tour]
 
 
 @dataclass(frozen=True)
@@ -48,9 +130,9 @@ class Problem:
     test_sizes: tuple[int, ...]
 
 
-SORTING = Problem("sorting", point_geometry.left_to_right, (5, 12), (5, 10, 20))
-HULL = Problem("hull", point_geometry.hulls, (5, 12), (5, 10, 20))
-TOURS = Problem("tours", point_geometry.shortest_tours, (5, 10), (5, 10, 12))
+SORTING = Problem("sorting", left_to_right, (5, 12), (5, 10, 20))
+HULL = Problem("hull", hulls, (5, 12), (5, 10, 20))
+TOURS = Problem("tours", shortest_tours, (5, 10), (5, 10, 12))
 
 
 def generate(
@@ -59,8 +141,8 @@ def generate(
     rows: int = 100_000,
     seed: int = 17,
     dimensions: int = 2,
-    progress: Progress | None = None,
-) -> Dataset:
+    progress: dataset_files.Progress | None = None,
+) -> dataset_files.Dataset:
     """Write ``train``, ``eval`` and ``test`` as gzipped JSON lines: points and the solution.
 
     Points are uniformly distributed in the unit square, or cube. Rows of ``train`` and ``eval``
@@ -80,13 +162,11 @@ def generate(
         UserError: there are too few rows, or the problem has no such dimensions.
     """
     if dimensions < 1 or (problem is HULL and dimensions != 2):
-        raise UserError(
-            f"The data set {problem.name} has no points of {dimensions} dimensions.",
-            "--dimensions",
-            "Use 2 for hull, and at least 1 for sorting and tours.",
-        )
+        message = f"The data set {problem.name} has no points of {dimensions} dimensions."
+        remedy = "Use 2 for hull, and at least 1 for sorting and tours."
+        raise UserError(message, "--dimensions", remedy)
     low, high = problem.sizes
-    held_out = split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]
+    held_out = dataset_files.split_rows(rows, {"eval": 0.05}, 20 * len(problem.test_sizes))["eval"]
     rng = np.random.default_rng(seed)
     sizes = {
         "train": rng.integers(low, high + 1, rows - 2 * held_out),
@@ -106,8 +186,8 @@ def generate(
             count += len(batch)
             if progress:
                 progress(f"{count:,} of {total:,} rows", count / total)
-        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines), 6)
-    return write_dataset(
+        content[f"{split}.jsonl.gz"] = dataset_files.gzip_text("".join(lines), 6)
+    return dataset_files.write_dataset(
         problem.name,
         Path(directory),
         seed,

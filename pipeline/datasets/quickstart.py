@@ -4,8 +4,6 @@ Text normalisation is a real task with exact targets and known alignments that a
 minutes. A seed determines every byte.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import random
 import unicodedata
@@ -17,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from regard.components.common.errors import UserError
+from regard.pipeline.datasets import locale_text
 from regard.pipeline.datasets.dataset_files import (
     Dataset,
     Progress,
@@ -25,15 +24,6 @@ from regard.pipeline.datasets.dataset_files import (
     write_dataset,
 )
 from regard.pipeline.datasets.locale_formats import LOCALES, LocaleFormats
-from regard.pipeline.datasets.locale_text import (
-    AlignedText,
-    join_date_time,
-    write_amount,
-    write_date,
-    write_number,
-    write_time,
-    write_words,
-)
 
 FRACTIONS = {
     "date": 0.30,
@@ -54,7 +44,7 @@ class Row:
 
     kind: str
     locale: str
-    text: AlignedText
+    text: locale_text.AlignedText
 
 
 def generate(
@@ -132,28 +122,32 @@ def sample_rows(count: int, rng: random.Random, progress: Progress | None = None
     return rows
 
 
-def _write(kind: str, formats: LocaleFormats, rng: random.Random) -> AlignedText | None:
+def _write(kind: str, formats: LocaleFormats, rng: random.Random) -> locale_text.AlignedText | None:
     native = formats.digits is not None and rng.random() < 0.5
     if kind == "date":
-        return write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        return locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), native)
     if kind == "time":
-        return write_time(formats, rng.choice(formats.times), _time(rng), native)
+        return locale_text.write_time(formats, rng.choice(formats.times), _time(rng), native)
     if kind == "datetime":
-        time = write_time(formats, rng.choice(formats.times), _time(rng), native)
+        time = locale_text.write_time(formats, rng.choice(formats.times), _time(rng), native)
         if time is None:
             return None
-        date = write_date(formats, rng.choice(formats.dates), _date(rng), native)
-        return join_date_time(formats, rng.choice(formats.joins), date, time)
+        date = locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        return locale_text.join_date_time(formats, rng.choice(formats.joins), date, time)
     if kind == "number":
         value = _decimal(rng, places=rng.choice((0, 0, 1, 2, 2)))
         negative = value != 0 and rng.random() < 0.08
-        return write_number(formats, -value if negative else value, rng.random() < 0.75, native)
+        return locale_text.write_number(
+            formats, -value if negative else value, rng.random() < 0.75, native
+        )
     if kind == "amount":
         currency = rng.choice(formats.currencies)
         whole = currency == "JPY" or rng.random() < 0.25
         form = rng.choice(("symbol", "code", "name", "name"))
-        return write_amount(formats, _decimal(rng, 0 if whole else 2), currency, form, native)
-    return write_words(formats, rng.randint(0, 999 if rng.random() < 0.97 else 9999))
+        return locale_text.write_amount(
+            formats, _decimal(rng, 0 if whole else 2), currency, form, native
+        )
+    return locale_text.write_words(formats, rng.randint(0, 999 if rng.random() < 0.97 else 9999))
 
 
 def _date(rng: random.Random) -> dt.date:
@@ -179,7 +173,7 @@ def _tsv(rows: Iterable[Row]) -> bytes:
     return gzip_text("".join(lines))
 
 
-def _links(text: AlignedText) -> str:
+def _links(text: locale_text.AlignedText) -> str:
     """Return the character alignment in Pharaoh's format.
 
     Characters of equal parts are aligned one by one (``0-0``); of other parts each character is

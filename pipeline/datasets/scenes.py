@@ -4,8 +4,6 @@ The content of every image is known, so captions and attention can be checked wo
 test split contains pairs of shapes that never occur together in training.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -4,8 +4,6 @@ One, two or three sentences of a story support the answer, in the manner of West
 "Towards AI-Complete Question Answering", §3.1. They are the gold of where a model should attend.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import accumulate, combinations

@@ -1,7 +1,5 @@
 """The checks of ``regard doctor``: each function turns facts about the machine into a `Check`."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ A GPU needs its device file, the driver, the driver's library, CUDA's libraries,
 that can load all of them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import sys

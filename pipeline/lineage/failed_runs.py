@@ -1,7 +1,5 @@
 """Runs that pushed nothing: when, with which data, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime
 from typing import TypedDict

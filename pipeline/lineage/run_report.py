@@ -1,7 +1,5 @@
 """The report of a run in the run store."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

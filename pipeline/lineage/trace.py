@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from regard.components.common.errors import UserError
+from regard.components.data.fingerprints import fingerprint
+from regard.components.data.sources import find_files
 from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
 from regard.components.registry.store import Registry
-from regard.pipeline.lineage.data import DataLineage, trace_data
-from regard.pipeline.lineage.executions import NodeExecution, trace_executions
+from regard.pipeline import progress, run_store
+from regard.pipeline.config import config_from_values
+from regard.pipeline.config.config import NODES
+from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
+from regard.pipeline.progress import CACHED, NodeProgress
 from regard.pipeline.run_diff import ValueDiff, diff_values, flatten
 from regard.pipeline.run_store import Run
-from regard.pipeline.workspace import Workspace
+from regard.pipeline.workspace import PipelinePaths, Workspace
 
 # The fields of a version's record that the JSON form repeats.
 _RECORD_FIELDS = (
@@ -23,6 +31,41 @@ _RECORD_FIELDS = (
     *("rollback_of", "rolled_back_from", "reason", "warm_start"),
 )
 _RUN_FIELDS = ("started", "seconds", "command", "machine", "config")
+UNCHANGED, CHANGED, MISSING, UNKNOWN = "unchanged", "changed", "missing", "unknown"
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputArtifact:
+    """An artifact that a node wrote.
+
+    Attributes:
+        key: the output's key.
+        uri: the folder.
+        exists: whether the folder exists.
+    """
+
+    key: str
+    uri: str
+    exists: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeExecution:
+    """An execution of a node.
+
+    Attributes:
+        node: the node's name.
+        run: the run that executed it; empty if `regard clean` removed that run.
+        cached: whether the pushing run took its result from the cache.
+        seconds: the duration.
+        outputs: the artifacts that it wrote.
+    """
+
+    node: str
+    run: str
+    cached: bool
+    seconds: float
+    outputs: list[OutputArtifact]
 
 
 class Parent(TypedDict, total=False):
@@ -121,14 +164,14 @@ class _Tracer:
 
     def trace(self) -> Lineage:
         record = self.record
-        pushing_run, nodes = self._executions()
+        nodes = self._executions()
         following = [number for number in self.records if number > record.version]
         return Lineage(
             model=f"{record.name}@{record.version}",
             record=record,
             path=str(self.version),
             seed=record.config.get("training", {}).get("seed"),
-            run=self._run(record.run or pushing_run),
+            run=self._run(record.run),
             nodes=nodes,
             data=trace_data(self.paths, record, nodes, self.missing),
             failed_before=self._failed_before(record),
@@ -139,25 +182,15 @@ class _Tracer:
             missing=self.missing,
         )
 
-    def _executions(self) -> tuple[str, list[NodeExecution]]:
-        metadata = self.paths.metadata
-        reason = (
-            f"{metadata} does not contain this version. It was pushed from another workspace, or "
-            "ML Metadata was recreated."
-        )
-        if not metadata.is_file():
-            reason = (
-                f"there is no ML Metadata at {metadata}. If the model was made elsewhere, set "
-                "REGARD_HOME to the workspace of its pipeline."
-            )
-        else:
-            try:
-                if pushing := trace_executions(metadata, self.record.mlmd_uuid):
-                    return pushing
-            except UserError as error:
-                reason = f"{error.where}: {error.message}."
-        self.missing.append(f"Executions and artifacts: {reason}")
-        return "", []
+    def _executions(self) -> list[NodeExecution]:
+        """Return the nodes of the pushing run, from the Pusher back to the data."""
+        run = Run(self.paths.runs / self.record.run)
+        nodes = progress.read(run.events).nodes if run.events.is_file() else {}
+        if not nodes:
+            remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
+            self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
+        names = [name for name in reversed(NODES) if name in nodes and nodes[name].outputs]
+        return [_trace_node(run, nodes[name]) for name in names]
 
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""
@@ -224,6 +257,17 @@ class _Tracer:
         return parents
 
 
+def _trace_node(run: Run, node: NodeProgress) -> NodeExecution:
+    original = run_store.original_node(run, node)
+    return NodeExecution(
+        node=node.name,
+        run=original[0].id if original else "",
+        cached=node.state == CACHED,
+        seconds=(original[1].seconds if original else None) or 0.0,
+        outputs=[OutputArtifact(k, uri, Path(uri).exists()) for k, uri in node.outputs.items()],
+    )
+
+
 def _span_changes(
     before: Sequence[RecordedSpan], after: Sequence[RecordedSpan]
 ) -> dict[str, list[str]]:
@@ -235,3 +279,85 @@ def _span_changes(
         "version": [b.name for a, b in shared if a.version != b.version],
         "replayed": [b.name for a, b in shared if b.replayed and not a.replayed],
     }
+
+
+class DataSource(TypedDict, total=False):
+    """Files that are read together, and the rows of each split that they gave."""
+
+    files: list[str]
+    rows: dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataLineage:
+    """The data of a version.
+
+    Attributes:
+        fingerprint: the digest of the data; empty if it is not known.
+        state: ``unchanged``, ``changed``, ``missing`` or ``unknown``.
+        sources: the files.
+        rows: the rows of each split.
+        spans: the spans, as CorpusGen writes them.
+    """
+
+    fingerprint: str
+    state: str
+    sources: list[DataSource]
+    rows: dict[str, int] = dataclasses.field(default_factory=dict)
+    spans: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+def trace_data(
+    paths: PipelinePaths,
+    record: VersionRecord,
+    nodes: Sequence[NodeExecution],
+    missing: list[str],
+) -> DataLineage:
+    """Return the data files of a version with their rows and their state.
+
+    Args:
+        paths: the folders of the pipeline.
+        record: the version's record.
+        nodes: the executions behind it.
+        missing: is extended by a sentence on everything that cannot be found.
+    """
+    corpus = _read_corpus(nodes, missing)
+    state, files = _data_state(paths, record, missing)
+    content = corpus or record.to_dict()
+    # Without the rows of each source, the files that the configuration names.
+    sources: list[DataSource] = corpus["files"] if corpus else [{"files": files}] if files else []
+    rows, spans = content.get("rows", {}), content.get("spans", [])
+    return DataLineage(record.data_fingerprint, state, sources, rows, spans)
+
+
+def _read_corpus(nodes: Sequence[NodeExecution], missing: list[str]) -> dict[str, Any]:
+    """Return the content of CorpusGen's ``corpus.json``; empty if it is not known."""
+    outputs = [output for node in nodes if node.node == "CorpusGen" for output in node.outputs]
+    path = next((Path(one.uri) / "corpus.json" for one in outputs if one.key == "findings"), None)
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError):
+        missing.append(f"Rows of each data file: {path} is missing.")
+        return {}
+
+
+def _data_state(
+    paths: PipelinePaths, record: VersionRecord, missing: list[str]
+) -> tuple[str, list[str]]:
+    """Return the state of the data, and the files of the spans that the version was trained on."""
+    try:
+        spans = record.to_dict().get("spans")
+        corpus = resolve_data(config_from_values(record.config), spans=spans)
+    except UserError as error:
+        missing.append(f"State of the data: {error.where}: {error.message}.")
+        return MISSING, []
+    except (ValueError, LookupError, TypeError):
+        missing.append("State of the data: another version of Regard made the model.")
+        return UNKNOWN, []
+    files = [path for groups in find_files(corpus).values() for one in groups for path in one.files]
+    with tempfile.TemporaryDirectory() as folder:  # the workspace is not modified
+        cache = Path(folder) / "fingerprints.json"
+        if (known := paths.root / "fingerprints.json").is_file():
+            shutil.copyfile(known, cache)
+        is_unchanged = fingerprint(corpus, cache) == record.data_fingerprint
+    return UNCHANGED if is_unchanged else CHANGED, files

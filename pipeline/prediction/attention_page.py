@@ -1,7 +1,5 @@
 """Write an HTML page with the attention of predictions; it uses the scripts of the web page."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from pathlib import Path

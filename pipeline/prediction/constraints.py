@@ -1,7 +1,5 @@
 """Constraints on outputs: a prefix, phrases, and a glossary of terms with their translations."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence

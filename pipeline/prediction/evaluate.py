@@ -1,7 +1,5 @@
 """Evaluate finished models on any data, with the metrics and the report of a run."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import tempfile

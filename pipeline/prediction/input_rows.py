@@ -1,7 +1,5 @@
 """Parse model inputs from command-line arguments and from lines of standard input."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Models to run: versions of the registry, SavedModel folders, and served models."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,17 +12,9 @@ from regard.components.registry.records import VersionRecord, read_record
 from regard.components.registry.store import Registry
 from regard.models.tasks import TASKS, describe
 from regard.models.tasks.description import Description
-from regard.serving import saved_model
+from regard.serving import contract, saved_model
 from regard.serving.client import Client, ClientError
 from regard.serving.client.conversion import Signature
-from regard.serving.contract import (
-    AttentionEntry,
-    Contract,
-    InputEntry,
-    InputKind,
-    SavedModelError,
-    SignatureEntry,
-)
 from regard.serving.saved_model import InputLengthError, InputRow, Model, Prediction
 from regard.serving.session import SessionError
 
@@ -92,7 +82,7 @@ def load_model(path: Path, few_runs: bool = False) -> saved_model.ServedModel:
         reason = (str(error).splitlines() or ["no reason given"])[0]
         remedy = "Give the folder that contains saved_model.pb and variables/."
         raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error
-    except SavedModelError as error:
+    except contract.SavedModelError as error:
         remedy = "Train it again with `regard run`, or give another model."
         raise UserError(f"The model cannot be used: {error}", str(path), remedy) from error
 
@@ -144,7 +134,7 @@ class ServedByAddress:
             raise UserError(f"The server reports: {error}", self._address, remedy) from None
         return [Prediction(one, self.contract) for one in outputs]
 
-    def _create_contract(self) -> Contract:
+    def _create_contract(self) -> contract.Contract:
         signatures = self._client.metadata()
         default = signatures["serving_default"]
         names = {entry["name"] for entry in default.entries}
@@ -152,16 +142,16 @@ class ServedByAddress:
         if task is None:
             remedy = "Use a model that Regard exported."
             raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
-        kinds = {one.name: cast(InputKind, one.kind) for one in task.features}
+        kinds = {one.name: cast(contract.InputKind, one.kind) for one in task.features}
 
-        def inputs(signature: Signature) -> list[InputEntry]:
+        def inputs(signature: Signature) -> list[contract.InputEntry]:
             """Return the inputs with the kinds of the task: for a server, an image is a text."""
             return [
                 {**entry, "kind": kinds.get(entry["name"], entry["kind"])}
                 for entry in signature.entries
             ]
 
-        described: dict[str, SignatureEntry] = {
+        described: dict[str, contract.SignatureEntry] = {
             name: {"inputs": inputs(one), "outputs": one.dimensions}
             for name, one in signatures.items()
             if not name.startswith(("__", "stream_"))
@@ -185,7 +175,7 @@ class ServedByAddress:
         }
 
 
-def _find_attention(signature: Signature) -> AttentionEntry | None:
+def _find_attention(signature: Signature) -> contract.AttentionEntry | None:
     """Return the attention weights, with the outputs or inputs that name rows and columns."""
     dimensions, sources = signature.dimensions, [entry["name"] for entry in signature.entries]
     weights = next((name for name, axes in dimensions.items() if len(axes) > 1), None)

@@ -1,7 +1,5 @@
 """Format predictions as text, as JSON fields and as a table of attention weights."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The memory does not depend on the size of the log. Nothing here needs TensorFlow.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence

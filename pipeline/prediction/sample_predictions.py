@@ -1,7 +1,5 @@
 """Choose rows of the test split to show after a run, as a user would type them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """A model with another search than the one that it was exported with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Explain why a node failed in one sentence; the traceback stays in the log."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Start a run in a child process, and find its outcome."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import textwrap

@@ -4,14 +4,12 @@ Each compares the current data with that of the last training that reached its d
 not its model was pushed. A run that was refused or failed has trained on nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from regard.components.common.files import read_json_object, write_json
 from regard.components.common.formatting import format_count
@@ -20,12 +18,10 @@ from regard.components.example_validator.corpus_checks import profile_training_s
 from regard.components.example_validator.drift_check import check_drift as measure_drift
 from regard.components.registry.records import PROFILE
 from regard.components.registry.store import Registry
+from regard.pipeline.config import Config
+from regard.pipeline.scheduling.snapshot import DataSnapshot
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.pipeline.config import Config
-    from regard.pipeline.scheduling.snapshot import DataSnapshot
 
 CURRENT_PROFILE = "profile.json"
 _MAX_NAMES = 3

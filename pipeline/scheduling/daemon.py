@@ -4,8 +4,6 @@ It may be killed at any moment: the state is written before and after each run, 
 survives the scheduler is waited for at the next start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import time

@@ -1,23 +1,18 @@
 """Decide whether to run: from the current data, earlier attempts and the conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from regard.pipeline import run_store
+from regard.pipeline.config import Config
+from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import ConditionResult
+from regard.pipeline.scheduling.settings import ScheduleSettings
 from regard.pipeline.scheduling.snapshot import DataSnapshot, settings_digest, take_snapshot
 from regard.pipeline.scheduling.state import DECIDED, UNFINISHED, Attempt, ScheduleState
 from regard.pipeline.scheduling.triggers import parse_duration
 from regard.pipeline.workspace import PipelinePaths
-
-if TYPE_CHECKING:
-    from regard.pipeline.config import Config
-    from regard.pipeline.config.schedule import ScheduleConfig
-    from regard.pipeline.scheduling.settings import ScheduleSettings
 
 _MAX_WAIT_SECONDS = 86_400.0
 _CLOCK_TOLERANCE_SECONDS = 60.0

@@ -1,7 +1,5 @@
 """What a schedule would do now, without doing it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The configuration of a schedule, which is read again at each check."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from zoneinfo import ZoneInfo
 

@@ -1,13 +1,10 @@
 """The data and settings of a pipeline at one moment."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import read_json_object, write_json
@@ -18,12 +15,10 @@ from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, find_files
 from regard.components.data.sources import FileGroup as SourceFiles
 from regard.pipeline.cache_keys import digest, word_files
+from regard.pipeline.config import Config
 from regard.pipeline.context import resolve_data
 from regard.pipeline.scheduling.state import FileGroup, TrainedData
-
-if TYPE_CHECKING:
-    from regard.pipeline.config import Config
-    from regard.pipeline.workspace import PipelinePaths
+from regard.pipeline.workspace import PipelinePaths
 
 # Sections that do not change the model.
 _IGNORED_SECTIONS = ("schedule", "kubeflow", "beam", "tune")

@@ -1,27 +1,22 @@
 """The graph of a search: the training pipeline up to the transformed data, and the Tuner."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING
+
+from tfx.orchestration.pipeline import Pipeline
 
 from regard.components.common.code_digest import code_digest
+from regard.components.nodes import Preprocess
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner.component import Tuner
 from regard.components.tuner.search import TunerSettings
 from regard.components.tuner.space import SearchSpace
 from regard.pipeline import cache_keys
+from regard.pipeline.config import Config
 from regard.pipeline.config.tune_checks import dimensions
 from regard.pipeline.context import local_context
 from regard.pipeline.graph import build_pipeline, trainer_sections
-
-if TYPE_CHECKING:
-    from tfx.orchestration.pipeline import Pipeline
-
-    from regard.components.nodes import Preprocess
-    from regard.pipeline.config import Config
-    from regard.pipeline.workspace import Workspace
+from regard.pipeline.workspace import Workspace
 
 # Keys that may change while a search keeps its trials.
 _RESUMABLE = ("max_trials", "iterations", "max_failed_trials")

@@ -1,7 +1,5 @@
 """Convert rows to the inputs of a signature, and outputs to rows without padding."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Which requests the server accepts: by token, by host name, and by the bytes of all together."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes

@@ -1,7 +1,5 @@
 """Dynamic batching: concurrent requests run as one batch."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

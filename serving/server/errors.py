@@ -1,7 +1,5 @@
 """Errors of the server, with the status codes of gRPC and HTTP."""
 
-from __future__ import annotations
-
 import logging
 
 from grpc import StatusCode

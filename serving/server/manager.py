@@ -1,7 +1,5 @@
 """The models of a server: discover versions, load and unload them, and run requests."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Counters and histograms under TensorFlow Serving's names, in Prometheus's text format."""
 
-from __future__ import annotations
-
 import bisect
 from collections import defaultdict
 from itertools import accumulate

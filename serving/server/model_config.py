@@ -1,7 +1,5 @@
 """Which models and versions are served, read from TensorFlow Serving's ``models.config``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

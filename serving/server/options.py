@@ -1,7 +1,5 @@
 """Options of the server, importable without TensorFlow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

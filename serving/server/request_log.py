@@ -4,8 +4,6 @@ Lines are written by a thread of their own. If they cannot be written, or not qu
 are counted and dropped: the log never delays or fails a request.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

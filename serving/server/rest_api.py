@@ -1,7 +1,5 @@
 """The REST API, on TensorFlow Serving's paths."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

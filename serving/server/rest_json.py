@@ -1,7 +1,5 @@
 """JSON bodies of the REST API: requests to arrays, outputs and metadata to JSON."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The server: binds both ports, loads the models, and shuts down gracefully."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The web page: runs a served model and shows its attention."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, TypedDict

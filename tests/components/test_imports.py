@@ -6,7 +6,7 @@ import sys
 import pytest
 
 WORKERS = (  # of Beam
-    "regard.components.corpus_gen.group_conversion",
+    "regard.components.corpus_gen.example_writer",
     "regard.components.example_validator.row_checks",
     "regard.components.tokenizer_trainer.sampling",
     "regard.components.preprocess.transform_graph",

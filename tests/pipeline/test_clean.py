@@ -17,12 +17,11 @@ from regard.components.registry.store import Registry
 from regard.pipeline import run_store
 from regard.pipeline.clean import clean
 from regard.pipeline.cli.app import app
-from regard.pipeline.lineage.executions import trace_executions
 from regard.pipeline.run_store import Run
 from regard.pipeline.scheduling.state import ScheduleState, TrainedData, write_state
 from regard.pipeline.workspace import Workspace, lock_pipeline, output_folders
 from tests.components.registry.models import push_model
-from tests.pipeline.pushing import push
+from tests.pipeline.pushing import push, pushing_nodes
 
 NEWEST = "among the newest 1"
 
@@ -97,10 +96,10 @@ def test_old_runs_are_removed_with_their_outputs_and_rows(workspace, paths):
     ]
     assert rows(paths) == only_first
     assert paths.metadata.stat().st_size <= size
-    run_id, nodes = trace_executions(paths.metadata, "model-3")
+    run_id, nodes = pushing_nodes(paths, "model-3")
     assert run_id == newest.id
-    assert all(output.exists for node in nodes for output in node.outputs)
-    assert trace_executions(paths.metadata, "model-1") is None
+    assert all(folder.exists() for _, _, folders in nodes for folder in folders)
+    assert pushing_nodes(paths, "model-1") is None
     assert clean(workspace, "m", 1).bytes == 0
 
 
@@ -113,10 +112,10 @@ def test_what_a_kept_run_took_from_the_cache_is_kept(workspace, paths):
         "CorpusGen/findings/1",
         "Pusher/pushed_model/4",
     ]
-    _, nodes = trace_executions(paths.metadata, "model-2")
-    assert [(node.node, node.run, node.cached) for node in nodes] == [
-        ("Pusher", "20261122-000000", False),
-        ("CorpusGen", old.id, True),
+    _, nodes = pushing_nodes(paths, "model-2")
+    assert [(node, run) for node, run, _ in nodes] == [
+        ("Pusher", "20261122-000000"),
+        ("CorpusGen", old.id),
     ]
     push(paths, "again", "model-2")  # everything is found
     assert outputs(paths) == [
@@ -244,11 +243,8 @@ def test_a_killed_cleaning_is_continued(workspace, paths, tmp_path, step):
         )
         process.start()
         process.join(60)
-        assert all(
-            output.exists
-            for node in trace_executions(paths.metadata, "model-3")[1]
-            for output in node.outputs
-        )
+        _, nodes = pushing_nodes(paths, "model-3")
+        assert all(folder.exists() for _, _, folders in nodes for folder in folders)
         clean(workspace, "m", 1)
         assert (outputs(paths), rows(paths)) == expected
         assert [path.name for path in paths.runs.iterdir()] == [newest.id]

@@ -1,7 +1,5 @@
 """The interface of alignments, and the masked softmax."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Hard attention: all weight on one position."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

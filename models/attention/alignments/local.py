@@ -1,7 +1,5 @@
 """Local attention: alignments within a window around a given or predicted position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

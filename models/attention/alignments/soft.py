@@ -1,7 +1,5 @@
 """Soft attention: the softmax of the scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

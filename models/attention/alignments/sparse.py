@@ -1,7 +1,5 @@
 """Sparse attention: most positions get the weight 0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """The interface of scores: one method per sentence and one per decoder step."""
 
-from __future__ import annotations
-
 from keras import ops
 
 from regard.models.serialization import ConfiguredLayer

@@ -1,7 +1,5 @@
 """A score of the query and the source position that ignores the keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """Scores by a perceptron with one or more hidden layers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """Scores that are products of query and key."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

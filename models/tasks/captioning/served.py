@@ -1,7 +1,5 @@
 """The exported graph of captioning, and the decoding of images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

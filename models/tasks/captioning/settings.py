@@ -1,7 +1,5 @@
 """The section ``model`` of captioning, and its checks."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The exported graph of similarity, and the splitting of sentences into words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

@@ -1,12 +1,10 @@
 """The section ``model`` of similarity, and its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from regard.models.settings import checks
+from regard.models.settings import checks, networks
 from regard.models.settings.attention import (
     AttentionConfig,
     GeneralScoreConfig,
@@ -23,11 +21,6 @@ from regard.models.settings.base import (
     Section,
     Size,
     name_or_mapping,
-)
-from regard.models.settings.networks import (
-    EncodersConfig,
-    RecurrentEncoderConfig,
-    TokenEmbeddingsConfig,
 )
 from regard.models.tasks.description import Description, Feature
 
@@ -158,8 +151,8 @@ class SimilarityModelConfig(Section):
     dropout: Rate = 0.3
     oov_buckets: Count = 1000
     max_length: Positive = 128
-    pretrained: TokenEmbeddingsConfig | None = None
-    encoder: EncodersConfig = RecurrentEncoderConfig(units=128)
+    pretrained: networks.TokenEmbeddingsConfig | None = None
+    encoder: networks.EncodersConfig = networks.RecurrentEncoderConfig(units=128)
     pooling: PoolingConfig = MaxPoolingConfig()
     cross: CrossAttentionConfig | None = None
     comparison: Literal["features", "cosine"] = "features"

@@ -1,7 +1,5 @@
 """Summarisation: a long text to a short one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from regard.models.settings import text_to_text

@@ -1,7 +1,5 @@
 """Translation: text to text, for example sentences into another language."""
 
-from __future__ import annotations
-
 from regard.models.settings import text_to_text
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature

@@ -1,25 +1,18 @@
 """Draws the lineage of a model as a tree from the model down to the data."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from regard.components.common.formatting import format_duration, format_rows, format_spans
 from regard.components.settings.data import paths_in
 from regard.pipeline.cli.rendering.run_tables import format_created, side_text, value_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from regard.pipeline.lineage.data import DataLineage
-    from regard.pipeline.lineage.executions import NodeExecution
-    from regard.pipeline.lineage.failed_runs import FailedRun
-    from regard.pipeline.lineage.trace import Lineage, Parent
+from regard.pipeline.lineage.failed_runs import FailedRun
+from regard.pipeline.lineage.trace import DataLineage, Lineage, NodeExecution, Parent
 
 _LABEL_WIDTH = 11
 _UNLIMITED = 100_000
@@ -106,9 +99,8 @@ def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
     width = max(len(node.node) for node in nodes)
     for node in nodes:
         text = Text(f"{node.node:<{width}}  {format_duration(node.seconds):<7}")
-        text.append(f"execution {node.execution}")
         if node.cached:
-            text.append(f" of run {node.run}", "cyan")
+            text.append(f"cached, of run {node.run}" if node.run else "cached", "cyan")
         leaf = branch.add(text)
         for output in node.outputs:
             uri = Text(os.path.relpath(output.uri, folder), "dim")

@@ -1,22 +1,17 @@
 """The end of a run in the terminal: the summary, or the failure and the command to resume."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from regard.components.common import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.progress import FAILED, STOPPED
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from regard.pipeline.run import Outcome, RunResult
-    from regard.pipeline.run_store import Score
-    from regard.pipeline.run_summary import ModelSummary, RunSummary
+from regard.pipeline.run import Outcome, RunResult
+from regard.pipeline.run_store import Score
+from regard.pipeline.run_summary import ModelSummary, RunSummary
 
 
 def print_result(result: RunResult, console: Console, command: str) -> None:

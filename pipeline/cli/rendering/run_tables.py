@@ -1,25 +1,20 @@
 """Tables of runs: folded to the width of a terminal, otherwise one unbroken line per row."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from regard.components.common import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from regard.pipeline.progress import NodeFacts
-    from regard.pipeline.run_diff import DataDiff, RunDiff, ScoreDiff, ValueDiff
-    from regard.pipeline.run_store import RunRecord
+from regard.pipeline.progress import NodeFacts
+from regard.pipeline.run_diff import DataDiff, RunDiff, ScoreDiff, ValueDiff
+from regard.pipeline.run_store import RunRecord
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
 _STATUS_STYLES = {

@@ -1,7 +1,5 @@
 """Errors of the Kubeflow Pipelines API as user errors with a remedy."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import textwrap

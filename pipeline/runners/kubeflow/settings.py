@@ -6,17 +6,13 @@ import importlib
 import os
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import Value, parameters_of
 from regard.components.settings.trainer import NODE
-from regard.pipeline.config import load
+from regard.pipeline.config import Config, load
+from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.kubeflow_checks import input_paths
-
-if TYPE_CHECKING:
-    from regard.pipeline.config import Config
-    from regard.pipeline.config.kubeflow import KubeflowConfig
 
 _MODULES = ("kfp.pipeline_spec", "kfp_server_api")
 _REMEDY = (

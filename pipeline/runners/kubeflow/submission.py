@@ -1,7 +1,5 @@
 """Prepare a pipeline and the parameters of a run for submission to a cluster."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -13,8 +11,11 @@ from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS, Value, apply_parameters
 from regard.pipeline.runners.kubeflow import settings
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
-from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline, read_pipeline
-from regard.pipeline.runners.kubeflow.validation import validate_pipeline
+from regard.pipeline.runners.kubeflow.pipeline_file import (
+    CompiledPipeline,
+    read_pipeline,
+    validate_pipeline,
+)
 from regard.pipeline.scheduling.triggers import cron_trigger, split_cron
 
 _OPTION = "--param"

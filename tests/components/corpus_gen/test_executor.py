@@ -82,7 +82,7 @@ def error_of(generate, **section) -> UserError:
 
 @pytest.mark.parametrize(
     "target",
-    ["example_writer.ShardWriter.write", "group_conversion.write_uri"],
+    ["example_writer.ShardWriter.write", "example_writer.write_uri"],
     ids=["rows", "result"],
 )
 def test_full_disk_is_a_user_error(tmp_path, generate, monkeypatch, target):

@@ -3,8 +3,12 @@ import os
 
 import pytest
 
-from regard.components.corpus_gen.example_writer import ShardWriter
-from regard.components.corpus_gen.group_conversion import convert, convert_or_count, read_result
+from regard.components.corpus_gen.example_writer import (
+    ShardWriter,
+    convert,
+    convert_or_count,
+    read_result,
+)
 from regard.components.data.corpus_plan import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.sources import FileGroup

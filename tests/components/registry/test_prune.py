@@ -9,7 +9,7 @@ import pytest
 
 from regard.components.common.errors import UserError
 from regard.components.registry import publish
-from regard.components.registry.prune import pin, prune, served_versions, unpin
+from regard.components.registry.prune import pin, prune, unpin
 from regard.components.registry.publish import change_lock
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import is_pinned
@@ -202,39 +202,3 @@ def test_a_version_pruned_during_the_wait_is_an_error(registry, work):
     thread.join()
     assert errors == ["Model 'm' has no version '1'"]
     assert registry.versions("m") == [2, 3, 4, 5]
-
-
-CONFIG = 'config {{ name: "{}" base_path: "{}" model_platform: "tensorflow" {} }}'
-SPECIFIC = "model_version_policy { specific { versions: 2 versions: 7 } }"
-LABEL = 'version_labels { key: "stable" value: 1 }'
-
-
-@pytest.fixture
-def select_served(tmp_path):
-    registry = push_models(tmp_path / "registry", 3)
-
-    def select(*models, name="m"):
-        file = tmp_path / "models.config"
-        file.write_text(f"model_config_list {{ {' '.join(models)} }}")
-        versions = served_versions(file, registry, name)
-        assert set(versions.values()) <= {"in models.config"}
-        return set(versions)
-
-    return select
-
-
-def test_served_versions_by_policy_and_label(select_served):
-    assert select_served(CONFIG.format("m", "/models/m", SPECIFIC + LABEL)) == {1, 2}
-    assert select_served(CONFIG.format("m", "/models/m", "")) == {3}
-    assert select_served(CONFIG.format("m", "/x", "model_version_policy { all {} }")) == {1, 2, 3}
-
-
-def test_served_models_match_by_name_or_folder(select_served):
-    assert select_served(CONFIG.format("other", "/models/m", SPECIFIC)) == {2}
-    assert select_served(CONFIG.format("other", "/models/other", SPECIFIC)) == set()
-
-
-def test_an_invalid_model_config_file_is_an_error(select_served):
-    with pytest.raises(UserError) as caught:
-        select_served("config {")
-    assert "--model-config-file" in caught.value.remedy

@@ -6,7 +6,7 @@ from tfx.types import standard_artifacts
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
-from regard.components.serving_check.requests import exported_rows, sample_rows
+from regard.components.serving_check.executor import exported_rows, sample_rows
 from regard.serving import saved_model
 from regard.serving.contract import IN_MEMORY
 from tests import fake_models, fake_tasks

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from pydantic import TypeAdapter
 
-from regard.components.serving_check.requests import exported_rows
+from regard.components.serving_check.executor import exported_rows
 from regard.components.trainer.export import InMemoryModel, RebuiltModel
 from regard.models import tasks
 from regard.models.settings.search import SearchConfig

@@ -8,10 +8,9 @@ from regard.pipeline.cli.data import app
 
 
 def test_generate(tmp_path):
-    arguments = ["generate", "hull", "--rows", "80", "--out", str(tmp_path), "--json"]
-    content = json.loads(CliRunner().invoke(app, arguments).stdout)
-    assert content["rows"] == {"train": 72, "eval": 4, "test": 3}
-    assert content["files_written"] == 4
+    arguments = ["generate", "hull", "--rows", "80", "--out", str(tmp_path)]
+    lines = CliRunner().invoke(app, arguments).stdout.splitlines()
+    assert lines == ["hull: 72 train, 4 eval, 3 test", str(tmp_path)]
     assert json.loads((tmp_path / "hull.json").read_text())["seed"] == 17
 
 

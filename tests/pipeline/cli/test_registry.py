@@ -128,17 +128,6 @@ def test_prune_asks_in_a_terminal(registry, monkeypatch, answer, versions):
     assert result.exit_code == (0 if versions == [3] else 1)
 
 
-def test_prune_keeps_versions_of_a_model_config_file(registry, tmp_path):
-    file = tmp_path / "models.config"
-    file.write_text(
-        'model_config_list { config { name: "m" base_path: "/m" model_platform: "tensorflow" '
-        "model_version_policy { specific { versions: 1 } } } }"
-    )
-    arguments = ("--keep", "1", "--model-config-file", str(file))
-    assert "m@1  kept: in models.config\n" in regard("registry", "prune", "m", "--yes", *arguments)
-    assert registry.versions("m") == [1, 3]
-
-
 def test_prune_without_results_to_remove():
     results = [PruneResult(1, 5, "live")]
     show = functools.partial(registry_tables.print_prune_results, "m", results, False)

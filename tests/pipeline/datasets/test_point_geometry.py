@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from regard.pipeline.datasets.point_geometry import hulls, left_to_right, shortest_tours
+from regard.pipeline.datasets.point_sets import hulls, left_to_right, shortest_tours
 
 
 def random_points(rows, n, limit=10**6, seed=0):
@@ -78,7 +78,7 @@ def test_shortest_tours(n, rows):
 def test_batches(monkeypatch):
     points = random_points(7, 6)
     expected = shortest_tours(points)
-    monkeypatch.setattr("regard.pipeline.datasets.point_geometry._MAX_STATES", 3 * 5 * 32)
+    monkeypatch.setattr("regard.pipeline.datasets.point_sets._MAX_STATES", 3 * 5 * 32)
     assert shortest_tours(points) == expected
 
 

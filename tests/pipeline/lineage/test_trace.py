@@ -1,12 +1,12 @@
 import io
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
 from regard.components.registry.rollback import rollback
@@ -15,8 +15,7 @@ from regard.pipeline import run_store
 from regard.pipeline.cli.rendering import lineage_tree
 from regard.pipeline.config import load
 from regard.pipeline.context import resolve_data
-from regard.pipeline.lineage import data
-from regard.pipeline.lineage.trace import trace
+from regard.pipeline.lineage.trace import CHANGED, MISSING, UNCHANGED, UNKNOWN, trace
 from regard.pipeline.workspace import Workspace
 
 MIDNIGHT = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
@@ -86,16 +85,26 @@ def render(result, width=100, terminal=False):
     return console.file.getvalue()
 
 
-def test_a_version_is_traced_to_its_data(place, monkeypatch):
-    from tests.pipeline import pushing
+def write_nodes(run, **states):
+    """Write the events of nodes, whose outputs are folders of the pipeline's artifacts."""
+    for name, (state, seconds, *keys) in states.items():
+        folders = [run.workspace.pipeline("tiny").artifacts / name / key / "1" for key in keys]
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        outputs = dict(zip(keys, map(str, folders), strict=True))
+        facts = {"node": name, "state": state, "seconds": seconds, "outputs": outputs}
+        events.write(run.events, "node", **facts)
 
-    monkeypatch.setattr(sys, "argv", ["regard"])
+
+def test_a_version_is_traced_to_its_data(place):
     source = {"files": [str(place.data)], "rows": {"train": 45, "eval": 5}}
     span = {"span": 20777, "name": "2026-11-20", "version": 2, "fingerprint": "f" * 64}
     span |= {"files": {"train": [str(place.data)]}, "rows": {"train": 45, "test": 0}}
     corpus = {"rows": {"train": 45, "eval": 5}, "files": [source], "spans": [span]}
     run = run_store.create(place.paths, seconds=57.0, command="regard run c.yaml")
-    pushing.push(place.paths, run.id, "uuid-1", corpus)
+    corpus_gen = ("done", 2.0, "examples", "findings")
+    write_nodes(run, CorpusGen=corpus_gen, Pusher=("done", 1.0, "pushed_model"))
+    (place.paths.artifacts / "CorpusGen/findings/1/corpus.json").write_text(json.dumps(corpus))
     place.push(1, run=run.id)
 
     result = place.trace(1)
@@ -103,7 +112,7 @@ def test_a_version_is_traced_to_its_data(place, monkeypatch):
     assert (result.model, result.seed) == ("tiny@1", 17)
     assert (result.run["id"], result.run["seconds"]) == (run.id, 57.0)
     assert [node.node for node in result.nodes] == ["Pusher", "CorpusGen"]
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     assert result.data.rows == {"train": 45, "eval": 5}
     assert result.data.sources == [source]
 
@@ -123,29 +132,46 @@ def test_a_version_is_traced_to_its_data(place, monkeypatch):
     assert "CorpusGen/examples/1  deleted" in render(result)
 
 
+def test_cached_nodes_are_traced_to_the_run_that_executed_them(place):
+    runs = [run_store.create(place.paths) for _ in range(3)]
+    for run, *facts in zip(runs, ("failed", "done", "cached"), (9.0, 2.0, 0.1), strict=True):
+        write_nodes(run, CorpusGen=(*facts, "examples"))
+    write_nodes(runs[2], Pusher=("done", 1.0, "pushed_model"))
+    place.push(1, run=runs[2].id)
+    pusher, corpus = place.trace(1).nodes
+    assert (pusher.node, pusher.run, pusher.seconds) == ("Pusher", runs[2].id, 1.0)
+    assert not pusher.cached
+    assert (corpus.run, corpus.cached, corpus.seconds) == (runs[1].id, True, 2.0)
+    assert [(one.key, one.exists) for one in corpus.outputs] == [("examples", True)]
+    assert f"CorpusGen  2.0 s  cached, of run {runs[1].id}\n" in render(place.trace(1))
+
+    shutil.rmtree(runs[1].directory)
+    corpus = place.trace(1).nodes[1]
+    assert (corpus.run, corpus.cached) == ("", True)
+    assert "cached\n" in render(place.trace(1))
+
+
 def test_a_copied_registry_reports_missing_parts(place):
     place.push(1, run="20260101-101010")
     result = place.trace(1)
     assert result.nodes == []
     assert result.run == {"id": "20260101-101010"}
     assert result.record.blessing.startswith("Passed")
-    assert result.data.state == data.UNCHANGED
-    executions, run = result.missing
-    assert str(place.paths.metadata) in executions
-    assert "REGARD_HOME" in executions
+    assert result.data.state == UNCHANGED
+    nodes, run = result.missing
+    assert str(place.paths.runs / "20260101-101010") in nodes
+    assert "REGARD_HOME" in nodes
     assert "20260101-101010" in run
     assert not place.workspace.pipelines.exists()  # tracing creates nothing
     text = render(result, 40)
     assert "scores     bleu 33.13\n" in text
-    assert executions in text  # lines are not wrapped in a pipe
+    assert nodes in text  # lines are not wrapped in a pipe
 
 
-def test_unreadable_metadata_is_reported(place):
+def test_a_version_without_a_run_is_reported(place):
     place.push(1)
-    place.paths.root.mkdir(parents=True)
-    place.paths.metadata.write_text("no database")
-    metadata, run = place.trace(1).missing
-    assert "cannot be read" in metadata
+    nodes, run = place.trace(1).missing
+    assert "there are no events" in nodes
     assert run == "Run: the version does not name it."
 
 
@@ -161,7 +187,7 @@ def push_spans(place, settings=""):
 def test_later_spans_do_not_change_the_data_of_a_version(place):
     push_spans(place)
     result = place.trace(2)
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     files = [Path(file).name for one in result.data.sources for file in one["files"]]
     assert files == ["train-1.tsv", "train-2.tsv"]
     assert "span 2\n" in render(result)
@@ -171,7 +197,7 @@ def test_later_spans_do_not_change_the_data_of_a_version(place):
 def test_replayed_spans_are_traced(place):
     push_spans(place, "\n  spans: {{window: 1, replay: 0.5}}")
     result = place.trace(3)
-    assert result.data.state == data.UNCHANGED
+    assert result.data.state == UNCHANGED
     changes = result.parents[0]["span_changes"]
     assert changes == {"new": ["3"], "removed": [], "version": [], "replayed": ["2"]}
     assert "changed since: the data: with span 3, only replaying span 2\n" in render(result)
@@ -283,18 +309,18 @@ def test_changed_and_missing_data(place):
     place.push(1)
     place.data.write_text("other\trows\n" * 50)
     result = place.trace(1)
-    assert result.data.state == data.CHANGED
+    assert result.data.state == CHANGED
     assert result.data.sources == [{"files": [str(place.data)]}]
     place.data.unlink()
     result = place.trace(1)
-    assert (result.data.state, result.data.sources) == (data.MISSING, [])
+    assert (result.data.state, result.data.sources) == (MISSING, [])
     assert any("train.tsv" in text for text in result.missing)
 
 
 def test_a_configuration_of_another_release_is_tolerated(place):
     place.push(1, config={"task": "translation", "no_such_key": 1})
     result = place.trace(1)
-    assert result.data.state == data.UNKNOWN
+    assert result.data.state == UNKNOWN
     assert result.seed is None
     assert "fingerprint" in render(result)
 
@@ -314,6 +340,6 @@ def test_the_json_form_and_a_removed_parent(place):
     content = json.loads(json.dumps(place.trace(3).to_dict()))
     assert (content["model"], content["seed"]) == ("tiny@3", 17)
     assert content["metrics"] == {"bleu": {"value": 33.127, "signature": "s"}}
-    assert content["data"]["state"] == data.UNCHANGED
+    assert content["data"]["state"] == UNCHANGED
     assert content["parents"] == [{"model": "tiny@2"}]
     assert any("tiny@2: it is not in the registry" in text for text in content["missing"])

@@ -9,7 +9,7 @@ from regard.components.trainer.optimizer import compile_model
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.pointer.served import normalize_points
 from regard.models.tasks.pointer.settings import PointerPreprocessing
-from regard.pipeline.datasets.point_geometry import left_to_right
+from regard.pipeline.datasets.point_sets import left_to_right
 from tests.marks import slow
 from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section
 

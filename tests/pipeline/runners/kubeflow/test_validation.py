@@ -7,8 +7,11 @@ import pytest
 from kfp.components import load_component_from_text
 
 from regard.components.common.errors import UserError
-from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
-from regard.pipeline.runners.kubeflow.validation import find_problems, validate_pipeline
+from regard.pipeline.runners.kubeflow.pipeline_file import (
+    CompiledPipeline,
+    find_problems,
+    validate_pipeline,
+)
 
 
 @pytest.fixture

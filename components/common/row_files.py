@@ -22,7 +22,9 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"  # of a stream; Arrow also accepts a stream w
 _REMEDY = "Restore the file, or make it again with `regard run --from Preprocess`."
 
 
-def write_rows(path: str | os.PathLike[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch]):
+def write_rows(
+    path: str | os.PathLike[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> None:
     """Write a file atomically; integers become 32 bits wide.
 
     Raises:

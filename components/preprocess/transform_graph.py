@@ -1,8 +1,8 @@
 """The Transform graph: its preprocessing function, and its application to files by Beam's workers.
 
-TFX Transform would read and write tf.Examples with Beam, one row at a time in Python. Columns take a
-fraction of the time and can be read in any order; a file has the same bytes wherever it is written,
-and its rows keep their order.
+TFX Transform would read and write tf.Examples with Beam, one row at a time in Python. TensorFlow
+and Arrow take a fraction of the time. A file has the same bytes wherever it is written, and its
+rows keep their order.
 """
 
 from __future__ import annotations

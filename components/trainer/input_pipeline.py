@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -85,7 +86,7 @@ class Batches:
     def complete_rows(self, count: int) -> Iterator[Columns]:
         """The first complete training rows, as features without padding."""
         columns, numbers = self._files.read(np.flatnonzero(self.lengths > 0)[:count])
-        arrays = [tf.constant(array) for column in columns for array in column]
+        arrays = [tf.constant(array) for array in itertools.chain(*columns)]
         features = self._features(arrays, tf.constant(numbers))
         for row in range(len(numbers)):
             yield {name: column[row] for name, column in features.items()}
@@ -150,16 +151,18 @@ class Batches:
         """
 
         def read(epoch: np.int64, batch: np.int64) -> list[np.ndarray]:
-            rows, bucket = self._plan(int(epoch)).batch(batch)
+            rows, bucket = self._plan(int(epoch)).batch(int(batch))
             size = self.buckets.sizes[bucket] if self.fixed_shapes else len(rows)
             size = -(-size // parts)
             own = rows[part * size : (part + 1) * size]
             # An empty part has the shape of the first row.
             columns, references = self._files.read(own if len(own) else rows[:1])
-            numbers = [references, *map(np.int64, (len(own), size, self.buckets.bounds[bucket]))]
-            return [array for column in columns for array in column] + numbers
+            sizes = (len(own), size, self.buckets.bounds[bucket])
+            return [*itertools.chain(*columns), references, *(np.array(n, np.int64) for n in sizes)]
 
-        types = [kind for spec in self._columns.values() for kind in (_stored(spec.dtype), tf.int64)]
+        types = [
+            kind for spec in self._columns.values() for kind in (_stored(spec.dtype), tf.int64)
+        ]
         arrays = tf.numpy_function(read, [epoch, batch], [*types, *[tf.int64] * 4], stateful=False)
         *arrays, references, count, size, width = arrays
         for array in (*arrays, references):

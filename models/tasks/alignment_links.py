@@ -66,7 +66,9 @@ def link_matrix(features: Columns) -> tf.Tensor:
     flat = features["links"].to_tensor(-1)
     links = tf.reshape(flat, [tf.shape(flat)[0], tf.shape(flat)[1] // 2, 2])
     source, target = (
-        tf.cast(links[:, :, i : i + 1] == features[f"{side}_units"].to_tensor(-2)[:, None], "float32")
+        tf.cast(
+            links[:, :, i : i + 1] == features[f"{side}_units"].to_tensor(-2)[:, None], "float32"
+        )
         for i, side in enumerate(("source", "target"))
     )
     linked = tf.matmul(target, source, transpose_a=True) > 0

@@ -1,6 +1,8 @@
 """Files of transformed rows: what is written is read, in any order, or refused."""
 
 import gzip
+import itertools
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +53,7 @@ def test_rows_are_read_in_any_order(files):
         assert references.tolist() == [training_rows[i][1] for i in numbers]
         for name, (values, splits) in zip(NAMES, columns, strict=True):
             assert splits.dtype == np.int64
-            actual = [values[a:b].tolist() for a, b in zip(splits, splits[1:], strict=False)]
+            actual = [values[a:b].tolist() for a, b in itertools.pairwise(splits)]
             assert actual == [whole[name][training_rows[i][0]] for i in numbers]
 
 
@@ -61,7 +63,7 @@ def test_a_file_has_the_same_bytes_however_it_is_written(tmp_path):
     reverse = pa.schema(list(SCHEMA)[::-1])
     batch = pa.RecordBatch.from_pydict(rows, reverse)
     write_rows(tmp_path / "c", reverse, (batch.slice(i, 7) for i in range(0, 20, 7)))
-    contents = {open(path, "rb").read() for path in (one, other, tmp_path / "c")}
+    contents = {Path(path).read_bytes() for path in (one, other, tmp_path / "c")}
     assert len(contents) == 1
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
-import tensorflow as tf
 
 from regard.components.common.errors import UserError
+from regard.components.common.row_files import LENGTHS, write_rows
 from regard.components.trainer import input_pipeline
 from regard.components.trainer.input_pipeline import Batches
 from regard.models import tasks
@@ -124,14 +125,10 @@ def test_the_first_complete_rows_have_no_padding(batches, pairs):
 
 def test_rows_with_several_references_are_several_training_rows(tmp_path):
     """Captions: the reader joins the references of a row, lengths decide which are used."""
-    from regard.components.common.row_files import LENGTHS, write_rows
-
-    import pyarrow as pa
-
     texts = [[[5], [5, 6, 7], []], [[8, 9]], [[]], [[9] * 40, [4]]]
     columns = {
         "source_ids": [[10 + i] for i in range(4)],
-        "target_ids": [sum(row, []) for row in texts],
+        "target_ids": [[i for text in row for i in text] for row in texts],
         "target_lengths": [[len(text) for text in row] for row in texts],
         LENGTHS: [[len(text) + 1 if text else 0 for text in row] for row in texts],
     }

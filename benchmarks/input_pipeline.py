@@ -57,9 +57,9 @@ def main() -> None:
     for name in results[small][0]:
         values = [[one[name] for one in results[rows]] for rows in (small, large)]
         medians = [statistics.median(of_size) for of_size in values]
-        spread = f"{min(values[1]):.2f} to {max(values[1]):.2f}"
+        limits = f"{min(values[1]):.2f} to {max(values[1]):.2f}"
         per_row = f"{1e6 * (medians[1] - medians[0]) / (large - small):.2f}"
-        table.append([name, *(f"{m:.2f}" for m in medians), spread, per_row])
+        table.append([name, *(f"{m:.2f}" for m in medians), limits, per_row])
     header = ["", f"{small:,} rows", f"{large:,} rows", "rounds", "per 10⁶ additional rows"]
     print(format_table(header, table))
 

@@ -98,9 +98,10 @@ class Batches:
             number: the epoch, from 0, which seeds the order; None for the order of evaluation.
             skip: the number of batches to skip, which an interrupted run has trained on.
         """
-        epoch = tf.constant(_NO_EPOCH if number is None else number, tf.int64)
-        batches = tf.data.Dataset.range(skip, self.size).map(
-            lambda batch: self._load(epoch, batch),
+        epoch = _NO_EPOCH if number is None else number
+        plan = self._plan(epoch)  # not in the threads below, which would plan twice
+        batches = tf.data.Dataset.range(skip, len(plan)).map(
+            lambda batch: self._load(tf.constant(epoch, tf.int64), batch),
             num_parallel_calls=_PARALLEL_BATCHES,
             deterministic=True,
         )

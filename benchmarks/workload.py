@@ -19,10 +19,10 @@ SPLITS = {"train": "train", "eval": "val", "test": "test_2016_flickr"}
 TOKENIZER = "tokenizer.model"
 # For the other systems: one row per line, with spaces between the tokens.
 TOKENS, VOCABULARY = "{split}.{language}", "vocabulary.txt"
-ROWS, LENGTHS = "train.tfrecord.gz", "lengths.npz"
+ROWS, LENGTHS = "train.arrow", "lengths.npz"
 # The accuracy of a training is measured on this number of target tokens.
 ACCURACY_TOKENS = 40_000
-FEATURES = ("source_ids", "target_ids", "target_lengths")
+FEATURES = ("source_ids", "target_ids", "target_lengths", "training_lengths")
 
 
 def prepare(multi30k: Path, folder: Path, settings: dict[str, Any]) -> None:
@@ -34,7 +34,8 @@ def prepare(multi30k: Path, folder: Path, settings: dict[str, Any]) -> None:
         settings: the section ``tokenizer``.
     """
     marker = folder / "settings.json"
-    if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == settings:
+    is_complete = marker.is_file() and (folder / ROWS).is_file()
+    if is_complete and json.loads(marker.read_text(encoding="utf-8")) == settings:
         return
     import sentencepiece
 
@@ -113,18 +114,17 @@ def run_process(command: Sequence[str], request: Mapping[str, Any], threads: int
 
 
 def _write_rows(path: Path, ids: dict[str, list[list[int]]]) -> None:
-    """Write transformed examples as Preprocess does."""
-    import tensorflow as tf
+    """Write transformed rows as Preprocess does."""
+    import pyarrow as pa
 
-    def feature(values: list[int]) -> tf.train.Feature:
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    from regard.components.common.row_files import write_rows
 
-    with tf.io.TFRecordWriter(str(path), options="GZIP") as writer:
-        for source, target in zip(ids["source"], ids["target"], strict=True):
-            columns = zip(FEATURES, (source, target, [len(target)]), strict=True)
-            features_by_name = {name: feature(values) for name, values in columns}
-            example = tf.train.Example(features=tf.train.Features(feature=features_by_name))
-            writer.write(example.SerializeToString())
+    pairs = list(zip(ids["source"], ids["target"], strict=True))
+    lengths = [[max(map(len, pair)) + 1 if all(pair) else 0] for pair in pairs]
+    columns = (ids["source"], ids["target"], [[len(target)] for _, target in pairs], lengths)
+    schema = pa.schema({name: pa.large_list(pa.int64()) for name in FEATURES})
+    table = pa.table(dict(zip(FEATURES, columns, strict=True)), schema)
+    write_rows(path, schema, table.to_batches(max_chunksize=1024))
 
 
 def _lines(path: Path) -> list[str]:

@@ -48,8 +48,9 @@ class PreprocessExecutor(transform_executor.Executor):
     def _transform(self, raw: types.Artifact, transformed: types.Artifact, graph: str) -> None:
         """Write a transformed file for each file of the splits."""
         transformed.split_names = raw.split_names
+        # TFX has no name for Arrow; unspecified, its readers refuse the files.
         examples_utils.set_payload_format(
-            transformed, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE
+            transformed, example_gen_pb2.PayloadFormat.FORMAT_UNSPECIFIED
         )
         files: list[tuple[str, str]] = []
         for split in artifact_utils.decode_split_names(raw.split_names):

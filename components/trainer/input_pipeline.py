@@ -1,20 +1,24 @@
-"""The input pipeline: transformed examples as padded batches, sharded among devices."""
+"""The input pipeline: transformed rows as padded batches, divided among devices."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from regard.components.common.row_files import LENGTHS, RowFiles
 from regard.components.trainer.distributed import DeviceGroup
-from regard.models.tasks.base import Task
+from regard.components.trainer.epoch_plan import Buckets, EpochPlan
+from regard.models.tasks.base import Columns, Task
 
-_SHUFFLE_BUFFER = 1_000_000  # rows
-_OPEN_FILES = 64
-_PARSE_BATCH = 512
+_PARALLEL_BATCHES = 2
+_PREFETCHED_BATCHES = 4
+_NO_EPOCH = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,25 +26,25 @@ class Batches:
     """The batches of one split; the same in every run with the same seed.
 
     Rows of similar length share a batch, to keep the padding small. A batch holds as many rows as
-    fit into ``batch_tokens`` padded tokens, source and target together.
+    fit into ``batch_tokens`` padded tokens, source and target together. The batches of an epoch are
+    planned from the stored lengths, and each is read when it is due.
 
     Args:
-        files: the paths of gzipped TFRecord files.
+        files: the paths of files that Preprocess has written.
         feature_spec: their features, from the Transform graph.
-        task: defines a row's length and the model's inputs.
+        task: defines the model's inputs.
         batch_tokens: the token budget of a batch.
         max_length: the length limit in tokens, EOS included; longer rows are skipped.
         seed: of the order.
-        max_rows: a limit on the transformed rows, drawn from all files; always the same rows in
-            the same order.
+        max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
         fixed_shapes: pad to the bound of the bucket instead of the longest row, and fill a bucket's
             last batch with empty rows, so that XLA compiles once per bucket.
-        group: the devices that share each batch; None for a single device. Every worker reads all
-            rows, and makes the batches that a single device would make.
+        group: the devices that share each batch; None for a single device. Every worker makes the
+            plan of a single device, and reads the rows of its own devices.
     """
 
     files: Sequence[str]
-    feature_spec: dict[str, object]
+    feature_spec: dict[str, Any]
     task: Task
     batch_tokens: int
     max_length: int
@@ -49,148 +53,147 @@ class Batches:
     fixed_shapes: bool = False
     group: DeviceGroup | None = None
 
-    def rows(self, epoch: int | None = None) -> tf.data.Dataset:
-        """Single training rows, in file order or, for an epoch, shuffled.
-
-        Raises:
-            tf.errors.NotFoundError: while the rows are read, a file is missing.
-        """
-        seed = None if epoch is None else self.seed + epoch
-        records = _read_records(self.files, seed if self.max_rows is None else 0)
-        if self.max_rows is not None:  # from the whole split: corpora are sorted by length, source
-            records = records.take(self.max_rows)
-        parsed = records.batch(_PARSE_BATCH).map(
-            lambda batch: tf.io.parse_example(batch, self.feature_spec), num_parallel_calls=2
-        )
-        options = tf.data.Options()
-        # Autotuning has nothing to tune here, and the end of an epoch would wait for its thread,
-        # which wakes rarely, for up to a minute.
-        options.autotune.enabled = False
-        rows = parsed.unbatch().map(
-            lambda row: {name: _dense(value) for name, value in row.items()}
-        )
-        if self.task.has_multiple_references:
-            rows = rows.flat_map(
-                lambda row: tf.data.Dataset.from_tensor_slices(self.task.expand(row))
-            )
-        return rows.with_options(options)
+    @functools.cached_property
+    def buckets(self) -> Buckets:
+        """The lengths that share a batch."""
+        return Buckets.create(self.batch_tokens, self.max_length)
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
-        """``[rows]``: the length of every row, 0 if it is incomplete; one pass over the data."""
-        lengths = self.rows().map(
-            lambda row: tf.where(self.task.is_complete(row), self.task.length(row), 0)
-        )
-        chunks = list(lengths.batch(1 << 16).as_numpy_iterator())
-        return np.concatenate(chunks) if chunks else np.zeros([0], np.int32)
+        """``[rows]``: the length of every training row, 0 if incomplete, -1 outside ``max_rows``.
+
+        Raises:
+            UserError: a file is missing or damaged.
+        """
+        lengths = self._files.lengths
+        if self.max_rows is None:
+            return lengths
+        return np.where(self._files.sample(self.max_rows), lengths, -1)
 
     def count(self) -> dict[str, int]:
         """The numbers of rows that are ``usable``, ``incomplete`` and ``too_long``."""
-        lengths = self.lengths
         return {
-            "usable": int(((lengths > 0) & (lengths <= self.max_length)).sum()),
-            "incomplete": int((lengths == 0).sum()),
-            "too_long": int((lengths > self.max_length).sum()),
+            "usable": int(self.buckets.usable(self.lengths).sum()),
+            "incomplete": int((self.lengths == 0).sum()),
+            "too_long": int((self.lengths > self.max_length).sum()),
         }
 
+    @functools.cached_property
     def size(self) -> int:
         """The number of batches in an epoch."""
-        bounds, sizes = self.buckets()
-        usable = self.lengths[(self.lengths > 0) & (self.lengths <= self.max_length)]
-        counts = np.bincount(np.searchsorted(bounds, usable, side="right"), minlength=len(sizes))
-        return int(sum(-(-int(n) // size) for n, size in zip(counts, sizes, strict=True)))
+        return int((-(-self.buckets.count_rows(self.lengths) // self.buckets.sizes)).sum())
+
+    def complete_rows(self, count: int) -> Iterator[Columns]:
+        """The first complete training rows, as features without padding."""
+        columns, numbers = self._files.read(np.flatnonzero(self.lengths > 0)[:count])
+        arrays = [tf.constant(array) for array in itertools.chain(*columns)]
+        features = self._features(arrays, tf.constant(numbers))
+        for row in range(len(numbers)):
+            yield {name: column[row] for name, column in features.items()}
 
     def epoch(self, number: int | None = None, skip: int = 0) -> tf.data.Dataset:
         """The batches of one epoch, with a group as tuples with one part per local device.
 
         Args:
-            number: the epoch, from 0, which seeds the order; None for file order (evaluation).
+            number: the epoch, from 0, which seeds the order; None for the order of evaluation.
             skip: the number of batches to skip, which an interrupted run has trained on.
         """
-
-        def is_usable(row: dict[str, tf.Tensor]) -> tf.Tensor:
-            return self.task.is_complete(row) & (self.task.length(row) <= self.max_length)
-
-        inputs = (
-            self.rows(number)
-            .filter(is_usable)
-            .map(
-                lambda row: (self.task.length(row), self.task.model_inputs(row)),
-                num_parallel_calls=2,
-                deterministic=True,
-            )
+        epoch = _NO_EPOCH if number is None else number
+        plan = self._plan(epoch)  # not in the threads below, which would plan twice
+        batches = tf.data.Dataset.range(skip, len(plan)).map(
+            lambda batch: self._load(tf.constant(epoch, tf.int64), batch),
+            num_parallel_calls=_PARALLEL_BATCHES,
+            deterministic=True,
         )
-        bounds, sizes = self.buckets()
-        batches = inputs.bucket_by_sequence_length(
-            lambda length, _: length,
-            bucket_boundaries=bounds,
-            bucket_batch_sizes=sizes,
-            pad_to_bucket_boundary=self.fixed_shapes,
-        )
-        batches = batches.map(self._fill_bucket if self.fixed_shapes else lambda _, batch: batch)
-        if number is not None:
-            # Buckets fill at different rates; otherwise rare lengths would come last.
-            batches = batches.shuffle(256, seed=self.seed + number)
-        if self.group is not None:
-            batches = batches.map(self._local_parts)
-        # Keras takes a data set of unknown size for one that has run out.
-        cardinality = tf.data.experimental.assert_cardinality(self.size() - skip)
-        return batches.skip(skip).apply(cardinality).prefetch(4)
+        options = tf.data.Options()
+        # Autotuning has nothing to tune here, and the end of an epoch would wait for its thread,
+        # which wakes rarely, for up to a minute.
+        options.autotune.enabled = False
+        return batches.prefetch(_PREFETCHED_BATCHES).with_options(options)
 
-    def _local_parts(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], ...]:
-        """Split the batch into a part of equal size per device; the last ones are padded."""
-        assert self.group is not None
-        rows = tf.shape(next(iter(batch.values())))[0]
-        size = -(-rows // self.group.size)
-        full = _pad_rows(batch, size * self.group.size - rows)
-        devices = (self.group.device_number(i) for i in range(self.group.local_devices))
-        return tuple(
-            {name: tensor[i * size : (i + 1) * size] for name, tensor in full.items()}
-            for i in devices
-        )
+    @functools.cached_property
+    def _files(self) -> RowFiles:
+        group = self.group
+        part = (group.worker, group.workers) if group else (0, 1)
+        return RowFiles(self.files, list(self._columns), part)
 
-    def _fill_bucket(self, lengths: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Pad the batch with empty rows to the batch size of its bucket."""
-        bounds, sizes = self.buckets()
-        bucket = tf.searchsorted(bounds, lengths[:1], side="right")
-        return _pad_rows(batch, tf.gather(sizes, bucket)[0] - tf.shape(lengths)[0])
+    @functools.cached_property
+    def _columns(self) -> dict[str, Any]:
+        return {name: spec for name, spec in self.feature_spec.items() if name != LENGTHS}
 
-    def buckets(self) -> tuple[list[int], list[int]]:
-        """Bucket boundaries (exclusive upper lengths) and the batch size of each bucket."""
-        upper, length = [], 8
-        while length < self.max_length:
-            upper.append(length)
-            length = max(length + 2, int(length * 1.15))
-        upper.append(self.max_length)
-        sizes = [max(1, self.batch_tokens // (2 * bound)) for bound in upper]
-        return [bound + 1 for bound in upper], [*sizes, 1]
+    @functools.cached_property
+    def _plan(self) -> Callable[[int], EpochPlan]:
+        """The function that plans an epoch; batches of the one before may still be read."""
+
+        @functools.lru_cache(maxsize=2)
+        def plan(epoch: int) -> EpochPlan:
+            seed = None if epoch == _NO_EPOCH else (self.seed, epoch)
+            return EpochPlan(self.lengths, self.buckets, seed)
+
+        return plan
+
+    @functools.cached_property
+    def _load(self) -> Callable[[tf.Tensor, tf.Tensor], Any]:
+        """The function from the numbers of an epoch and a batch to tensors, traced once."""
+
+        @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2, autograph=False)
+        def load(epoch: tf.Tensor, batch: tf.Tensor) -> Any:
+            if self.group is None:
+                return self._load_part(epoch, batch, 0, 1)
+            parts = map(self.group.device_number, range(self.group.local_devices))
+            return tuple(self._load_part(epoch, batch, part, self.group.size) for part in parts)
+
+        return load
+
+    def _load_part(self, epoch: tf.Tensor, batch: tf.Tensor, part: int, parts: int) -> Columns:
+        """Return one of several equal parts of a batch; the last ones are padded with empty rows.
+
+        Here, rows become tensors.
+        """
+
+        def read(epoch: np.int64, batch: np.int64) -> list[np.ndarray]:
+            rows, bucket = self._plan(int(epoch)).batch(int(batch))
+            size = self.buckets.sizes[bucket] if self.fixed_shapes else len(rows)
+            size = -(-size // parts)
+            own = rows[part * size : (part + 1) * size]
+            # An empty part has the shape of the first row.
+            columns, references = self._files.read(own if len(own) else rows[:1])
+            sizes = (len(own), size, self.buckets.bounds[bucket])
+            return [*itertools.chain(*columns), references, *(np.array(n, np.int64) for n in sizes)]
+
+        types = [
+            kind for spec in self._columns.values() for kind in (_stored(spec.dtype), tf.int64)
+        ]
+        arrays = tf.numpy_function(read, [epoch, batch], [*types, *[tf.int64] * 4], stateful=False)
+        *arrays, references, count, size, width = arrays
+        for array in (*arrays, references):
+            array.set_shape([None])
+        inputs = self.task.model_inputs(self._features(arrays, references))
+        return {name: self._pad(one[:count], size, width) for name, one in inputs.items()}
+
+    def _features(self, arrays: Sequence[tf.Tensor], references: tf.Tensor) -> Columns:
+        """Return the features of training rows from the values and splits of each column."""
+        features = {}
+        for (name, spec), values, splits in zip(
+            self._columns.items(), arrays[::2], arrays[1::2], strict=True
+        ):
+            values = tf.cast(values, spec.dtype)
+            if isinstance(spec, tf.io.FixedLenFeature):
+                features[name] = tf.reshape(values, [-1, *spec.shape])
+            else:
+                features[name] = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+        return self.task.select_references(features, references)
+
+    def _pad(self, tensor: tf.Tensor, rows: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        """Pad with empty rows and, for fixed shapes, the dimensions that depend on lengths."""
+        shape = tf.shape(tensor, tf.int64)
+        padding = [
+            width - shape[i] if self.fixed_shapes and tensor.shape[i] is None else 0
+            for i in range(1, len(tensor.shape))
+        ]
+        return tf.pad(tensor, [[0, count] for count in (rows - shape[0], *padding)])
 
 
-def _read_records(paths: Sequence[str], seed: int | None) -> tf.data.Dataset:
-    """Serialized rows in file order or, with a seed, shuffled.
-
-    A corpus that is larger than the shuffle buffer is often sorted by source, so its files are read
-    in random order and interleaved. As serialized strings, the rows in the buffer need little
-    memory.
-    """
-
-    def read(files: Sequence[str] | tf.Tensor) -> tf.data.Dataset:
-        return tf.data.TFRecordDataset(files, compression_type="GZIP")
-
-    if seed is None:
-        return read(paths)
-    files = tf.data.Dataset.from_tensor_slices(np.random.default_rng(seed).permutation(paths))
-    records = files.interleave(read, cycle_length=_OPEN_FILES, num_parallel_calls=None)
-    return records.shuffle(_SHUFFLE_BUFFER, seed=seed, reshuffle_each_iteration=False)
-
-
-def _dense(value: tf.Tensor | tf.SparseTensor | tf.RaggedTensor) -> tf.Tensor:
-    return value.values if isinstance(value, tf.SparseTensor) else tf.convert_to_tensor(value)
-
-
-def _pad_rows(batch: dict[str, tf.Tensor], count: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The batch with ``count`` rows of zeros at its end."""
-    return {
-        name: tf.pad(tensor, [[0, count], *[[0, 0]] * (len(tensor.shape) - 1)])
-        for name, tensor in batch.items()
-    }
+def _stored(kind: tf.DType) -> tf.DType:
+    """The type that a column of this type is stored as."""
+    return tf.int32 if kind == tf.int64 else kind

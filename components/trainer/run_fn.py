@@ -244,7 +244,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
         return
     config, task, model, state = result.config, result.task, result.model, result.state
     events.emit("progress", node=NODE, text=f"step {state.step} · exporting the model")
-    rows = result.eval_batches.rows().filter(task.is_complete).take(_REFERENCE_ROWS)
+    rows = result.eval_batches.complete_rows(_REFERENCE_ROWS)
     inputs = [task.raw_inputs(row, result.tokenizers) for row in rows]
     export(model, task, config, result.tokenizers, job.export_folder, inputs)
     if not config.ensemble:  # the weights of an ensemble are those of several models

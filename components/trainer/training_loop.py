@@ -83,7 +83,7 @@ def fit(
         text = f"resumed at step {state.step}, epoch {state.epoch + 1}"
         events.emit("note", node=NODE, text=text)
     writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
-    progress = TrainingProgress(state, training, train_batches.size(), writer, average, group)
+    progress = TrainingProgress(state, training, train_batches.size, writer, average, group)
     evaluated = eval_batches.epoch().cache()
     validation = ValidationCallback(evaluated, progress, checkpoints, compute_metrics)
     saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)
@@ -95,14 +95,14 @@ def fit(
         while not state.stop_reason:
             # The checkpoint may lie between the batch that reached a limit and the end.
             may_continue = not (progress.limit() or validation.should_stop())
-            if state.epoch_batches < train_batches.size() and may_continue:
+            if state.epoch_batches < train_batches.size and may_continue:
                 model.fit(
                     train_batches.epoch(state.epoch, skip=state.epoch_batches),
                     shuffle=False,  # the batches are shuffled already
                     verbose=0,
                     callbacks=[progress, validation, saver],
                 )
-            if state.epoch_batches == train_batches.size():
+            if state.epoch_batches == train_batches.size:
                 state.epoch, state.epoch_batches = state.epoch + 1, 0
             limit = progress.limit()
             if (limit or not training.evaluate_every) and not validation.is_up_to_date():

@@ -59,14 +59,17 @@ def _units(pieces: tf.RaggedTensor, unit: str) -> tf.Tensor:
 
 
 def link_matrix(features: Columns) -> tf.Tensor:
-    """Return which tokens of a transformed row are linked, float32 ``[target + 1, source + 1]``.
+    """Return which tokens of rows are linked, float32 ``[batch, target + 1, source + 1]``.
 
     All tokens of linked units are linked; the EOS of each side is not.
     """
-    links = tf.reshape(features["links"], [-1, 2])
+    flat = features["links"].to_tensor(-1)
+    links = tf.reshape(flat, [tf.shape(flat)[0], tf.shape(flat)[1] // 2, 2])
     source, target = (
-        tf.cast(links[:, i : i + 1] == features[f"{side}_units"], tf.float32)
+        tf.cast(
+            links[:, :, i : i + 1] == features[f"{side}_units"].to_tensor(-2)[:, None], "float32"
+        )
         for i, side in enumerate(("source", "target"))
     )
     linked = tf.matmul(target, source, transpose_a=True) > 0
-    return tf.pad(tf.cast(linked, tf.float32), [[0, 1], [0, 1]])
+    return tf.pad(tf.cast(linked, tf.float32), [[0, 0], [0, 1], [0, 1]])

@@ -36,11 +36,6 @@ class Task(ABC):
     def __init__(self, description: Description):
         self.description = description
 
-    @property
-    def has_multiple_references(self) -> bool:
-        """Whether a transformed row makes several training rows, see ``expand``."""
-        return self.description.reference.multiple
-
     @abstractmethod
     def preprocess(self, inputs: Columns, tokenizers: Tokenizers, settings: Any) -> dict[str, Any]:
         """Convert raw features to training features; runs in the Transform graph.
@@ -51,21 +46,30 @@ class Task(ABC):
             settings: A section of the class ``description.preprocessing``.
         """
 
-    def expand(self, features: Columns) -> dict[str, Any]:
-        """Convert a transformed row to its training rows, stacked: ``[n, ...]`` or ragged."""
-        raise TypeError(f"The task {self.description.name} does not implement expand().")
-
     @abstractmethod
-    def length(self, features: Columns) -> tf.Tensor:
-        """Return the length of a training row, by which rows are bucketed; int32."""
+    def lengths(self, features: Columns) -> Any:
+        """Return the lengths by which training rows share batches; in the Transform graph.
 
-    @abstractmethod
-    def is_complete(self, features: Columns) -> tf.Tensor:
-        """Return whether a row can be trained on, that is whether no side is empty; bool."""
+        Args:
+            features: A batch of transformed rows.
+
+        Returns:
+            One length for each training row of a transformed row, and 0 if it is incomplete, that
+            is if a side is empty; integers ``[batch, (training rows)]``, dense or ragged.
+        """
+
+    def select_references(self, features: Columns, numbers: tf.Tensor) -> Columns:
+        """Reduce transformed rows to the references of training rows.
+
+        Args:
+            features: A batch of transformed rows, one for each training row.
+            numbers: The number of the training row in its transformed row, ``[batch]``.
+        """
+        return features
 
     @abstractmethod
     def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
-        """Convert a training row to the inputs of the model's ``call``, before padding with 0."""
+        """Convert a batch of training rows to the inputs of the model's ``call``, padded with 0."""
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         """Convert a training row to raw inputs of the exported model.

@@ -34,13 +34,13 @@ class Seq2SeqTask(Task):
         return self.description.reference.name
 
     def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
-        """Return ``source``, and ``target`` as int32 with EOS."""
+        """Return ``source``, and ``target`` as int32 with EOS, ``[batch, target]``."""
         target = append_eos(features[f"{self.target}_ids"])
         return {"source": self.source_input(features), "target": target}
 
     @abstractmethod
     def source_input(self, features: Columns) -> tf.Tensor:
-        """Return the input of the encoder for a training row."""
+        """Return the input of the encoder for a batch of training rows."""
 
     @abstractmethod
     def source_spec(self, model: Seq2Seq) -> tf.TensorSpec:
@@ -93,14 +93,26 @@ class TextOutputTask(Seq2SeqTask):
             f"{self.target}_lengths": tf.RaggedTensor.from_row_splits(tokens.row_lengths(), splits),
         }
 
-    def expand(self, features: Columns) -> dict[str, Any]:
-        """Repeat a transformed row once for each of its texts."""
+    def text_lengths(self, features: Columns, sources: tf.Tensor | int = 1) -> tf.RaggedTensor:
+        """Return the lengths of training rows by their texts, including EOS.
+
+        Args:
+            features: A batch of transformed rows.
+            sources: The lengths of the sources, ``[batch]``, of which the longer side counts.
+        """
+        targets = features[f"{self.target}_lengths"]
+        rows = targets.value_rowids()
+        sources = tf.gather(tf.broadcast_to(sources, [targets.nrows()]), rows)
+        longest = tf.maximum(tf.cast(sources, tf.int64), targets.values) + 1
+        return targets.with_values(tf.where((sources > 0) & (targets.values > 0), longest, 0))
+
+    def select_references(self, features: Columns, numbers: tf.Tensor) -> dict[str, Any]:
+        """Return the features with one text of each row in ``<reference>_ids``."""
         others = dict(features)
         lengths = others.pop(f"{self.target}_lengths")
-        ids = tf.RaggedTensor.from_row_lengths(others.pop(f"{self.target}_ids"), lengths)
-        count = tf.size(lengths)
-        repeated = {key: tf.repeat(value[None], count, axis=0) for key, value in others.items()}
-        return {**repeated, f"{self.target}_ids": ids}
+        name = f"{self.target}_ids"
+        texts = tf.RaggedTensor.from_row_lengths(others[name].values, lengths.values)
+        return {**others, name: tf.gather(texts, lengths.row_starts() + numbers)}
 
     def build_seq2seq(
         self,
@@ -156,6 +168,8 @@ class TextOutputTask(Seq2SeqTask):
         return [text.decode("utf-8") for text in texts.numpy()]
 
 
-def append_eos(ids: tf.Tensor) -> tf.Tensor:
-    """Return ids ``[length]`` as int32 with EOS, ``[length + 1]``."""
-    return tf.concat([tf.cast(ids, tf.int32), [EOS]], 0)
+def append_eos(ids: tf.RaggedTensor) -> tf.Tensor:
+    """Return ids ``[batch, (length)]`` as int32 with EOS, padded to ``[batch, width + 1]``."""
+    padded = tf.pad(tf.cast(ids, tf.int32).to_tensor(PAD), [[0, 0], [0, 1]])
+    # One more addition is cheaper than the concatenation of ragged tensors.
+    return padded + EOS * tf.one_hot(ids.row_lengths(), tf.shape(padded)[1], dtype=tf.int32)

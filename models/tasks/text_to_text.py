@@ -43,18 +43,12 @@ class TextToText(TextOutputTask):
         links = {"links": link_matrix(features)} if "links" in features else {}
         return {**super().model_inputs(features), **links}
 
-    def length(self, features: Columns) -> tf.Tensor:
-        """Return the number of tokens of the longer side, including EOS."""
-        longest = tf.maximum(tf.size(features["source_ids"]), tf.size(features["target_ids"]))
-        return longest + 1
-
-    def is_complete(self, features: Columns) -> tf.Tensor:
-        """Return whether both sides have a token."""
-        source, target = tf.size(features["source_ids"]), tf.size(features["target_ids"])
-        return (source > 0) & (target > 0)
+    def lengths(self, features: Columns) -> tf.RaggedTensor:
+        """Return the numbers of tokens of the longer side, including EOS."""
+        return self.text_lengths(features, features["source_ids"].row_lengths())
 
     def source_input(self, features: Columns) -> tf.Tensor:
-        """Return the ids of the source as int32 with EOS."""
+        """Return the ids of the sources as int32 with EOS."""
         return append_eos(features["source_ids"])
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:

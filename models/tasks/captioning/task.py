@@ -31,17 +31,14 @@ class Captioning(TextOutputTask):
         images = encode_images(pixels)[:, None]
         return {"image": images, **self.target_features(inputs, tokenizers)}
 
-    def length(self, features: Columns) -> tf.Tensor:
-        """Return the number of tokens of the caption, including EOS."""
-        return tf.size(features["caption_ids"]) + 1
-
-    def is_complete(self, features: Columns) -> tf.Tensor:
-        """Return whether the caption has a token."""
-        return tf.size(features["caption_ids"]) > 0
+    def lengths(self, features: Columns) -> tf.RaggedTensor:
+        """Return the numbers of tokens of the captions, including EOS."""
+        return self.text_lengths(features)
 
     def source_input(self, features: Columns) -> tf.Tensor:
-        """Return the image as uint8 ``[height, width, 3]``."""
-        return tf.io.decode_png(tf.reshape(features["image"], []), channels=3)
+        """Return the images as uint8 ``[batch, height, width, 3]``."""
+        images, spec = flat_values(features["image"]), tf.TensorSpec([None, None, 3], tf.uint8)
+        return tf.map_fn(lambda png: tf.io.decode_png(png, 3), images, fn_output_signature=spec)
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         return {"image": tf.reshape(features["image"], []).numpy()}

@@ -49,21 +49,23 @@ class Pointing(Seq2SeqTask):
             "answer_ids": tf.RaggedTensor.from_tensor(ids, lengths=counts),
         }
 
-    def length(self, features: Columns) -> tf.Tensor:
-        """Return the number of points, plus 1 for the end."""
-        return tf.cast(tf.reshape(features["points_length"], []), tf.int32) + 1
-
-    def is_complete(self, features: Columns) -> tf.Tensor:
-        """Return whether there are points and a valid answer."""
-        return (tf.size(features["points"]) > 0) & (tf.size(features["answer_ids"]) > 0)
+    def lengths(self, features: Columns) -> tf.Tensor:
+        """Return the numbers of points, plus 1 for the end; 0 without a valid answer."""
+        points, answers = (features[name].row_lengths() for name in ("points", "answer_ids"))
+        lengths = tf.reshape(features["points_length"], [-1]) + 1
+        return tf.where((points > 0) & (answers > 0), lengths, 0)[:, None]
 
     def source_input(self, features: Columns) -> tf.Tensor:
-        """Return the points with a mark, ``[n, dimensions + 1]``."""
-        points = _split_points(features)[None]
-        return mark_points(points, tf.shape(points)[1:2])[0]
+        """Return the points with a mark, ``[batch, n, dimensions + 1]``."""
+        flat, lengths = features["points"], tf.reshape(features["points_length"], [-1])
+        # A row without points has no dimensions.
+        dimensions = tf.reduce_max(flat.row_lengths() // tf.maximum(lengths, 1))
+        shape = [tf.size(lengths, tf.int64), tf.reduce_max(lengths), dimensions]
+        return mark_points(tf.reshape(flat.to_tensor(), shape), lengths)
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
-        return {"points": _split_points(features).numpy()}
+        length = int(tf.reshape(features["points_length"], []))
+        return {"points": features["points"].numpy().reshape(length, -1)}
 
     def build(
         self,
@@ -96,12 +98,6 @@ class Pointing(Seq2SeqTask):
 
     def decode_ids(self, ids: tf.Tensor, tokenizers: Tokenizers) -> list[list[int]]:
         return [[int(i) - FIRST for i in row if i >= FIRST] for row in ids.numpy()]
-
-
-def _split_points(features: Columns) -> tf.Tensor:
-    """Return the points of a row, ``[n, dimensions]``."""
-    length = tf.cast(tf.reshape(features["points_length"], []), tf.int32)
-    return tf.reshape(features["points"], [length, tf.size(features["points"]) // length])
 
 
 def _ragged(column: Any) -> tf.RaggedTensor:

@@ -40,19 +40,15 @@ class SentenceSimilarity(Task):
         outputs["target"] = (flat_values(inputs["score"])[:, None] - low) / (high - low)
         return outputs
 
-    def length(self, features: Columns) -> tf.Tensor:
-        """Return the number of tokens of the longer sentence."""
-        return tf.maximum(*(tf.size(features[f"{side}_ids"]) for side in _SIDES))
-
-    def is_complete(self, features: Columns) -> tf.Tensor:
-        """Return whether both sentences have a token."""
-        first, second = (tf.size(features[f"{side}_ids"]) for side in _SIDES)
-        return (first > 0) & (second > 0)
+    def lengths(self, features: Columns) -> tf.Tensor:
+        """Return the numbers of tokens of the longer sentence."""
+        first, second = (features[f"{side}_ids"].row_lengths()[:, None] for side in _SIDES)
+        return tf.where((first > 0) & (second > 0), tf.maximum(first, second), 0)
 
     def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
-        """Return ``first`` and ``second`` as int32, and ``score`` as one float."""
-        sides = {side: tf.cast(features[f"{side}_ids"], tf.int32) for side in _SIDES}
-        return {**sides, "score": tf.reshape(features["target"], [])}
+        """Return ``first`` and ``second`` as int32, and ``score``, ``[batch]``."""
+        ids = {side: tf.cast(features[f"{side}_ids"], tf.int32).to_tensor() for side in _SIDES}
+        return {**ids, "score": tf.reshape(features["target"], [-1])}
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
         """Return the sentences without unknown words, which cannot be detokenized."""

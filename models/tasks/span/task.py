@@ -17,13 +17,13 @@ from regard.models.tasks.served_model import ServedModel, with_signature
 from regard.models.tasks.span.served import ServedSpan, to_characters, to_dense, tokenize
 from regard.models.tasks.span.settings import SpanModelConfig
 
+_TEXTS = ("passage", "question")
+
 
 class SpanReading(Task):
     """A passage, a question, and the span of the passage that answers it."""
 
     served = ServedSpan
-    # A row has one span: that of its first answer. The others are for the evaluation.
-    has_multiple_references = False
 
     def preprocess(
         self, inputs: Columns, tokenizers: Tokenizers, settings: Section
@@ -51,24 +51,24 @@ class SpanReading(Task):
             "answer_tokens": tf.where((first <= last)[:, None], span, -1),
         }
 
-    def length(self, features: Columns) -> tf.Tensor:
-        """Return the number of tokens of the longer text, usually the passage."""
-        return tf.maximum(tf.size(features["passage_ids"]), tf.size(features["question_ids"]))
+    def lengths(self, features: Columns) -> tf.Tensor:
+        """Return the numbers of tokens of the longer text; a row has the span of its first answer.
 
-    def is_complete(self, features: Columns) -> tf.Tensor:
-        """Return whether the question has a token and the passage an answer."""
-        return (tf.size(features["question_ids"]) > 0) & (features["answer_tokens"][0] >= 0)
+        A row is incomplete if its question has no token or its passage no answer.
+        """
+        passage, question = (features[f"{name}_ids"].row_lengths() for name in _TEXTS)
+        is_complete = (question > 0) & (features["answer_tokens"][:, 0] >= 0)
+        return tf.where(is_complete, tf.maximum(passage, question), 0)[:, None]
 
     def model_inputs(self, features: Columns) -> dict[str, tf.Tensor]:
         """Return ``passage``, ``question`` and the two tokens ``answer`` as int32."""
-        names = {"passage": "passage_ids", "question": "question_ids", "answer": "answer_tokens"}
-        return {name: tf.cast(features[key], tf.int32) for name, key in names.items()}
+        ids = {name: tf.cast(features[f"{name}_ids"], tf.int32).to_tensor() for name in _TEXTS}
+        return {**ids, "answer": tf.cast(features["answer_tokens"], tf.int32)}
 
     def raw_inputs(self, features: Columns, tokenizers: Tokenizers) -> dict[str, Any]:
-        names = ("passage", "question")
-        ids = (tf.cast(features[f"{name}_ids"], tf.int32) for name in names)
+        ids = (tf.cast(features[f"{name}_ids"], tf.int32) for name in _TEXTS)
         texts = (tokenizers["passage"].detokenize(one).numpy() for one in ids)
-        return dict(zip(names, texts, strict=True))
+        return dict(zip(_TEXTS, texts, strict=True))
 
     def build(
         self,

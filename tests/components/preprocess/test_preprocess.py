@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sentencepiece
 import tensorflow as tf
@@ -14,6 +15,7 @@ from tfx.proto import transform_pb2
 from tfx.types import channel_utils, standard_artifacts
 from tfx.utils import io_utils, json_utils, proto_utils
 
+from regard.components.common import row_files
 from regard.components.common.component import Tokenizer
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
@@ -134,19 +136,12 @@ def component_of(task: str = "translation", tokenized: bool = True, **settings: 
 
 
 def rows_of(root: Path, split: str) -> list[dict[str, list[int]]]:
+    (file,) = (root / "transformed" / f"Split-{split}").iterdir()
+    with pa.memory_map(str(file)) as source:
+        table = pa.ipc.open_stream(source).read_all()
     spec = tft.TFTransformOutput(str(root / "graph")).transformed_feature_spec()
-    files = tf.io.gfile.glob(str(root / "transformed" / f"Split-{split}" / "*.gz"))
-    rows = []
-    for record in tf.data.TFRecordDataset(files, compression_type="GZIP"):
-        parsed = tf.io.parse_single_example(record, spec)
-        rows.append(
-            {name: tf.reshape(_dense(v), [-1]).numpy().tolist() for name, v in parsed.items()}
-        )
-    return rows
-
-
-def _dense(value: Any) -> tf.Tensor:
-    return tf.sparse.to_dense(value) if isinstance(value, tf.SparseTensor) else value
+    assert set(table.column_names) == set(spec)
+    return table.to_pylist()
 
 
 @pytest.mark.parametrize("split", list(SPLITS))
@@ -160,17 +155,16 @@ def test_ids_are_those_of_the_tokenizer(transformed: Path, split: str) -> None:
     expected = []
     for source, target in SPLITS[split]:
         ids = models["source"].encode(source), models["target"].encode(target)
-        expected.append((*ids, [len(ids[1])]))
-    actual = [
-        (row["source_ids"], row["target_ids"], row["target_lengths"])
-        for row in rows_of(transformed, split)
-    ]
+        length = max(map(len, ids)) + 1 if all(ids) else 0
+        expected.append((*ids, [len(ids[1])], [length]))
+    names = ("source_ids", "target_ids", "target_lengths", row_files.LENGTHS)
+    actual = [tuple(row[name] for name in names) for row in rows_of(transformed, split)]
     assert actual == expected
 
 
 def test_no_padding_and_no_text(transformed: Path) -> None:
     spec = tft.TFTransformOutput(str(transformed / "graph")).transformed_feature_spec()
-    assert set(spec) == {"source_ids", "target_ids", "target_lengths"}
+    assert set(spec) == {"source_ids", "target_ids", "target_lengths", row_files.LENGTHS}
     assert not any(0 in row["source_ids"] for row in rows_of(transformed, "train"))
 
 
@@ -235,6 +229,9 @@ class Scaling:
         scaled = points.values * (settings.scale or 1 / tft.max(points))
         return {"points": tf.SparseTensor(points.indices, scaled, points.dense_shape)}
 
+    def lengths(self, features: Any) -> tf.Tensor:
+        return tf.RaggedTensor.from_sparse(features["points"]).row_lengths()[:, None]
+
 
 @pytest.mark.parametrize(("settings", "scale"), [({"scale": 2.0}, 2.0), ({}, 1 / 8)])
 def test_task_without_text(
@@ -260,13 +257,15 @@ def test_task_without_text(
         split: [[scale * x for x in row] for row in points] for split, points in rows.items()
     }
     assert actual == expected
+    lengths = [row[row_files.LENGTHS] for row in rows_of(tmp_path, "train")]
+    assert lengths == [[2], [4]]
     assert not (tmp_path / "graph" / "tokenizer").exists()
 
 
 def test_unfinished_files_are_removed(transformed: Path) -> None:
     for split in SPLITS:
         (file,) = (transformed / "transformed" / f"Split-{split}").iterdir()
-        assert file.name == "transformed_examples-00000-of-00001.gz"
+        assert file.name == "transformed_examples-00000-of-00001.arrow"
 
 
 def test_two_attempts_at_one_file(
@@ -281,19 +280,21 @@ def test_two_attempts_at_one_file(
     transform = transform_graph.FileTransformer(str(transformed / "graph"))
     records, attempts = loaded_graph.transform_file, []
 
-    def transform_twice(self: _LoadedGraph, path: str) -> Iterator[bytes]:
+    def transform_twice(self: _LoadedGraph, path: str) -> Iterator[pa.RecordBatch]:
         attempts.append(path)
-        for number, record in enumerate(records(self, path)):
-            if number == 20 and len(attempts) == 1:
+        for batch in records(self, path):
+            yield batch.slice(0, 20)
+            if len(attempts) == 1:
                 transform(*pair)
-            yield record
+            yield batch.slice(20)
 
     monkeypatch.setattr(loaded_graph, "transform_file", transform_twice)
     transform(*pair)
     assert len(attempts) == 2
     assert [file.name for file in tmp_path.iterdir()] == [Path(pair[1]).name]
-    first = transformed / "transformed" / "Split-train" / "transformed_examples-00000-of-00001.gz"
-    assert Path(pair[1]).read_bytes() == first.read_bytes()
+    (columns,) = tmp_path.iterdir()
+    with pa.memory_map(str(columns)) as source:
+        assert pa.ipc.open_stream(source).read_all().to_pylist() == rows_of(transformed, "train")
 
 
 @pytest.mark.parametrize(

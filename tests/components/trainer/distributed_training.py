@@ -27,7 +27,7 @@ from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit, set_seed
 from regard.models.settings.text_to_text import TextToTextModelConfig
-from tests.components.trainer.tfrecords import SPEC, write_tfrecords
+from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import TinyTask, training_config
 
 DEVICE_COUNT = "TEST_DEVICES"
@@ -41,13 +41,13 @@ def write_splits(folder: Path) -> None:
     """Write a train split, with rows of all lengths, and an eval split."""
     random = np.random.default_rng(0)
     pairs = [(list(i), list(i)) for n in range(157) for i in [random.integers(4, 12, 2 + n % 9)]]
-    write_tfrecords(folder / "train.gz", pairs[:70])
-    write_tfrecords(folder / "eval.gz", pairs[117:])
+    write_pairs(folder / "train.arrow", pairs[:70])
+    write_pairs(folder / "eval.arrow", pairs[117:])
 
 
 def split_batches(folder: Path, split: str, group: DeviceGroup | None = None) -> Batches:
     """The batches of ``train`` or ``eval``, which ``write_splits`` has written."""
-    return Batches([str(folder / f"{split}.gz")], SPEC, TinyTask(), 160, 20, seed=5, group=group)
+    return Batches([str(folder / f"{split}.arrow")], SPEC, TinyTask(), 160, 20, seed=5, group=group)
 
 
 def device_group() -> DeviceGroup | None:

@@ -1,17 +1,20 @@
 """Batches of one split, and their division among devices and workers."""
 
 import dataclasses
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
-import tensorflow as tf
 
+from regard.components.common.errors import UserError
+from regard.components.common.row_files import LENGTHS, write_rows
 from regard.components.trainer import input_pipeline
 from regard.components.trainer.input_pipeline import Batches
 from regard.models import tasks
-from tests.components.trainer.tfrecords import SPEC, write_tfrecords
+from tests.components.trainer.pairs import SPEC, write_pairs
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +28,9 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def batches(pairs, tmp_path_factory):
-    path = write_tfrecords(tmp_path_factory.mktemp("data") / "train.gz", pairs)
-    return Batches([path], SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
+    folder = tmp_path_factory.mktemp("data")
+    files = [write_pairs(folder / f"{i}.arrow", pairs[i::2]) for i in range(2)]
+    return Batches(files, SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
 
 
 def batch_rows(batch):
@@ -38,9 +42,10 @@ def dataset_rows(dataset):
     return [row for batch in dataset.as_numpy_iterator() for row in batch_rows(batch)]
 
 
-def test_an_epoch_contains_every_usable_row_once(batches, pairs):
+@pytest.mark.parametrize("epoch", [None, 0])
+def test_an_epoch_contains_every_usable_row_once(batches, pairs, epoch):
     expected = sorted((*s, 3, -1, *t, 3) for s, t in pairs if s and t and len(s) < 40)
-    assert sorted((*s, -1, *t) for s, t in dataset_rows(batches.epoch(0))) == expected
+    assert sorted((*s, -1, *t) for s, t in dataset_rows(batches.epoch(epoch))) == expected
     assert batches.count() == {"usable": 500, "incomplete": 2, "too_long": 1}
 
 
@@ -51,70 +56,50 @@ def test_padded_batches_stay_within_the_budget(batches):
 
 
 def test_size_is_the_number_of_batches(batches):
-    assert batches.size() == sum(1 for _ in batches.epoch(3))
-    assert int(batches.epoch(3).cardinality()) == batches.size()
+    assert batches.size == sum(1 for _ in batches.epoch(3))
+    assert int(batches.epoch(3, skip=2).cardinality()) == batches.size - 2
 
 
-def test_the_order_depends_on_the_epoch_only(batches):
-    assert dataset_rows(batches.epoch(1)) == dataset_rows(batches.epoch(1))
-    assert dataset_rows(batches.epoch(1)) != dataset_rows(batches.epoch(2))
-
-
-FILES, FILE_ROWS = 20, 300
-
-
-@pytest.fixture(scope="module")
-def sorted_corpus(tmp_path_factory):
-    """A corpus sorted by source: the token of each file, and as target the number of the row."""
-    folder = tmp_path_factory.mktemp("sorted")
-    files = []
-    for i in range(FILES):
-        pairs = [([4 + i] * 3, [4 + FILE_ROWS * i + j]) for j in range(FILE_ROWS)]
-        files.append(write_tfrecords(folder / f"train-{i:02d}.gz", pairs))
-    return Batches(files, SPEC, tasks.get("translation"), batch_tokens=400, max_length=32)
-
-
-@pytest.mark.parametrize(("open_files", "min_files"), [(64, 12), (4, 3.5)])
-def test_a_corpus_larger_than_the_shuffle_buffer_is_mixed(
-    sorted_corpus, monkeypatch, open_files, min_files
-):
-    monkeypatch.setattr(input_pipeline, "_SHUFFLE_BUFFER", 200)
-    monkeypatch.setattr(input_pipeline, "_OPEN_FILES", open_files)
-
-    def order(epoch):
-        rows = sorted_corpus.rows(epoch).as_numpy_iterator()
-        return np.array([row["target_ids"][0] - 4 for row in rows])
-
-    count = FILES * FILE_ROWS
-    assert (order(None) == np.arange(count)).all()
-    for epoch in (0, 1):
-        assert sorted(order(epoch)) == list(range(count))
-        assert (order(epoch) == order(epoch)).all()
-        displacement = np.abs(order(epoch) - np.arange(count)).mean()
-        assert displacement > count / 4  # count / 3 in a random order
-    files = [order(epoch)[: FILE_ROWS // 2] // FILE_ROWS for epoch in (0, 1)]
-    assert list(files[0]) != list(files[1])
-
-    epoch = [batch["source"][:, 0] for batch in sorted_corpus.epoch(0).as_numpy_iterator()]
-    assert {len(sources) for sources in epoch} == {25}
-    # 14.5 of 20 files, if the 25 rows of a batch are drawn at random
-    assert np.mean([len(set(sources)) for sources in epoch]) > min_files
-    rest = [b["source"][:, 0] for b in sorted_corpus.epoch(0, skip=9).as_numpy_iterator()]
-    np.testing.assert_array_equal(rest, epoch[9:])
+def test_the_order_depends_on_seed_and_epoch_only(batches, monkeypatch):
+    orders = {
+        (seed, epoch): dataset_rows(dataclasses.replace(batches, seed=seed).epoch(epoch))
+        for seed in (0, 1)
+        for epoch in (0, 1)
+    }
+    assert len({tuple(order) for order in orders.values()}) == 4
+    for threads in (1, 8):
+        monkeypatch.setattr(input_pipeline, "_PARALLEL_BATCHES", threads)
+        assert dataset_rows(batches.epoch(1)) == orders[0, 1]
 
 
 def test_skip_continues_within_an_epoch(batches):
     whole = [b["source"].tolist() for b in batches.epoch(1).as_numpy_iterator()]
-    rest = [b["source"].tolist() for b in batches.epoch(1, skip=7).as_numpy_iterator()]
-    assert rest == whole[7:]
+    for skip in (0, 1, 7, len(whole) - 1, len(whole)):
+        rest = [b["source"].tolist() for b in batches.epoch(1, skip=skip).as_numpy_iterator()]
+        assert rest == whole[skip:]
+
+
+def test_skipped_batches_are_not_read(batches, monkeypatch):
+    read, files = [], batches._files
+    monkeypatch.setattr(type(files), "read", count_rows(type(files).read, read))
+    last = next(iter(batches.epoch(1, skip=batches.size - 1)))
+    assert read == [len(last["source"])]
+
+
+def count_rows(read, counts):
+    def counted(self, numbers):
+        counts.append(len(numbers))
+        return read(self, numbers)
+
+    return counted
 
 
 def test_fixed_shapes_have_one_shape_per_bucket(batches):
     fixed = dataclasses.replace(batches, fixed_shapes=True)
-    bounds, _ = fixed.buckets()
     parts = list(fixed.epoch(1).as_numpy_iterator())
     shapes = {b["source"].shape for b in parts}
-    assert {width for _, width in shapes} <= {bound - 1 for bound in bounds}
+    buckets = fixed.buckets
+    assert shapes <= set(zip(buckets.sizes, buckets.bounds, strict=True))
     assert len({width for _, width in shapes}) == len(shapes)
     assert all(b["source"].shape == b["target"].shape for b in parts)
     assert max(b["source"].size + b["target"].size for b in parts) <= 400
@@ -126,45 +111,94 @@ def test_fixed_shapes_have_one_shape_per_bucket(batches):
 def test_max_rows_samples_the_whole_split(batches, pairs, count):
     sample = dataclasses.replace(batches, max_rows=count)
     rows = [(*s, -1, *t) for s, t in dataset_rows(sample.epoch())]
-    assert len(rows) == count
+    assert len(rows) == count == sum(sample.count().values())
     assert set(rows) <= {(*s, 3, -1, *t, 3) for s, t in pairs}
     assert set(rows) != {(*s, 3, -1, *t, 3) for s, t in pairs[:count]}
-    assert [(*s, -1, *t) for s, t in dataset_rows(sample.epoch())] == rows
-    assert sample.size() == sum(1 for _ in sample.epoch())
+    again = dataclasses.replace(sample)
+    assert [(*s, -1, *t) for s, t in dataset_rows(again.epoch())] == rows
+
+
+def test_the_first_complete_rows_have_no_padding(batches, pairs):
+    rows = [tuple(map(tuple, (r["source_ids"], r["target_ids"]))) for r in batches.complete_rows(3)]
+    assert rows == [tuple(map(tuple, pair)) for pair in pairs[0:6:2]]
+
+
+def test_rows_with_several_references_are_several_training_rows(tmp_path):
+    """Captions: the reader joins the references of a row, lengths decide which are used."""
+    texts = [[[5], [5, 6, 7], []], [[8, 9]], [[]], [[9] * 40, [4]]]
+    columns = {
+        "source_ids": [[10 + i] for i in range(4)],
+        "target_ids": [[i for text in row for i in text] for row in texts],
+        "target_lengths": [[len(text) for text in row] for row in texts],
+        LENGTHS: [[len(text) + 1 if text else 0 for text in row] for row in texts],
+    }
+    schema = pa.schema({name: pa.large_list(pa.int64()) for name in SPEC})
+    path = tmp_path / "rows.arrow"
+    write_rows(path, schema, [pa.RecordBatch.from_pydict(columns, schema)])
+    several = Batches([str(path)], SPEC, tasks.get("translation"), 400, 32)
+    assert several.count() == {"usable": 4, "incomplete": 2, "too_long": 1}
+    expected = [((10, 3), (5, 3)), ((10, 3), (5, 6, 7, 3)), ((11, 3), (8, 9, 3)), ((13, 3), (4, 3))]
+    assert sorted(dataset_rows(several.epoch(0))) == expected
 
 
 def test_a_missing_file_is_an_error(batches, tmp_path):
-    missing = dataclasses.replace(batches, files=[*batches.files, str(tmp_path / "no.gz")])
-    with pytest.raises(tf.errors.NotFoundError, match=r"no\.gz"):
+    missing = dataclasses.replace(batches, files=[*batches.files, str(tmp_path / "no.arrow")])
+    with pytest.raises(UserError, match="cannot be read") as raised:
         missing.count()
+    assert raised.value.where == str(tmp_path / "no.arrow")
 
 
 def test_a_path_is_not_a_pattern(batches, tmp_path):
-    path = tmp_path / "run[1]" / "train.gz"
+    path = tmp_path / "run[1]" / "train.arrow"
     path.parent.mkdir()
     path.write_bytes(Path(batches.files[0]).read_bytes())
-    copy = dataclasses.replace(batches, files=[str(path)])
+    copy = dataclasses.replace(batches, files=[str(path), batches.files[1]])
     assert copy.count() == batches.count()
 
 
+@pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize(("workers", "local_devices"), [(1, 3), (2, 1), (2, 2)])
-def test_a_group_divides_the_batches_of_one_device(batches, workers, local_devices):
-    whole = [batch_rows(batch) for batch in batches.epoch(1).as_numpy_iterator()]
+def test_a_group_divides_the_batches_of_one_device(
+    batches, monkeypatch, workers, local_devices, fixed
+):
+    single = dataclasses.replace(batches, fixed_shapes=fixed)
+    whole = [batch_rows(batch) for batch in single.epoch(1).as_numpy_iterator()]
     steps: list[list] = [[] for _ in whole]
+    read: list[int] = []
+    monkeypatch.setattr(type(batches._files), "read", count_rows(type(batches._files).read, read))
     for worker in range(workers):
         group = SimpleNamespace(
             size=workers * local_devices,
+            worker=worker,
+            workers=workers,
             local_devices=local_devices,
             device_number=lambda device, worker=worker: worker * local_devices + device,
         )
-        shared = dataclasses.replace(batches, group=group)
-        assert shared.size() == len(whole)
+        shared = dataclasses.replace(single, group=group)
+        assert shared.size == len(whole)
+        read.clear()
         epoch = list(shared.epoch(1).as_numpy_iterator())
+        assert sum(read) < 500 / workers + 4 * len(whole)  # its part, and a row of an empty part
         for step, parts in zip(steps, epoch, strict=True):
-            step += [[row for row in batch_rows(part) if row[0]] for part in parts]
+            step += parts
         skipped = next(shared.epoch(1, skip=3).as_numpy_iterator())
         np.testing.assert_equal(skipped, epoch[3])
     for parts, expected in zip(steps, whole, strict=True):
         assert len(parts) == workers * local_devices
-        assert [row for part in parts for row in part] == expected
-        assert max(map(len, parts)) <= -(-len(expected) // len(parts))
+        assert {len(part["source"]) for part in parts} == {-(-len(expected) // len(parts))}
+        rows = [row for part in parts for row in batch_rows(part)]
+        assert rows[: len(expected)] == expected
+        assert not any(map(any, rows[len(expected) :]))
+
+
+def test_a_plan_needs_a_few_bytes_per_row(tmp_path):
+    rows = [([4] * (1 + i % 20), [5] * (1 + i % 17)) for i in range(20_000)]
+    path = write_pairs(tmp_path / "rows.arrow", rows, batch_rows=1024)
+    many = Batches([path], SPEC, tasks.get("translation"), 4096, 32)
+    many.count()
+    tracemalloc.start()
+    many._plan(0)
+    size, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 6 * len(rows)
+    assert peak < 40 * len(rows)

@@ -32,7 +32,7 @@ def evaluation_steps(state):
 def test_training_reduces_the_loss_and_counts(tmp_path):
     _, state = train(tmp_path)
     train_batches, _ = batches()
-    assert state.step == 3 * train_batches.size()
+    assert state.step == 3 * train_batches.size
     assert state.stop_reason == "max_epochs: 3"
     assert state.tokens == 3 * int(train_batches.lengths.sum())
     losses = [entry["loss"] for entry in state.history]
@@ -85,7 +85,7 @@ def test_a_loss_that_is_not_finite_names_remedies(tmp_path):
 def test_steps_of_evaluations(tmp_path, changes, expected):
     _, state = train(tmp_path, **changes)
     if expected == "each epoch":
-        size = batches()[0].size()
+        size = batches()[0].size
         expected = [size, 2 * size, 3 * size]
     assert evaluation_steps(state) == expected
     assert state.step == expected[-1]

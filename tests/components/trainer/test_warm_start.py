@@ -19,7 +19,7 @@ from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.training_loop import fit
 from regard.models import tasks
-from tests.components.trainer.tfrecords import SPEC, write_tfrecords
+from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays
 from tests.components.trainer.warm_start_models import (
     ARCHITECTURES,
@@ -44,7 +44,7 @@ def corpus_batches(folder, serialized):
     processor = sentencepiece.SentencePieceProcessor(model_proto=serialized["source"])
     pairs = [(ids, ids) for ids in processor.encode(WORDS * 4)]
     folder.mkdir()
-    return Batches([write_tfrecords(folder / "rows.gz", pairs)], SPEC, TASK, 200, 20, seed=5)
+    return Batches([write_pairs(folder / "rows.arrow", pairs)], SPEC, TASK, 200, 20, seed=5)
 
 
 def evaluate(model, batches):

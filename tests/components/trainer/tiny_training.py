@@ -20,7 +20,7 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.text_to_text import TextToText
 from regard.models.tasks.translation.settings import DESCRIPTION
 from regard.models.trainable_model import TrainableModel
-from tests.components.trainer.tfrecords import SPEC, write_tfrecords
+from tests.components.trainer.pairs import SPEC, write_pairs
 
 VOCABULARY_SIZE = 12
 # The settings that the compiled functions of a model depend on; `max_steps` only with a cosine
@@ -115,8 +115,8 @@ def batches() -> tuple[Batches, Batches]:
     random = np.random.default_rng(0)
     pairs = [(list(i), list(i)) for n in range(160) for i in [random.integers(4, 12, 2 + n % 9)]]
     paths = (
-        write_tfrecords(folder / "train.gz", pairs[:120]),
-        write_tfrecords(folder / "eval.gz", pairs[120:]),
+        write_pairs(folder / "train.arrow", pairs[:120]),
+        write_pairs(folder / "eval.arrow", pairs[120:]),
     )
     train, evaluation = (Batches([p], SPEC, TinyTask(), 160, 20, seed=5) for p in paths)
     return train, evaluation

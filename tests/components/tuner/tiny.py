@@ -16,7 +16,7 @@ from regard.components.tokenizer_trainer.sentencepiece_training import train_tok
 from regard.components.tuner.search import TrialSearch, TunerSettings
 from regard.components.tuner.space import Dimension, SearchSpace
 from regard.pipeline.config.load import validate_values
-from tests.components.trainer.tfrecords import FEATURES, write_tfrecords
+from tests.components.trainer.pairs import FEATURES, write_pairs
 
 CONFIG = {
     "name": "tiny",
@@ -46,7 +46,7 @@ def make_source(folder: Path) -> TrainingData:
     random = np.random.default_rng(0)
     rows = [random.integers(4, 12, 2 + n % 8).tolist() for n in range(160)]
     files = [
-        write_tfrecords(folder / f"{name}.gz", [(row, row) for row in part])
+        write_pairs(folder / f"{name}.arrow", [(row, row) for row in part])
         for name, part in (("train", rows[:120]), ("eval", rows[120:]))
     ]
     graph = folder / "graph"

@@ -56,9 +56,12 @@ def preprocessed(kind, size, unit="word", sparse=False):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_tokens_of_linked_words_are_linked(kind, size, sparse):
     tokenizer, features = preprocessed(kind, size, sparse=sparse)
+    inputs = tasks.get("translation").model_inputs(features)
+    lengths = [tf.reduce_sum(tf.cast(inputs[x] != 0, tf.int32), 1) for x in ("target", "source")]
     for i in range(3):
-        row = {name: value[i] for name, value in features.items()}
-        matrix = tasks.get("translation").model_inputs(row)["links"].numpy()
+        padded = inputs["links"][i].numpy()
+        matrix = padded[: lengths[0][i], : lengths[1][i]]
+        assert padded.sum() == matrix.sum()
         sides = [np.append(words_of(tokenizer, x[i]), -1) for x in (SOURCES, TARGETS)]
         pairs = {tuple(map(int, link.replace("p", "-").split("-"))) for link in LINKS[i].split()}
         expected = [[(s, t) in pairs for s in sides[0]] for t in sides[1]]
@@ -84,7 +87,7 @@ def test_with_a_pointer_generator_adjacent_unknown_words_have_their_own_links():
     inputs = {name: tf.constant([[value]]) for name, value in columns.items()}
     task, tokenizers = tasks.get("translation"), {"source": tokenizer, "target": tokenizer}
     features = task.preprocess(inputs, tokenizers, settings)
-    matrix = task.model_inputs({name: x[0] for name, x in features.items()})["links"].numpy()
+    matrix = task.model_inputs(features)["links"][0].numpy()
     assert matrix.shape == (5, 5)
     assert features["source_ids"].row_lengths().numpy() == [4]
     assert [tuple(pair) for pair in np.argwhere(matrix)] == [(0, 3), (1, 2), (2, 1)]
@@ -118,10 +121,9 @@ def test_adjacent_unknown_words_do_not_shift_links(copies):
         {"source": tokenizer, "target": tokenizer},
         settings,
     )
-    row = {name: value[0] for name, value in features.items()}
-    inputs = tasks.get("translation").model_inputs(row)
-    assert inputs["links"].shape == (inputs["target"].shape[0], inputs["source"].shape[0])
-    links = np.argwhere(inputs["links"].numpy().T).tolist()
+    inputs = tasks.get("translation").model_inputs(features)
+    assert inputs["links"].shape == (1, inputs["target"].shape[1], inputs["source"].shape[1])
+    links = np.argwhere(inputs["links"][0].numpy().T).tolist()
     assert links == ([[0, 3], [2, 2], [3, 0]] if copies else [[0, 2], [2, 0]])
 
 
@@ -132,8 +134,7 @@ def test_without_the_setting_there_are_no_links():
     task = tasks.get("translation")
     features = task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
     assert set(features) == {"source_ids", "target_ids", "target_lengths"}
-    row = {name: value[0] for name, value in features.items()}
-    assert set(task.model_inputs(row)) == {"source", "target"}
+    assert set(task.model_inputs(features)) == {"source", "target"}
 
 
 def test_the_preprocessing_depends_on_column_and_unit_only():

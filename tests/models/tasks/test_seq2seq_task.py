@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from regard.models import tasks
 from regard.models.tasks.base import flat_values
+from regard.models.vocabulary import EOS
 
 TASK = tasks.get("translation")
 
@@ -29,17 +30,35 @@ def test_the_pieces_of_all_texts_of_a_row(column):
     assert result["target_lengths"].to_list() == [[len(text) for text in row] for row in texts]
 
 
-def test_a_row_once_for_each_of_its_texts():
-    row = {
-        "source_ids": tf.constant([7, 8, 9], tf.int64),
-        "target_ids": tf.constant([1, 2, 3, 4], tf.int64),
-        "target_lengths": tf.constant([3, 0, 1], tf.int64),
-        "image": tf.constant("png"),
-    }
-    rows = list(tf.data.Dataset.from_tensor_slices(TASK.expand(row)))
-    assert [r["target_ids"].numpy().tolist() for r in rows] == [[1, 2, 3], [], [4]]
-    assert all(r["source_ids"].numpy().tolist() == [7, 8, 9] for r in rows)
-    assert all(r["image"].numpy() == b"png" for r in rows)
+ROWS = {
+    "source_ids": tf.ragged.constant([[7, 8, 9, 7, 8], [7], []], tf.int64),
+    "target_ids": tf.ragged.constant([[1, 2, 3, 4], [], [5, 6]], tf.int64),
+    "target_lengths": tf.ragged.constant([[3, 0, 1], [], [2]], tf.int64),
+}
+
+
+def test_a_training_row_for_each_text():
+    assert TASK.lengths(ROWS).to_list() == [[6, 0, 6], [], [0]]  # with EOS
+    assert TASK.text_lengths(ROWS).to_list() == [[4, 0, 2], [], [3]]
+
+
+def test_training_rows_have_the_text_of_their_number():
+    rows = tf.constant([2, 0, 0, 0])
+    repeated = {name: tf.gather(column, rows) for name, column in ROWS.items()}
+    numbers = tf.constant([0, 2, 1, 0], tf.int64)
+    selected = TASK.select_references(repeated, numbers)
+    assert set(selected) == {"source_ids", "target_ids"}
+    assert selected["target_ids"].to_list() == [[5, 6], [4], [], [1, 2, 3]]
+    assert selected["source_ids"].to_list() == repeated["source_ids"].to_list()
+    inputs = TASK.model_inputs(selected)
+    assert inputs["target"].numpy().tolist() == [
+        [5, 6, EOS, 0],
+        [4, EOS, 0, 0],
+        [EOS, 0, 0, 0],
+        [1, 2, 3, EOS],
+    ]
+    assert inputs["source"][1].numpy().tolist() == [7, 8, 9, 7, 8, EOS]
+    assert {tensor.dtype for tensor in inputs.values()} == {tf.int32}
 
 
 def test_one_value_a_row():

@@ -93,18 +93,19 @@ def test_preprocessing_and_inputs(tokenizer):
         CaptioningModelConfig.model_validate(section())
     )
     result = TASK.preprocess(inputs, {"caption": tokenizer}, settings)
-    row = {name: value[0] for name, value in result.items()}
-    rows = list(tf.data.Dataset.from_tensor_slices(TASK.expand(row)))
-    assert len(rows) == 2
-    for one, caption in zip(rows, ["a red circle", "a blue"], strict=True):
-        created = TASK.model_inputs(one)
-        assert created["source"].shape == (16, 24, 3)
-        assert created["target"].numpy().tolist() == [*tokenizer.tokenize(caption).numpy(), EOS]
-        assert int(TASK.length(one)) == len(created["target"])
-        assert bool(TASK.is_complete(one))
-        again = decode_images(tf.constant([TASK.raw_inputs(one, {})["image"]]), 16, 24)
-        np.testing.assert_array_equal(again[0], created["source"])
-    assert not bool(TASK.is_complete({**rows[0], "caption_ids": tf.zeros([0], tf.int64)}))
+    repeated = {name: tf.gather(value, [0, 0, 1]) for name, value in result.items()}
+    rows = TASK.select_references(repeated, tf.constant([0, 1, 0], tf.int64))
+    created = TASK.model_inputs(rows)
+    assert created["source"].shape == (3, 16, 24, 3)
+    ids = [[*tokenizer.tokenize(x).numpy(), EOS] for x in ("a red circle", "a blue", "a square")]
+    np.testing.assert_array_equal(created["target"], tf.ragged.constant(ids).to_tensor())
+    (first, second), (third,) = TASK.lengths(result).to_list()
+    assert [first, second, third] == [len(row) for row in ids]
+    nothing = {"caption_lengths": tf.ragged.constant([[0, 2]], tf.int64)}
+    assert TASK.lengths(nothing).to_list() == [[0, 3]]
+    one = {name: value[1] for name, value in rows.items()}
+    again = decode_images(tf.constant([TASK.raw_inputs(one, {})["image"]]), 16, 24)
+    np.testing.assert_array_equal(again[0], created["source"][1])
 
 
 DECODERS = {

@@ -43,12 +43,12 @@ def test_rows_are_scaled_by_one_factor_and_marked(dimensions):
     points = np.random.default_rng(1).random((4, dimensions)) * 3
     result = preprocessed(dimensions, [points, points[:2]])
     row = {name: value[0] for name, value in result.items()}
-    source = TASK.source_input(row).numpy()
+    source = TASK.source_input(result)[0].numpy()
     low, high = points.min(0), points.max(0)
     expected = (points - (low + high) / 2) / ((high - low) / 2).max()
     np.testing.assert_allclose(source[:, :-1], expected, atol=1e-5)
     np.testing.assert_array_equal(source[:, -1], 1.0)
-    assert int(TASK.length(row)) == 5
+    assert TASK.lengths(result).numpy().tolist() == [[5], [3]]
     assert TASK.raw_inputs(row, {})["points"].shape == (4, dimensions)
 
 
@@ -140,8 +140,7 @@ def test_areas_are_refused_outside_of_the_plane(tmp_path):
 def test_training_rows_fit_the_model():
     model = build(section(dimensions=3))
     result = preprocessed(3, POINTS)
-    rows = [TASK.model_inputs({name: value[i] for name, value in result.items()}) for i in range(2)]
-    batch = {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
+    batch = TASK.model_inputs(result)
     assert TASK.source_spec(model).is_compatible_with(batch["source"])
     model.compile(optimizer="sgd")
     assert np.isfinite(model.evaluate(batch, verbose=0, return_dict=True)["loss"])

@@ -90,25 +90,26 @@ def test_answers_that_no_model_could_give_are_not_trained_on(visits, fine):
     points = [POINTS[0]] * len(answers)
     result = TASK.preprocess(inputs(points, answers), {}, ALL.model_copy(update={"visits": visits}))
     rows = [{name: value[row] for name, value in result.items()} for row in range(len(answers))]
-    assert [bool(TASK.is_complete(row)) for row in rows] == fine
+    assert [length > 0 for (length,) in TASK.lengths(result).numpy()] == fine
     for row, answer, retained in zip(rows, answers, fine, strict=True):
         assert row["answer_ids"].numpy().tolist() == [4 + i for i in answer if retained]
         assert len(row["points"]) == 6
 
 
-def test_one_row_to_train_on():
-    result = TASK.preprocess(inputs(), {}, ALL.model_copy(update={"normalise": False}))
-    row = {name: value[0] for name, value in result.items()}
-    assert int(TASK.length(row)) == 4
-    assert bool(TASK.is_complete(row))
-    created = TASK.model_inputs(row)
-    np.testing.assert_allclose(created["source"], [[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]])
+def test_rows_to_train_on():
+    points, answers = [[*POINTS[0]], [7.0, 8.0], []], [[0, 2, 1], [0], []]
+    settings = ALL.model_copy(update={"normalise": False})
+    result = TASK.preprocess(inputs(points, answers), {}, settings)
+    assert TASK.lengths(result).numpy().tolist() == [[4], [2], [0]]
+    created = TASK.model_inputs(result)
+    zeros = [[0.0] * 3] * 3
+    expected = [[[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]], [[7, 8, 1], *zeros[:2]], zeros]
+    np.testing.assert_allclose(created["source"], expected)
     assert created["source"].dtype == tf.float32
-    assert created["target"].numpy().tolist() == [4, 6, 5, 3]
+    assert created["target"].numpy().tolist() == [[4, 6, 5, 3], [4, 3, 0, 0], [3, 0, 0, 0]]
     assert created["target"].dtype == tf.int32
-    np.testing.assert_allclose(TASK.raw_inputs(row, {})["points"], created["source"][:, :2])
-    nothing = {**row, "points": row["points"][:0]}
-    assert not bool(TASK.is_complete(nothing))
+    row = {name: value[0] for name, value in result.items()}
+    np.testing.assert_allclose(TASK.raw_inputs(row, {})["points"], created["source"][0, :, :2])
 
 
 def sorting(rows, seed):

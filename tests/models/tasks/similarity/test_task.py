@@ -65,12 +65,15 @@ def test_preprocessing(tokenizer):
     np.testing.assert_allclose(result["target"], [[0.0], [0.75]])
     assert result["first_ids"].to_list() == tokenizer.tokenize(FIRST[:2]).to_list()
     row = {name: value[1] for name, value in result.items()}
-    assert int(TASK.length(row)) == 7
-    assert bool(TASK.is_complete(row))
-    inputs = TASK.model_inputs(row)
-    assert inputs["score"].shape == ()
+    assert TASK.lengths(result)[1].numpy().tolist() == [7]
+    inputs = TASK.model_inputs(result)
+    assert inputs["score"].numpy().tolist() == [0.0, 0.75]
     assert inputs["second"].dtype == tf.int32
-    assert not bool(TASK.is_complete({**row, "first_ids": tf.zeros([0], tf.int64)}))
+    for side in ("first", "second"):
+        ids = result[f"{side}_ids"]
+        assert inputs[side].numpy().tolist() == ids.to_tensor().numpy().tolist()
+        nothing = {**result, f"{side}_ids": ids[:, :0]}
+        assert TASK.lengths(nothing).numpy().tolist() == [[0], [0]]
     requested = TASK.raw_inputs(row, {"first": tokenizer})
     assert requested == {"first": FIRST[1].encode(), "second": SECOND[1].encode()}
     unknown = {**row, "first_ids": tf.concat([row["first_ids"][:1], [10**6]], 0)}

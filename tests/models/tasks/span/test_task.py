@@ -119,13 +119,15 @@ def test_preprocessing_finds_the_tokens_of_the_first_answer(rules):
     result = preprocess(tokenizer, [line] * len(cases), list(cases), starts)
     assert result["answer_tokens"].numpy().tolist() == [list(span) for span in cases.values()]
     row = {name: value[1] for name, value in result.items()}
-    assert int(TASK.length(row)) == 6
-    assert bool(TASK.is_complete(row))
-    inputs = TASK.model_inputs(row)
+    assert TASK.lengths(result).numpy().tolist() == [[6]] * 4
+    inputs = TASK.model_inputs(result)
     assert {name: value.dtype for name, value in inputs.items()} == dict.fromkeys(
         ("passage", "question", "answer"), tf.int32
     )
-    assert not bool(TASK.is_complete({**row, "question_ids": tf.zeros([0], tf.int64)}))
+    assert inputs["passage"][1].numpy().tolist() == row["passage_ids"].numpy().tolist()
+    assert inputs["answer"].numpy().tolist() == [list(span) for span in cases.values()]
+    nothing = {**result, "question_ids": result["question_ids"][:, :0]}
+    assert TASK.lengths(nothing).numpy().tolist() == [[0]] * 4
     requested = TASK.raw_inputs(row, {"passage": tokenizer})
     assert requested["question"] == b"where ?"
 
@@ -135,8 +137,7 @@ def test_rows_without_an_answer_token_are_incomplete(rules):
         created_tokenizer(rules), ["", "a b", "a b"], [["x", "y"], " ", "b"], [0, 1, 2]
     )
     assert result["answer_tokens"].numpy().tolist() == [[-1, -1], [-1, -1], [1, 1]]
-    row = {name: value[0] for name, value in result.items()}
-    assert not bool(TASK.is_complete(row))
+    assert TASK.lengths(result).numpy().tolist() == [[0], [0], [2]]
 
 
 def test_served_as_the_model(rules, tmp_path):

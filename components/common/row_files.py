@@ -1,0 +1,124 @@
+"""Files of transformed rows: Arrow record batches with checksums, from which any rows can be read.
+
+A file is a stream of Arrow's IPC format. Its columns are lists, as those of tf.Examples are; one of
+them holds the lengths of the training rows that a row makes.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from regard.components.common.errors import UserError
+from regard.components.common.files import atomic_path
+
+LENGTHS = "training_lengths"  # the column of lengths
+_CHECKSUM = "crc32"
+_END = b"\xff\xff\xff\xff\0\0\0\0"  # of a stream; Arrow also accepts a stream without it
+_REMEDY = "Restore the file, or make it again with `regard run --from Preprocess`."
+
+
+def write_rows(
+    path: str | os.PathLike[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> None:
+    """Write a file atomically; integers become 32 bits wide.
+
+    Raises:
+        pa.ArrowInvalid: an integer needs more than 32 bits.
+    """
+    narrow = {pa.large_list(pa.int64()): pa.large_list(pa.int32())}
+    fields = [field.with_type(narrow.get(field.type, field.type)) for field in schema]
+    schema = pa.schema(sorted(fields, key=lambda field: field.name))
+    with (
+        atomic_path(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_stream(sink, schema) as writer,
+    ):
+        for batch in batches:
+            batch = batch.select(schema.names).cast(schema)
+            writer.write_batch(batch, custom_metadata={_CHECKSUM: str(_checksum(batch))})
+
+
+class RowFiles:
+    """The rows of a split, in memory maps of its files.
+
+    Args:
+        paths: the files.
+        names: the columns to read.
+        part: this process's number, and the number of processes that share the work of verifying
+            checksums.
+
+    Attributes:
+        lengths: of all training rows, 0 if a row is incomplete; int32 ``[training rows]``.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+
+    def __init__(self, paths: Sequence[str], names: Sequence[str], part: tuple[int, int] = (0, 1)):
+        self._batches: list[pa.RecordBatch] = []
+        lengths, counts = [np.zeros([0], np.int32)], [np.zeros([0], np.int64)]
+        for path in paths:
+            try:
+                for batch, checksum in _read_batches(path):
+                    batch.validate(full=True)
+                    number, processes = part
+                    if len(self._batches) % processes == number and checksum != _checksum(batch):
+                        raise pa.ArrowInvalid("the checksum is wrong")
+                    lengths.append(batch.column(LENGTHS).flatten().to_numpy())
+                    counts.append(np.diff(batch.column(LENGTHS).offsets.to_numpy()))
+                    self._batches.append(batch.select(names))
+            except Exception as error:  # a damaged file raises errors of many kinds
+                message = f"The transformed rows cannot be read: {error}."
+                raise UserError(message, str(path), _REMEDY) from error
+        self.lengths = np.concatenate(lengths)
+        self._row_starts = np.cumsum(np.concatenate([[0], *counts]))
+        self._batch_starts = np.cumsum([0, *map(len, self._batches)])
+
+    def sample(self, count: int) -> np.ndarray:
+        """Draw rows from all files, always the same, as a mask of training rows."""
+        counts = np.diff(self._row_starts)
+        mask = np.zeros(len(counts), bool)
+        mask[np.random.default_rng(0).permutation(len(counts))[:count]] = True
+        return np.repeat(mask, counts)
+
+    def read(self, numbers: np.ndarray) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+        """Read training rows.
+
+        Args:
+            numbers: at least one; their order is kept.
+
+        Returns:
+            For each column the values of all rows and the ``[rows + 1]`` splits between them, and
+            for each row the number of the training row among those of its transformed row.
+        """
+        rows = np.searchsorted(self._row_starts, numbers, side="right") - 1
+        batches = np.searchsorted(self._batch_starts, rows, side="right") - 1
+        places = zip(batches.tolist(), (rows - self._batch_starts[batches]).tolist(), strict=True)
+        slices = [self._batches[batch].slice(row, 1) for batch, row in places]
+        columns = []
+        for column in pa.Table.from_batches(slices).combine_chunks().columns:
+            (chunk,) = column.chunks
+            splits = chunk.offsets.to_numpy()
+            columns.append((chunk.flatten().to_numpy(zero_copy_only=False), splits - splits[0]))
+        return columns, numbers - self._row_starts[rows]
+
+
+def _read_batches(path: str) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield the record batches with their checksums."""
+    with pa.memory_map(path) as file:
+        content = file.read_buffer()
+    source = pa.BufferReader(content)
+    for batch, metadata in pa.ipc.open_stream(source).iter_batches_with_custom_metadata():
+        yield batch, int(metadata[_CHECKSUM])
+    end = content.slice(max(0, content.size - len(_END))).to_pybytes()
+    if source.tell() < content.size or end != _END:
+        raise pa.ArrowInvalid("the file is truncated")
+
+
+def _checksum(batch: pa.RecordBatch) -> int:
+    return zlib.crc32(batch.serialize(), zlib.crc32(batch.schema.serialize()))

@@ -1,0 +1,78 @@
+"""The plan of an epoch: which rows share a batch, and the order of the batches."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Buckets:
+    """The lengths that share a batch, and the rows that fit into it.
+
+    Attributes:
+        bounds: the largest length of each bucket, rising.
+        sizes: the rows of a batch of each bucket.
+    """
+
+    bounds: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def create(cls, batch_tokens: int, max_length: int) -> Buckets:
+        """Return buckets for sources and targets that have the tokens of a batch together."""
+        bounds, length = [], 8
+        while length < max_length:
+            bounds.append(length)
+            length = max(length + 2, int(length * 1.15))
+        bounds.append(max_length)
+        sizes = [max(1, batch_tokens // (2 * bound)) for bound in bounds]
+        return cls(np.array(bounds), np.array(sizes))
+
+    def count_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """The number of usable rows in each bucket."""
+        usable = lengths[self.usable(lengths)]
+        return np.bincount(np.searchsorted(self.bounds, usable), minlength=len(self.bounds))
+
+    def usable(self, lengths: np.ndarray) -> np.ndarray:
+        """Whether rows are complete and not too long."""
+        return (lengths > 0) & (lengths <= self.bounds[-1])
+
+
+class EpochPlan:
+    """The batches of one epoch: every usable row is in one of them.
+
+    With a seed, all rows are shuffled before they are divided, and so are the batches.
+
+    Args:
+        lengths: of all rows; 0 or less for those that are not used. ``[rows]``
+        buckets: of similar lengths.
+        seed: of the order; None for the order of the rows, from short ones to long ones.
+    """
+
+    def __init__(self, lengths: np.ndarray, buckets: Buckets, seed: tuple[int, ...] | None):
+        random = None if seed is None else np.random.default_rng(seed)
+        rows = np.flatnonzero(buckets.usable(lengths)).astype(np.min_scalar_type(len(lengths)))
+        rows = rows if random is None else random.permutation(rows)
+        # NumPy sorts integers of 16 bits in linear time.
+        numbers = np.searchsorted(buckets.bounds, lengths[rows]).astype(np.uint16)
+        self._rows = rows[np.argsort(numbers, kind="stable")]
+        counts = buckets.count_rows(lengths)
+        batches = -(-counts // buckets.sizes)
+        # The number of a batch in its bucket gives its first row.
+        inside = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)
+        ends = np.cumsum(counts)
+        starts = np.repeat(ends - counts, batches) + inside * np.repeat(buckets.sizes, batches)
+        stops = np.minimum(starts + np.repeat(buckets.sizes, batches), np.repeat(ends, batches))
+        order = np.arange(len(starts)) if random is None else random.permutation(len(starts))
+        self._starts, self._stops = starts[order], stops[order]
+        self._buckets = np.repeat(np.arange(len(counts)), batches)[order]
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def batch(self, number: int) -> tuple[np.ndarray, int]:
+        """Return the rows of a batch, and its bucket."""
+        rows = self._rows[self._starts[number] : self._stops[number]]
+        return rows.astype(np.int64), int(self._buckets[number])

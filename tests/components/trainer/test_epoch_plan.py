@@ -1,0 +1,73 @@
+"""The plan of an epoch, compared with its definition."""
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+
+from regard.components.trainer.epoch_plan import Buckets, EpochPlan
+
+
+def batches_of(plan):
+    return [plan.batch(i) for i in range(len(plan))]
+
+
+@hypothesis.given(
+    lengths=strategies.lists(strategies.integers(-1, 60), max_size=200),
+    batch_tokens=strategies.integers(1, 500),
+    max_length=strategies.integers(1, 50),
+    seed=strategies.sampled_from([None, (0, 0), (7, 3)]),
+)
+def test_every_usable_row_is_in_one_batch_of_its_bucket(lengths, batch_tokens, max_length, seed):
+    lengths = np.array(lengths, np.int32)
+    buckets = Buckets.create(batch_tokens, max_length)
+    batches = batches_of(EpochPlan(lengths, buckets, seed))
+    rows = sorted(row for rows, _ in batches for row in rows.tolist())
+    assert rows == [i for i, n in enumerate(lengths) if 0 < n <= max_length]
+    for rows, bucket in batches:
+        low = buckets.bounds[bucket - 1] if bucket else 0
+        assert (low < lengths[rows]).all()
+        assert (lengths[rows] <= buckets.bounds[bucket]).all()
+        assert 0 < len(rows) <= buckets.sizes[bucket]
+        assert len(rows) == 1 or 2 * len(rows) * lengths[rows].max() <= batch_tokens
+    partial = [bucket for rows, bucket in batches if len(rows) < buckets.sizes[bucket]]
+    assert len(partial) == len(set(partial))  # only the last batch of a bucket is not full
+    counts = buckets.count_rows(lengths)
+    assert len(batches) == sum(-(-counts // buckets.sizes))
+
+
+def test_bounds_rise_up_to_the_limit():
+    for limit in (1, 8, 9, 100, 5000):
+        buckets = Buckets.create(1000, limit)
+        assert buckets.bounds[-1] == limit
+        assert (np.diff(buckets.bounds) > 0).all()
+        assert len(buckets.bounds) < 2**16
+    assert Buckets.create(1000, 10).sizes.tolist() == [62, 50]
+
+
+def test_the_order_depends_on_the_seed_and_mixes_all_rows():
+    count = 20_000
+    lengths = np.random.default_rng(0).integers(1, 30, count).astype(np.int32)
+    buckets = Buckets.create(2000, 32)
+
+    def order(*seed):
+        return np.concatenate([rows for rows, _ in batches_of(EpochPlan(lengths, buckets, seed))])
+
+    assert (order(1, 0) == order(1, 0)).all()
+    for other in (order(1, 1), order(0, 1), order(0, 2)):
+        assert (order(1, 0) != other).mean() > 0.99
+    # |place - row| of a random order is a third of all rows, and neighbours are as far apart.
+    shuffled = order(1, 0)
+    assert np.abs(shuffled - np.arange(count)).mean() == pytest.approx(count / 3, rel=0.03)
+    assert np.abs(np.diff(shuffled)).mean() == pytest.approx(count / 3, rel=0.03)
+    # Lengths are mixed too: the mean length of the first tenth of the batches is that of all.
+    batches = batches_of(EpochPlan(lengths, buckets, (1, 0)))
+    first = [lengths[rows].mean() for rows, _ in batches[: len(batches) // 4]]
+    every = [lengths[rows].mean() for rows, _ in batches]
+    assert np.mean(first) == pytest.approx(np.mean(every), rel=0.1)
+
+
+def test_without_a_seed_rows_keep_their_order():
+    lengths = np.array([20, 3, 3, 20, 0, 3], np.int32)
+    batches = batches_of(EpochPlan(lengths, Buckets.create(80, 20), None))
+    assert [rows.tolist() for rows, _ in batches] == [[1, 2, 5], [0, 3]]

@@ -1,7 +1,5 @@
 """Scheduled sampling: a decoder's own tokens as its inputs during training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Sequence to sequence: an encoder, a decoder, a teacher-forced loss and a search."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

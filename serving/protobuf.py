@@ -4,8 +4,6 @@
 repeated message of key and value.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from pathlib import Path

@@ -9,8 +9,6 @@ lists, by the first minor version of the server that has them, the operations of
 the older list applies, because operations are only ever added.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache

@@ -4,8 +4,6 @@ TensorFlow Serving reads them from the model's folder: a TFRecord file of ``Pred
 (``tensorflow_serving/apis/prediction_log.proto``) with at most 1,000 records.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -87,5 +85,4 @@ def _read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
 def _checksum(content: bytes) -> bytes:
     """Return the checksum of TFRecord files: CRC-32C, rotated by 15 bits, plus a constant."""
     value = google_crc32c.value(content)
-    rotated = (value >> 15 | value << 17) + 0xA282EAD8
-    return (rotated & 0xFFFFFFFF).to_bytes(4, "little")
+    return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")

@@ -4,8 +4,6 @@ A file is a stream of Arrow's IPC format. Its columns are lists, as those of tf.
 them holds the lengths of the training rows that a row makes.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """CorpusGen's executor: a Beam pipeline over groups of files, then the splits get their names."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

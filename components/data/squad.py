@@ -1,7 +1,5 @@
 """The questions of files in the JSON format of SQuAD."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

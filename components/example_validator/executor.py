@@ -1,7 +1,5 @@
 """ExampleValidator's executor: TFX's for the anomalies, one Beam pipeline for the rows."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

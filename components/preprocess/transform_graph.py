@@ -5,8 +5,6 @@ and Arrow take a fraction of the time. A file has the same bytes wherever it is 
 rows keep their order.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

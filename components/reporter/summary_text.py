@@ -1,7 +1,5 @@
 """The summary of a run in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TokenizerTrainer's executor: a Beam pipeline samples sentences, SentencePiece trains on them."""
 
-from __future__ import annotations
-
 import json
 import os
 import uuid

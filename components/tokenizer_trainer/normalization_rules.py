@@ -1,7 +1,5 @@
 """SentencePiece normalization rules that also make each punctuation mark a word."""
 
-from __future__ import annotations
-
 import sys
 import unicodedata
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Keras callbacks of a training: progress and limits, periodic checkpoints, moving average."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -1,7 +1,5 @@
 """Checkpoints: one file with the complete state of a training, and the lock on their folder."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import dataclasses

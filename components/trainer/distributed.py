@@ -5,8 +5,6 @@ each device before the sum, and cannot accumulate them. Here, every device has a
 strategy distributes data and sums results, and the optimizer is that of a single device.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ chief broadcasts the job once all are connected; the others need only ``TF_CONFI
 files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

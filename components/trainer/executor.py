@@ -1,7 +1,5 @@
 """The Trainer's executor: TFX's own with run-time parameters and a lock on the checkpoints."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Export of a trained model: the SavedModel, its contract, and what a warm start needs."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

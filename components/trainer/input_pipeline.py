@@ -1,7 +1,5 @@
 """The input pipeline: transformed rows as padded batches, divided among devices."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """Adam with fused updates, and the number format of the computation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The state of Adam: its moments, its position in the schedule, and resuming from both."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

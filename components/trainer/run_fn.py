@@ -4,8 +4,6 @@
 training, which ``distributed_worker`` starts.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import sys

@@ -1,7 +1,5 @@
 """The training loop: epochs until a limit is reached."""
 
-from __future__ import annotations
-
 import contextlib
 
 import keras

@@ -1,7 +1,5 @@
 """Evaluation during training: loss, decoded metrics, best weights, early stopping."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

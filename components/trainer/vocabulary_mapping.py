@@ -1,7 +1,5 @@
 """Mapping from an old vocabulary to a new one: which old tokens make up each new token."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Warm start: initial weights from a model that was trained and exported before."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

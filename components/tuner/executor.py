@@ -1,7 +1,5 @@
 """The Tuner's executor: runs the search and writes the table of all trials."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

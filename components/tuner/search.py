@@ -1,7 +1,5 @@
 """``tuner_fn``, which TFX's Tuner calls, and the KerasTuner tuner that it returns."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

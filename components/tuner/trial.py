@@ -3,8 +3,6 @@
 Each trial has its own process so that its memory is released and a crash does not end the search.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

@@ -1,7 +1,5 @@
 """The table of a search's trials, and how scores and values are written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import TypedDict

@@ -1,7 +1,5 @@
 """The base class of the decoders with one attention per step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

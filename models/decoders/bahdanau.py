@@ -1,7 +1,5 @@
 """The decoder of Bahdanau et al.: h_{t-1} → alignment → context → h_t."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The interface of all decoders, so that every search works with every decoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The decoder of Rush et al.: a neural language model of the last tokens and of the source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The decoder of Luong et al.: h_t → alignment → context → attentional state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The pointer decoder: the next token is one of the inputs, or the end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

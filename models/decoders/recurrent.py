@@ -1,7 +1,5 @@
 """The base class of the recurrent decoders."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

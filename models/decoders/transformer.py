@@ -1,7 +1,5 @@
 """The Transformer decoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

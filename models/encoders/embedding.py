@@ -1,7 +1,5 @@
 """The simplest encoder: the embeddings of the tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """Several encoders, each of which reads the memory of the one before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The convolutional encoder of texts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

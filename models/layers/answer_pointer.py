@@ -1,7 +1,5 @@
 """The pointer to the begin and the end of an answer, and the search for the best span."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """Loops over time steps, tensors that grow inside them, and windows of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Position encodings of Transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A check of a configuration reads its sections ``model``, ``training``, ``search`
 and yields problems at the keys to change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sections ``model.encoder``, ``model.decoder`` and ``model.pretrained``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Word alignments of training rows, from a column of text to a matrix of tokens."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 from regard.models.settings.training import AlignmentLinksConfig

@@ -1,7 +1,5 @@
 """The interface of a task: everything that differs between translation, captioning and others."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Tasks of sequence-to-sequence models: the decoder is the same whatever its source is."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any

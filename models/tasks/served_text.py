@@ -1,7 +1,5 @@
 """The exported graph of models that output texts, and that of text-to-text models."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

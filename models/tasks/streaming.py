@@ -4,8 +4,6 @@ Whoever runs the model calls the first function once and the second until the ou
 keeps the tensors in between. See ``regard.serving.streaming``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Text-to-text tasks: translation and summarisation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

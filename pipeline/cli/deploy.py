@@ -1,7 +1,5 @@
 """``regard deploy``: render the files that run a model in TensorFlow Serving."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

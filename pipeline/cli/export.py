@@ -1,7 +1,5 @@
 """``regard export``: convert a model for another inference engine, or combine several models."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Declarations of arguments and options, and those that several commands share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The section ``beam``: where the Beam jobs of the nodes run, and Beam's pipeline options."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

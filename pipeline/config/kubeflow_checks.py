@@ -1,7 +1,5 @@
 """Checks on the section ``kubeflow`` that need the whole configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """Validation of the section ``tune``: values are tried on the whole configuration."""
 
-from __future__ import annotations
-
 import functools
 import typing
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Load models for a server that computes with CTranslate2."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

@@ -3,8 +3,6 @@
 The templates are in ``serving/deploy``. Nothing is sent anywhere.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

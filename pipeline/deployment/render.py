@@ -1,7 +1,5 @@
 """Render the deployment of a model in the registry, and write its files."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

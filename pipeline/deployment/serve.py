@@ -136,7 +136,7 @@ def serve(
     with silence_output():
         with without_gc():
             from regard.pipeline.deployment.engines import ctranslate2_loader
-            from regard.serving.server.manager import LoadServable, ModelManager
+            from regard.serving.server.manager import ModelManager
             from regard.serving.server.servable import Servable
             from regard.serving.server.server import Server
             from regard.serving.web import create_routes
@@ -149,9 +149,8 @@ def serve(
     log.setLevel(logging.INFO)
 
     async def run() -> None:
-        load: LoadServable = Servable
-        if quantization:
-            load = ctranslate2_loader(quantization, manager_options.threads)
+        threads = manager_options.threads
+        load = ctranslate2_loader(quantization, threads) if quantization else Servable
         manager = ModelManager(models, manager_options, load=load)
         server = Server(manager, server_options, create_routes(manager))
         stop_event, loop = asyncio.Event(), asyncio.get_running_loop()

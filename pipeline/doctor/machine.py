@@ -4,8 +4,6 @@ The installer imports this module before any package is installed, so it uses on
 library.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

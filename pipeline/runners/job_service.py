@@ -1,7 +1,5 @@
 """Check the job service of a cluster before a node waits for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import grpc

@@ -1,7 +1,5 @@
 """Connections to a server over REST and gRPC, with the same methods."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import ipaddress

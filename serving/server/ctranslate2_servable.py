@@ -1,7 +1,5 @@
 """A model whose searches run in CTranslate2, and everything else in TensorFlow."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,6 @@ TOLERANCES = {"float32": 0.05, "float16": 0.05, "int16": 0.05, "int8": 0.1}
 _END = "</s>"
 _MAX_TOKEN_CHARACTERS = 32  # of a source that the SavedModel does not shorten
 _IS_BLANK = re.compile(rb"\s*")
-_PADDING = b"<pad>"  # of texts in a batch
 
 
 class _Hypothesis(NamedTuple):
@@ -83,9 +80,7 @@ class CTranslate2Servable(Servable):
 
         super().__init__(name, path)
         self._contract, self._search, self._threads = read_contract(path), search, threads
-        self._arguments = {
-            key: value for key, value in arguments.items() if not key.startswith("max_")
-        }
+        self._arguments = {k: v for k, v in arguments.items() if not k.startswith("max_")}
         self._source, self._target = (
             sentencepiece.SentencePieceProcessor(model_file=str(converted / f"{side}.model"))
             for side in ("source", "target")
@@ -225,6 +220,7 @@ class CTranslate2Servable(Servable):
         outputs |= {self._contract["answer"]: texts[0], "score": best.log_probability}
         if name == DEFAULT_SIGNATURE:
             return outputs | {"sentences": 1}
+        weights = np.array(best.attention)
         return outputs | {
             "source_pieces": [one.encode() for one in (*source, _END)],
             "source_length": len(source) + 1,
@@ -232,7 +228,8 @@ class CTranslate2Servable(Servable):
                 self._unknown if one == "<unk>" else one.encode() for one in best.tokens
             ],
             "target_length": len(best.tokens),
-            "alignment": _with_end(np.array(best.attention)),
+            # CTranslate2 leaves out the attention to the end of the source.
+            "alignment": np.column_stack([weights, 1 - weights.sum(axis=1)]),
         }
 
     def _text(self, hypothesis: _Hypothesis) -> bytes:
@@ -240,16 +237,11 @@ class CTranslate2Servable(Servable):
         return self._target.decode(ids).encode()
 
 
-def _with_end(weights: np.ndarray) -> np.ndarray:
-    """Add the attention to the end of the source, which CTranslate2 leaves out."""
-    return np.column_stack([weights, 1 - weights.sum(axis=1)])
-
-
 def _stack(values: Sequence[Any], dtype: str) -> np.ndarray:
     """Return values of equal ranks as one array, ``[batch, ...]``, padded to the largest."""
     arrays = [np.asarray(value, dtype) for value in values]
     shape = np.max([array.shape for array in arrays], axis=0).astype(int)
-    stacked = np.full((len(arrays), *shape), _PADDING if dtype == "object" else 0, dtype)
+    stacked = np.full((len(arrays), *shape), b"<pad>" if dtype == "object" else 0, dtype)
     for row, array in enumerate(arrays):
         index: tuple[Any, ...] = (row, *map(slice, array.shape))
         stacked[index] = array[()]

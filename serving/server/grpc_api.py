@@ -254,7 +254,7 @@ class _Methods:
         response.model_spec.version.value = version.number
         packed = response.metadata.add(key="signature_def").value
         packed.type_url = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
-        packed.value = version.loaded.signature_map()
+        packed.value = version.loaded.signature_map
         return response
 
     async def GetModelStatus(self, request: Any) -> Any:

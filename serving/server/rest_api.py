@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -190,11 +190,11 @@ def _dump_status(versions: list[Version]) -> bytes:
 
 def _dump_metadata(name: str, version: Version) -> bytes:
     """Return the signatures of a version, with the field names of the protocol buffer."""
-    entries = message_class("SignatureDefMap").FromString(version.loaded.signature_map())
+    entries = message_class("SignatureDefMap").FromString(version.loaded.signature_map)
     signatures = {
         entry.key: {
-            "inputs": _describe_tensors(entry.value.inputs),
-            "outputs": _describe_tensors(entry.value.outputs),
+            "inputs": {one.key: _describe(one.value) for one in entry.value.inputs},
+            "outputs": {one.key: _describe(one.value) for one in entry.value.outputs},
             "method_name": entry.value.method_name,
             "defaults": {},
         }
@@ -205,17 +205,10 @@ def _dump_metadata(name: str, version: Version) -> bytes:
     return dump({"model_spec": spec, "metadata": {"signature_def": {"signature_def": signatures}}})
 
 
-def _describe_tensors(entries: Iterable[Any]) -> dict[str, Any]:
+def _describe(tensor: Any) -> dict[str, Any]:
+    dims = [{"size": str(dim.size), "name": dim.name} for dim in tensor.tensor_shape.dim]
     return {
-        one.key: {
-            "name": one.value.name,
-            "dtype": f"DT_{field_type(one.value.dtype).upper()}",
-            "tensor_shape": {
-                "dim": [
-                    {"size": str(dim.size), "name": dim.name} for dim in one.value.tensor_shape.dim
-                ],
-                "unknown_rank": one.value.tensor_shape.unknown_rank,
-            },
-        }
-        for one in entries
+        "name": tensor.name,
+        "dtype": f"DT_{field_type(tensor.dtype).upper()}",
+        "tensor_shape": {"dim": dims, "unknown_rank": tensor.tensor_shape.unknown_rank},
     }

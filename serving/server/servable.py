@@ -1,7 +1,5 @@
 """One loaded version of a model: its signatures, input validation and inference."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -62,6 +60,7 @@ class Servable:
             message = f"Could not load version {path.name} of model {name}: {reason}"
             raise ServingError(StatusCode.INTERNAL, message) from None
         self.signatures = self._session.signatures
+        self.signature_map = self._session.signature_map
 
     def signature(self, name: str) -> Signature:
         """Return a signature; "" is the default signature.
@@ -77,10 +76,6 @@ class Servable:
                     message = read_contract(self.path).get("stream_problem") or message
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return self.signatures[name]
-
-    def signature_map(self) -> bytes:
-        """Return all signatures as a serialized ``SignatureDefMap``."""
-        return self._session.signature_map
 
     def input_types(self, name: str) -> InputTypes:
         """Return the inputs of a signature with their types.

@@ -1,7 +1,5 @@
 """Versions of a model: as folders, as a request names them, and as the server tracks them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

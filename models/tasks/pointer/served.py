@@ -1,7 +1,5 @@
 """The exported graph of the pointer task, and the points as the model receives them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

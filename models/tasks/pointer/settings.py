@@ -1,7 +1,5 @@
 """The section ``model`` of the pointer task, and its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The exported graph of the span task, and the tokens of a text with their offsets."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

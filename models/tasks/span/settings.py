@@ -1,7 +1,5 @@
 """The section ``model`` of the span task, and its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Preprocessing, model and training interface of the span task."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

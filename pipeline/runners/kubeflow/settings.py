@@ -1,7 +1,5 @@
 """Read a configuration for a cluster, and warn about what its nodes may not find."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Iterator

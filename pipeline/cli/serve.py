@@ -51,7 +51,7 @@ def serve(
         option(
             "--batch-timeout",
             "MILLISECONDS",
-            "How long an incomplete batch waits for requests.",
+            "How long an incomplete batch waits for requests, unless the server is idle.",
             min=0,
         ),
     ] = 2.0,

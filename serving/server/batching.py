@@ -104,9 +104,13 @@ class Batcher:
             self._open = None
 
     async def _process(self, batch: _Batch) -> None:
-        """Wait until the batch is full or its time is over, then run it."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(batch.is_full.wait(), self._options.timeout_seconds)
+        """Wait until the batch is full or its time is over, then run it.
+
+        A request that finds no other one does not wait: later ones share the next batch.
+        """
+        if len(self._tasks) > 1:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(batch.is_full.wait(), self._options.timeout_seconds)
         async with self._slots:
             self._queued -= 1
             if self._open is batch:

@@ -10,7 +10,8 @@ class BatchingOptions:
 
     Attributes:
         max_batch_size: rows of a batch; a larger request runs alone.
-        timeout_seconds: how long an incomplete batch waits for more requests.
+        timeout_seconds: how long an incomplete batch waits for more requests, if others run or
+            wait.
         max_queued_batches: batches that may wait; further requests are rejected.
         max_request_rows: a request with more rows, and more than ``max_batch_size``, is rejected.
     """

@@ -177,7 +177,7 @@ def test_the_first_card_of_a_group_has_all_heads(tmp_path, monkeypatch):
     serving = tmp_path / "Format-Serving"
     serving.mkdir()
     models = {str(serving): Model()}
-    monkeypatch.setattr(saved_model, "load", lambda path: models[str(path)])
+    monkeypatch.setattr(saved_model, "load", lambda path, few_runs: models[str(path)])
     groups = make_cards(facts)
     assert len(requests) == len(groups) == 3
     for cards, request in zip(groups.values(), requests, strict=True):

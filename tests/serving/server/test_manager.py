@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import shutil
+import threading
 import weakref
 
 import numpy as np
@@ -96,16 +97,26 @@ async def version(created, number=None):
     return int((await created.predict(ModelSpec("m", number), "", INPUTS)).outputs["version"][0])
 
 
-async def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(folder, start):
-    created = await start(batching=BatchingOptions(timeout_seconds=0.5))
+async def test_a_new_version_takes_over_and_the_old_one_finishes_its_requests(
+    folder, start, monkeypatch
+):
+    may_end, run = threading.Event(), FakeServable.run
+
+    def wait(servable, *arguments):
+        assert may_end.wait(60)
+        return run(servable, *arguments)
+
+    monkeypatch.setattr(FakeServable, "run", wait)
+    created = await start()
     request = asyncio.ensure_future(version(created))
-    await asyncio.sleep(0)  # it waits in a batch
+    await asyncio.sleep(0)
     (folder / "2").mkdir()
     await created.poll()
     assert states(created) == {2: AVAILABLE, 1: "UNLOADING"}
     assert created.find(ModelSpec("m")).number == 2
     with pytest.raises(ServingError, match="No version 1"):
         await version(created, 1)
+    may_end.set()
     assert await request == 1
     await wait_until_unloaded(created)
     assert states(created) == {2: AVAILABLE, 1: END}

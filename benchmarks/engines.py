@@ -1,0 +1,178 @@
+"""Compare `regard serve` with both engines, over gRPC, with CTranslate2 called directly.
+
+    python -m benchmarks.engines benchmark-transformer --rows sources.txt --references targets.txt
+
+Each system translates the rows in requests of 64, two at a time, sorted by length, and then some of
+them one by one. The server and the process that calls CTranslate2 directly have the same cores, two
+threads, and the same weights and search. Prints a table; ratios compare values of the same round.
+"""
+
+import argparse
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.markdown_table import format_table, median_ratio
+
+ROOT = Path(__file__).resolve().parents[1]
+BATCH, THREADS = 64, 2
+SYSTEMS = ["ctranslate2", "served-ctranslate2", "served-tensorflow"]
+SYSTEMS += ["ctranslate2-int8", "served-ctranslate2-int8"]
+Translate = Callable[[Sequence[str]], list[str]]
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("model", help="model of the registry")
+    parser.add_argument("--rows", type=Path, required=True, help="file with one text per line")
+    parser.add_argument("--references", type=Path, required=True, help="their translations")
+    parser.add_argument("--registry", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--single", type=int, default=60, help="rows to translate one by one")
+    parser.add_argument("--only", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    arguments = parser.parse_args()
+    columns = (arguments.rows, arguments.references)
+    pairs = list(zip(*(file.read_text("utf-8").splitlines() for file in columns), strict=True))
+    pairs.sort(key=lambda pair: len(pair[0]), reverse=True)
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in arguments.only}
+    for _ in range(arguments.rounds):
+        for name in arguments.only:
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            with _open(name, arguments) as translate:
+                texts = [source for source, _ in pairs]
+                results[name].append(_measure(translate, texts, arguments.single))
+    print(_format(results, [target for _, target in pairs]))
+
+
+@contextmanager
+def _open(name: str, arguments: argparse.Namespace) -> Iterator[Translate]:
+    kind = "int8" if name.endswith("int8") else "float32"
+    registry = ["--registry", str(arguments.registry)] if arguments.registry else []
+    if name.startswith("ctranslate2"):
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["export", arguments.model, "--out", f"{folder}/out", "--quantization", kind]
+            _regard(*command, *registry).wait()
+            yield _direct(Path(folder, "out"))
+        return
+    engine = ["--engine", "ctranslate2", "--quantization", kind]
+    port = _free_port()
+    command = ["serve", arguments.model, "--port", str(port), "--rest-api-port", "0", *registry]
+    server = _regard(*command, *(engine if "ctranslate2" in name else []))
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        yield _served(f"127.0.0.1:{port}", Path(arguments.model).name.partition("@")[0])
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+
+
+def _direct(folder: Path) -> Translate:
+    import ctranslate2
+    import sentencepiece
+
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
+        for side in ("source", "target")
+    )
+    translator = ctranslate2.Translator(str(folder), inter_threads=THREADS, intra_threads=1)
+    arguments = json.loads((folder / "regard.json").read_text("utf-8"))["translate_batch"]
+
+    def translate(texts: Sequence[str]) -> list[str]:
+        tokens = source.encode(list(texts), out_type=str)
+        arguments["max_decoding_length"] = 2 * max(map(len, tokens)) + 11
+        size = -(-len(tokens) // THREADS)
+        results = translator.translate_batch(tokens, max_batch_size=size, **arguments)
+        return target.decode([one.hypotheses[0] for one in results])
+
+    return translate
+
+
+def _served(address: str, model: str) -> Translate:
+    import grpc
+    import numpy as np
+
+    from regard.serving.protobuf import message_class, read_tensor, write_tensor
+
+    call = grpc.insecure_channel(address).unary_unary(
+        "/tensorflow.serving.PredictionService/Predict"
+    )
+
+    def translate(texts: Sequence[str]) -> list[str]:
+        request = message_class("PredictRequest")(output_filter=["translation"])
+        request.model_spec.name = model
+        array = np.array([text.encode() for text in texts], object)
+        write_tensor(request.inputs.add(key="source").value, array)
+        response = message_class("PredictResponse").FromString(call(request.SerializeToString()))
+        return [text.decode() for text in read_tensor(response.outputs[0].value)]
+
+    return translate
+
+
+def _measure(translate: Translate, texts: Sequence[str], single: int) -> dict[str, Any]:
+    batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(translate, batches[:4]))
+        started = time.perf_counter()
+        outputs = [text for batch in pool.map(translate, batches) for text in batch]
+        seconds = time.perf_counter() - started
+    latencies = []
+    for text in texts[:: max(len(texts) // single, 1)]:
+        started = time.perf_counter()
+        translate([text])
+        latencies.append(time.perf_counter() - started)
+    return {
+        "speed": len(texts) / seconds,
+        "p50": 1e3 * statistics.median(latencies),
+        "p95": 1e3 * sorted(latencies)[int(0.95 * len(latencies))],
+        "outputs": outputs,
+    }
+
+
+def _format(results: dict[str, list[dict[str, Any]]], references: Sequence[str]) -> str:
+    import sacrebleu
+
+    header = ["system", "sentences/s", "× ctranslate2", "p50, ms", "× ctranslate2", "p95, ms"]
+    header += ["BLEU", "same as served-tensorflow"]
+    rows = []
+    for name, runs in results.items():
+        peer = results.get("ctranslate2-int8" if name.endswith("int8") else "ctranslate2", runs)
+        other = results.get("served-tensorflow", runs)[-1]["outputs"]
+        outputs = runs[-1]["outputs"]
+        cells = [name]
+        for key in ("speed", "p50"):
+            values, peers = ([run[key] for run in one] for one in (runs, peer))
+            cells += [f"{statistics.median(values):.1f}", f"{median_ratio(values, peers):.2f}"]
+        cells.append(f"{statistics.median(run['p95'] for run in runs):.1f}")
+        cells.append(f"{sacrebleu.corpus_bleu(outputs, [list(references)]).score:.2f}")
+        same = sum(a == b for a, b in zip(outputs, other, strict=True)) / len(outputs)
+        rows.append([*cells, f"{same:.1%}"])
+    return format_table(header, rows)
+
+
+def _regard(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "regard.pipeline.cli", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+if __name__ == "__main__":
+    main()

@@ -129,7 +129,8 @@ def quickstart(home: Path, generation: float) -> Iterator[Row]:
 
 
 def _seconds(folder: str, file: str) -> float:
-    return float(json.loads(Path(folder, file).read_text(encoding="utf-8"))["seconds"])
+    content = json.loads(Path(folder, file).read_text(encoding="utf-8"))
+    return float(content.get("models", {}).get("candidate", content)["seconds"])
 
 
 def regard(home: Path, *arguments: str) -> float:

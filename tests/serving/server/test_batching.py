@@ -77,7 +77,7 @@ async def test_a_full_batch_does_not_wait(submit_all):
 async def test_only_a_request_that_finds_others_waits(batcher):
     batches = batcher(Doubler(), timeout_seconds=60)
     async with asyncio.timeout(30):
-        assert (await batches.submit(inputs(1)))["y"].tolist() == [[2]]
+        assert (await batches.submit(inputs(1)))["y"].tolist() == [2]
 
 
 async def test_a_request_that_does_not_fit_opens_the_next_batch(submit_all):

@@ -29,6 +29,8 @@ _TYPES = {
     22: ("uint32", "uint32_val"),
     23: ("uint64", "uint64_val"),
 }
+# The states of a version by their numbers.
+STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
 _NUMBERS = {dtype: number for number, (dtype, _) in _TYPES.items()}
 
 

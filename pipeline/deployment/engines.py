@@ -41,10 +41,10 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
             )
         try:
             loss = servable.verify(quantization)
-        except ServingError:
+        except BaseException:
             servable.close()
             raise
-        log.info("CTranslate2 (%s) runs %s: %.2g lost per token.", quantization, label, loss)
+        log.info("CTranslate2 (%s) runs %s; %.2g nats per token lost", quantization, label, loss)
         return servable
 
     return load

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from regard.serving.client.conversion import ClientError, Input, Outputs, Row, Signature, split_rows
-from regard.serving.protobuf import field_type, message_class, read_tensor, write_tensor
+from regard.serving.protobuf import STATES, field_type, message_class, read_tensor, write_tensor
 
 # Gateways and the server use these statuses; some stand for two codes.
 _CODES = {
@@ -33,7 +33,6 @@ _CODES = {
     504: "DEADLINE_EXCEEDED",
 }
 _DTYPES = {"float": "float32", "double": "float64", "string": "object"}
-_STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
 _UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -262,7 +261,7 @@ class GrpcConnection:
         """Return the states of the model's versions."""
         request, method = message_class("GetModelStatusRequest")(), "ModelService/GetModelStatus"
         response = self._call(method, request, "GetModelStatusResponse", timeout)
-        return {one.version: _STATES[one.state] for one in response.model_version_status}
+        return {one.version: STATES[one.state] for one in response.model_version_status}
 
     def close(self) -> None:
         """Close the connection."""

@@ -100,10 +100,10 @@ class CTranslate2Servable(Servable):
         if name not in SIGNATURES or not len(next(iter(inputs.values()))):
             return super().run(name, inputs, timeout)
         (sources,) = inputs.values()
-        tokens = [self._tokenize(text) for text in sources]
+        ids = [self._token_ids(text) for text in sources]
         outputs = {
-            row: self._outputs(name, tokens[row], hypotheses)
-            for row, hypotheses in self._translate(tokens, name).items()
+            row: self._outputs(name, sources[row], hypotheses)
+            for row, hypotheses in self._translate(ids, name).items()
         }
         rest = [row for row in range(len(sources)) if row not in outputs]
         if rest:
@@ -151,25 +151,26 @@ class CTranslate2Servable(Servable):
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return loss
 
-    def _tokenize(self, text: bytes) -> list[str]:
-        """Return the tokens of a text; none if TensorFlow has to compute it."""
+    def _token_ids(self, text: bytes) -> list[int]:
+        """Return the token ids of a text; none if TensorFlow has to compute it."""
         limit = min(self._search["max_source_length"], POSITIONS - 1)
         if len(text) > _MAX_TOKEN_CHARACTERS * limit or _IS_BLANK.fullmatch(text):
             return []
         try:
-            tokens = self._source.encode(text.decode(), out_type=str)
+            ids = self._source.encode(text.decode())
         except UnicodeDecodeError:
             return []
-        return tokens if len(tokens) <= limit and self._limit(len(tokens)) <= POSITIONS else []
+        return ids if len(ids) <= limit and self._limit(len(ids)) <= POSITIONS else []
 
-    def _translate(self, tokens: Sequence[list[str]], name: str) -> dict[int, list[_Hypothesis]]:
+    def _translate(self, ids: Sequence[list[int]], name: str) -> dict[int, list[_Hypothesis]]:
         """Return the hypotheses of the rows that CTranslate2 can complete, the best first."""
-        rows = [row for row, one in enumerate(tokens) if one]
+        rows = [row for row, one in enumerate(ids) if one]
         if not rows:
             return {}
-        limits = [self._limit(len(tokens[row])) for row in rows]
+        limits = [self._limit(len(ids[row])) for row in rows]
         results = self._translator.translate_batch(
-            [tokens[row] for row in rows],
+            # Not the tokens as they are in the text: an unknown one can be the text "</s>".
+            [self._source.id_to_piece(ids[row]) for row in rows],
             max_batch_size=-(-len(rows) // self._threads),  # rows of similar lengths, all at once
             max_input_length=0,
             max_decoding_length=max(limits),
@@ -204,7 +205,7 @@ class CTranslate2Servable(Servable):
         return _Hypothesis(tokens, log_probability, log_probability / penalty, attention)
 
     def _outputs(
-        self, name: str, source: list[str], hypotheses: Sequence[_Hypothesis]
+        self, name: str, source: bytes, hypotheses: Sequence[_Hypothesis]
     ) -> dict[str, Any]:
         """Return the outputs of a signature for one row."""
         texts = [self._text(one) for one in hypotheses]
@@ -221,9 +222,10 @@ class CTranslate2Servable(Servable):
         if name == DEFAULT_SIGNATURE:
             return outputs | {"sentences": 1}
         weights = np.array(best.attention)
+        tokens = [*self._source.encode(source.decode(), out_type=str), _END]
         return outputs | {
-            "source_pieces": [one.encode() for one in (*source, _END)],
-            "source_length": len(source) + 1,
+            "source_pieces": [one.encode() for one in tokens],
+            "source_length": len(tokens),
             "target_pieces": [
                 self._unknown if one == "<unk>" else one.encode() for one in best.tokens
             ],
@@ -233,8 +235,7 @@ class CTranslate2Servable(Servable):
         }
 
     def _text(self, hypothesis: _Hypothesis) -> bytes:
-        ids = [self._target.piece_to_id(token) for token in hypothesis.tokens[:-1]]
-        return self._target.decode(ids).encode()
+        return self._target.decode(self._target.piece_to_id(hypothesis.tokens[:-1])).encode()
 
 
 def _stack(values: Sequence[Any], dtype: str) -> np.ndarray:

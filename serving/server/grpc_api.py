@@ -14,7 +14,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from grpc import StatusCode
 
-from regard.serving.protobuf import message_class, numpy_type, read_tensor, write_tensor
+from regard.serving.protobuf import STATES, message_class, numpy_type, read_tensor, write_tensor
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
@@ -35,7 +35,7 @@ SERVICES: dict[str, dict[str, str]] = {
     },
     "regard.StreamService": {"PredictStream": "PredictRequest"},
 }
-_STATES = {"START": 10, "LOADING": 20, "AVAILABLE": 30, "UNLOADING": 40, "END": 50}
+_STATES = {name: number for number, name in STATES.items()}
 # One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
 _MAX_FILLED_VALUES = 1 << 16
 # A field of two bytes can take a hundred in memory.

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,6 +90,26 @@ def test_the_outputs_are_those_of_the_saved_model(engine, tensorflow, name):
     for other in set(tensorflow.signature(name).inputs) - set(inputs):
         inputs[other] = np.array([b"a"] * len(TEXTS), object)
     assert_same(engine.run(name, inputs), tensorflow.run(name, inputs))
+
+
+def test_an_unknown_token_is_no_end_of_the_source(engine, tensorflow, monkeypatch):
+    """SentencePiece returns an unknown run of characters as it is in the text."""
+    text = "\u2603\u2603".encode()
+    ids = engine._token_ids(text)
+    received = []
+    translate = engine._translator.translate_batch
+    monkeypatch.setattr(
+        engine,
+        "_translator",
+        SimpleNamespace(
+            translate_batch=lambda tokens, **options: (
+                received.extend(tokens) or translate(tokens, **options)
+            )
+        ),
+    )
+    assert_same(engine.run("align", batch([text])), tensorflow.run("align", batch([text])))
+    assert received == [engine._source.id_to_piece(ids)]
+    assert "<unk>" in received[0]
 
 
 def test_rows_do_not_depend_on_their_batch(engine):

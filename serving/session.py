@@ -36,16 +36,22 @@ _NO_OPTIMIZER = bytes.fromhex("52055203980101")
 # nothing to optimize: loading and three signatures take 2.6 s instead of 9 s. Their later runs are
 # 1.15 times (batches) to 1.5 times (single rows) as long.
 _INLINE_FUNCTIONS = bytes.fromhex("52091a0220015203980101")
+# The first session of a process determines how many threads one operation may use
+# (intra_op_parallelism_threads). With one, a single sentence takes half the time, and two batches at
+# once are a tenth to a third faster than with two: benchmarks/optimization_log.md.
+_THREADS_OF_OPERATION = bytes.fromhex("1001")
 _TYPES = {"v": None, "p": c_void_p, "c": c_char_p, "i": c_int, "l": c_int64, "z": c_size_t}
 # Functions by the types of their result and their arguments.
 _FUNCTIONS = {
     "p": "GetAllOpList NewGraph NewSessionOptions NewStatus",
-    "vp": "DeleteBuffer DeleteGraph DeleteSessionOptions DeleteStatus DeleteTensor StringDealloc"
+    "vp": "DeleteBuffer DeleteDeviceList DeleteGraph DeleteSessionOptions DeleteStatus DeleteTensor StringDealloc"
     " StringInit",
     "vpp": "CloseSession DeleteSession",
-    "ip": "GetCode NumDims TensorType",
+    "ip": "DeviceListCount GetCode NumDims TensorType",
     "cp": "Message",
+    "cpip": "DeviceListType",
     "pp": "StringGetDataPointer TensorData",
+    "ppp": "SessionListDevices",
     "zp": "StringGetSize",
     "lpi": "Dim",
     "ppc": "GraphOperationByName",
@@ -97,6 +103,7 @@ class Session:
     Attributes:
         signatures: the signatures by name.
         signature_map: the same as a serialized ``SignatureDefMap``.
+        device: ``GPU`` if there is one, else ``CPU``.
 
     Raises:
         SessionError: TensorFlow cannot load the folder.
@@ -108,6 +115,8 @@ class Session:
         arguments = options, None, os.fsencode(path), tags, 1, graph, None
         try:
             content = _INLINE_FUNCTIONS if few_runs else _NO_OPTIMIZER
+            if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+                content += _THREADS_OF_OPERATION
             _call("SetConfig", options, content, len(content))
             session = _call("LoadSessionFromSavedModel", *arguments)
         except SessionError:
@@ -116,6 +125,7 @@ class Session:
         finally:
             library.TF_DeleteSessionOptions(options)
         self._handle: _Handle | None = _Handle(session, graph)
+        self.device = "GPU" if "GPU" in _device_types(session) else "CPU"
         content = (Path(path) / MODEL_FILE).read_bytes()
         graphs = message_class("SavedModel").FromString(content).meta_graphs
         served = next(one for one in graphs if {*one.meta_info_def.tags} == {"serve"})
@@ -215,6 +225,14 @@ def numpy_type(kind: int) -> str:
     if name is None:
         raise SessionError(_UNIMPLEMENTED, f"Tensors of type {kind} are not supported.")
     return name
+
+
+def _device_types(session: int) -> set[str]:
+    library, devices = _library(), _call("SessionListDevices", session)
+    count = library.TF_DeviceListCount(devices)
+    types = {_call("DeviceListType", devices, index).decode() for index in range(count)}
+    library.TF_DeleteDeviceList(devices)
+    return types
 
 
 def _tensors(graph: int, infos: Iterable[Any]) -> Any:

@@ -78,7 +78,7 @@ class PredictDoFn(beam.DoFn):
         with batch_results.record_failure(self._folder):
             self._model: ServedModel = self._shared.acquire(lambda: _load(self._path))
         self._load_seconds = time.monotonic() - start
-        self._worker, self._device = uuid.uuid4().hex, saved_model.device()
+        self._worker, self._device = uuid.uuid4().hex, self._model.device
 
     def process(self, element: tuple[int, Iterable[Record]]) -> None:
         """Decode one batch.
@@ -168,7 +168,7 @@ class DecodeResult:
     @property
     def device(self) -> str:
         """``CPU`` or ``GPU``, or both if the workers differ."""
-        return ", ".join(sorted({one.device for one in self.stats})) or saved_model.device()
+        return ", ".join(sorted({one.device for one in self.stats})) or "CPU"
 
     def summary(self, path: Path) -> ModelSummary:
         """Return the speed of a model at a path."""

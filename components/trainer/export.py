@@ -123,7 +123,7 @@ def _reference_outputs(
                 {
                     "inputs": {key: _to_json(value) for key, value in inputs.items()},
                     "answer": {key: _to_json(value) for key, value in prediction.outputs.items()},
-                    "device": saved_model.device(),
+                    "device": model.device,
                 }
             )
     return references
@@ -137,8 +137,8 @@ class InMemoryModel(saved_model.ServedModel):
     """
 
     def __init__(self, served: ServedModel):
-        super().__init__(None, served.contract)  # type: ignore[arg-type]  # there is no session
-        self._functions = served.signatures
+        self.contract, self._functions = served.contract, served.signatures
+        self.device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 
     def run(self, name: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         function: Any = self._functions[name]

@@ -41,6 +41,32 @@ def test_answers_come_in_order_and_without_padding(loaded):
     assert answers[0].truncated == 0
 
 
+def test_many_rows_are_divided_among_the_cores(loaded, monkeypatch):
+    texts = ["ab c"[: length % 5] for length in range(50)]
+    expected = [loaded.predict("align", sources(text))[0] for text in texts]
+    sizes = []
+    run = loaded.run
+
+    def record(name, inputs):
+        sizes.append(len(inputs["source"]))
+        return run(name, inputs)
+
+    monkeypatch.setattr(loaded, "run", record)
+    for device, cores, parts in (
+        ("CPU", 2, [25, 25]),
+        ("CPU", 16, [2, 16, 16, 16]),
+        ("GPU", 2, [50]),
+    ):
+        monkeypatch.setattr(loaded, "device", device)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        answers = loaded.predict("align", sources(*texts))
+        assert [one.hypothesis for one in answers] == [one.hypothesis for one in expected]
+        for one, other in zip(answers, expected, strict=True):
+            np.testing.assert_allclose(one.outputs["alignment"], other.outputs["alignment"])
+        assert sorted(sizes) == parts
+        sizes.clear()
+
+
 def test_the_default_signature_gives_text_and_score_alone(loaded):
     (answer,) = loaded.predict("serving_default", sources("a"))
     assert set(answer.outputs) == {"translation", "score"}

@@ -118,7 +118,8 @@ def test_the_registry_is_read_from_the_claim(kubernetes):
 
 def test_threads_follow_the_cpus(kubernetes):
     (container,) = pod_of(kubernetes)["containers"]
-    assert "--tensorflow_intra_op_parallelism=2" in container["args"]
+    assert "--tensorflow_intra_op_parallelism=1" in container["args"]
+    assert "--tensorflow_inter_op_parallelism=2" in container["args"]
     assert container["resources"]["requests"]["cpu"] == "1500m"
     lines = kubernetes["batching.config"].splitlines()
     assert "num_batch_threads { value: 2 }" in lines
@@ -163,7 +164,7 @@ def test_compose_mounts_the_registry_and_its_own_folder():
 def test_compose_counts_processors_as_a_number(cpu, cpus, threads):
     _, service = compose_service(cpu=cpu)
     assert service["deploy"]["resources"]["limits"]["cpus"] == cpus
-    assert f"--tensorflow_intra_op_parallelism={threads}" in service["command"]
+    assert f"--tensorflow_inter_op_parallelism={threads}" in service["command"]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def regard(request: Mapping[str, Any]) -> latency.PredictFn:
     """Load a SavedModel, and return its default signature, as `regard predict` calls it."""
     from regard.serving import saved_model
 
+    os.environ.pop("TF_NUM_INTRAOP_THREADS", None)  # a session's own setting applies
     model = saved_model.load(request["model"])
 
     def predict(texts: Sequence[str]) -> list[str]:

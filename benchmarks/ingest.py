@@ -2,6 +2,8 @@
 
     python benchmarks/ingest.py                         # as in benchmarks/ingest.md
     python benchmarks/ingest.py --pairs 10000 --modes in_process
+    python -m benchmarks.peers.install                  # once
+    python benchmarks/ingest.py --pairs 1000000 --modes in_process --sockeye --rounds 3
 
 Runs `regard run --to Preprocess` on Multi30k repeated with noise (`benchmarks/corpora.py`), each
 size and mode in a process and a workspace of its own, and samples all processes of the run ten
@@ -11,6 +13,9 @@ node. On a shared machine, the CPU time is the relevant one.
 The baseline is SentencePiece's C++ library, which encodes the same pairs with the run's tokenizer
 in one process and one thread, a list of texts per call. The share is the throughput of CorpusGen
 and Preprocess together, by wall time, relative to such processes on all cores.
+
+With ``--sockeye``, SentencePiece tokenizes the same files with the same tokenizers, one process for
+each side, and Sockeye's ``prepare_data`` writes training shards, with a process for each core.
 """
 
 from __future__ import annotations
@@ -34,6 +39,10 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks.corpora import SIDES, write  # noqa: E402
+from benchmarks.peers.install import FOLDER as PEERS  # noqa: E402
+from benchmarks.workload import run_process  # noqa: E402
 
 _MEASURED_NODES = ("CorpusGen", "Preprocess")
 _BASELINE_PAIRS = 100_000  # more pairs have the same rate
@@ -70,19 +79,21 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, help="folder for corpora and runs; default: a temporary one"
     )
+    parser.add_argument("--sockeye", action="store_true", help="also measure Sockeye")
+    parser.add_argument("--rounds", type=int, default=1, help="repeat every measurement")
     arguments = parser.parse_args()
     multi30k = Path(os.environ["REGARD_DATA"], "multi30k")
-
-    from benchmarks.corpora import write
 
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         for pairs in arguments.pairs:
             corpus = Path(folder, f"corpus-{pairs}")
             write(multi30k, corpus, pairs, FILES)
-            for mode in arguments.modes:
-                home = Path(folder, f"{mode}-{pairs}")
+            for mode, number in itertools.product(arguments.modes, range(arguments.rounds)):
+                home = Path(folder, f"{mode}-{pairs}-{number}")
                 result = measure(corpus, home, mode)
                 result |= relative_throughput(result["nodes"], pairs, baseline_rate(corpus, home))
+                if arguments.sockeye:
+                    result["sockeye"] = sockeye_seconds(corpus, home)
                 print(json.dumps({"pairs": pairs, "mode": mode, **result}), flush=True)
 
 
@@ -92,7 +103,7 @@ def measure(corpus: Path, home: Path, mode: str) -> dict[str, Any]:
     config = home / "ingest.yaml"
     names = {
         side: ", ".join(f.name for f in sorted(corpus.glob(f"train-*.{end}")))
-        for side, end in (("source", "en"), ("target", "de"))
+        for side, end in SIDES.items()
     }
     config.write_text(_CONFIG.format(root=corpus, mode=mode, **names), encoding="utf-8")
     start = time.time()
@@ -128,19 +139,37 @@ def run_pipeline(config: Path, home: Path, options: Sequence[str]) -> dict[str, 
     return dict(_node_costs(log, sampler))
 
 
+def training_files(corpus: Path, home: Path) -> list[tuple[str, list[Path]]]:
+    """The tokenizer's file and the training files of both sides."""
+    (tokenizers,) = home.glob("pipelines/ingest/artifacts/TokenizerTrainer/tokenizer/*")
+    return [
+        (f"{tokenizers}/{side}.model", sorted(corpus.glob(f"train-*.{language}")))
+        for side, language in SIDES.items()
+    ]
+
+
+def sockeye_seconds(corpus: Path, home: Path) -> dict[str, float]:
+    """The seconds of tokenization and of Sockeye's ``prepare_data``."""
+    folder = home / "sockeye"
+    folder.mkdir()
+    sides = [
+        {"tokenizer": tokenizer, "files": [*map(str, files)], "output": f"{folder}/{number}.txt"}
+        for number, (tokenizer, files) in enumerate(training_files(corpus, home))
+    ]
+    cores = os.cpu_count() or 1
+    request = {"sides": sides, "folder": str(folder), "processes": cores}
+    command = [str(PEERS / "bin" / "python"), "-m", "benchmarks.peers.sockeye_ingest"]
+    return run_process(command, request, cores)
+
+
 def baseline_rate(corpus: Path, home: Path) -> float:
     """Pairs per second that SentencePiece encodes in one thread, both sides of each."""
     import sentencepiece
 
-    (tokenizer_folder,) = home.glob("pipelines/ingest/artifacts/TokenizerTrainer/tokenizer/*")
     sides = []
-    for feature, end in (("source", "en"), ("target", "de")):
-        tokenizer = sentencepiece.SentencePieceProcessor(
-            model_file=f"{tokenizer_folder}/{feature}.model"
-        )
-        sides.append(
-            (tokenizer, list(_lines(sorted(corpus.glob(f"train-*.{end}")), _BASELINE_PAIRS)))
-        )
+    for tokenizer_file, files in training_files(corpus, home):
+        tokenizer = sentencepiece.SentencePieceProcessor(model_file=tokenizer_file)
+        sides.append((tokenizer, list(_lines(files, _BASELINE_PAIRS))))
     seconds = []
     for _ in range(_BASELINE_REPEATS):
         start = time.perf_counter()

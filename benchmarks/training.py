@@ -1,6 +1,6 @@
-"""Compare the training speed of Regard with JoeyNMT and plain Keras in one run.
+"""Compare the training speed of Regard with JoeyNMT, Sockeye, Keras and KerasHub in one run.
 
-    python -m benchmarks.peers.install                    # JoeyNMT's environment, once
+    python -m benchmarks.peers.install                    # the environment of the peers, once
     python -m benchmarks.training transformer
     python -m benchmarks.training recurrent
     python -m benchmarks.training transformer --only regard-bfloat16 joeynmt --rounds 3
@@ -26,6 +26,7 @@ from typing import Any
 from benchmarks import hardware_limits, workload
 from benchmarks.markdown_table import format_table, median_ratio
 from benchmarks.peers.install import FOLDER as PEERS
+from benchmarks.peers.install import KERAS_HUB
 
 # JoeyNMT counts max(source, target) per row including padding, Regard both sides: batches of 4096
 # hold the same number of real target tokens up to a few percent.
@@ -39,7 +40,7 @@ class System:
     """A system to measure: a program, and its changes to the configuration.
 
     Attributes:
-        program: ``regard``, ``joeynmt`` or ``keras``.
+        program: ``regard``, ``joeynmt``, ``sockeye``, ``keras`` or ``keras-hub``.
         training: settings of the section ``training``.
         input_feeding: of a recurrent decoder.
     """
@@ -57,7 +58,10 @@ class System:
 SYSTEMS: dict[str, dict[str, System]] = {
     "transformer": {
         "joeynmt": System("joeynmt"),
+        "sockeye": System("sockeye"),
         "keras": System("keras"),
+        "keras-hub": System("keras-hub"),
+        "keras-hub-bfloat16": System("keras-hub", _BFLOAT16),
         "keras-xla": System("keras", _XLA),
         "keras-bfloat16": System("keras", _BFLOAT16),
         "regard": System("regard"),
@@ -89,7 +93,7 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=workload.ROOT / "workspace" / "benchmarks")
-    parser.add_argument("--peers", type=Path, default=PEERS, help="virtual environment of JoeyNMT")
+    parser.add_argument("--peers", type=Path, default=PEERS, help="their virtual environment")
     arguments = parser.parse_args()
     systems = SYSTEMS[arguments.model]
     names = arguments.only or list(systems)
@@ -126,6 +130,7 @@ def run(system: System, config: Mapping[str, Any], arguments: Any) -> dict[str, 
     request = {
         "program": system.program,
         "folder": str(arguments.folder.resolve()),
+        "keras_hub": str(arguments.peers.resolve() / KERAS_HUB),
         "model": model,
         "training": training,
         "batch_size": BATCH_TOKENS,
@@ -133,11 +138,11 @@ def run(system: System, config: Mapping[str, Any], arguments: Any) -> dict[str, 
         "threads": arguments.threads,
     }
     command = [sys.executable, "-m", "benchmarks.training_process"]
-    if system.program == "joeynmt":
+    if system.program in ("joeynmt", "sockeye"):
         python = arguments.peers / "bin" / "python"
         if not python.exists():
             sys.exit(f"{python} does not exist: run python -m benchmarks.peers.install")
-        command = [str(python), "-m", "benchmarks.peers.joeynmt_training"]
+        command = [str(python), "-m", f"benchmarks.peers.{system.program}_training"]
     return workload.run_process(command, request, arguments.threads)
 
 

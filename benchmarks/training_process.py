@@ -1,9 +1,9 @@
-"""Train Regard or a plain Keras model in this process, and measure the time of every batch.
+"""Train Regard or a model of Keras's or KerasHub's layers in this process, and time every batch.
 
 `benchmarks/training.py` starts this process with a request as JSON on standard input: the model,
 the settings, and the number of seconds. The result is one line of JSON.
 
-Regard uses the batches, the model and the optimizer of its Trainer, with Keras's `fit`. Plain Keras
+Regard uses the batches, the model and the optimizer of its Trainer, with Keras's `fit`. The other
 models get the same batches.
 """
 
@@ -55,15 +55,17 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
         fixed_shapes=training["jit_compile"],
     )
     vocabulary_size = len(workload.vocabulary(folder))
-    build = _build_keras if request["program"] == "keras" else _build_regard
-    model = build(request["model"], training, vocabulary_size)
+    if is_regard := request["program"] == "regard":
+        model = _build_regard(request["model"], training, vocabulary_size)
+    else:
+        model = _build_keras(request, vocabulary_size)
     before = hardware_limits.tensorflow_rates()
     clock = Clock(request["seconds"], training["jit_compile"])
     epoch = 0
     while not clock.is_over:
         clock.start_epoch([_size(batch) for batch in data.epoch(epoch)])
         batches = data.epoch(epoch)  # the same batches: reading a data set again shuffles it again
-        if request["program"] == "keras":
+        if not is_regard:
             batches = batches.map(keras_models.convert_batch)
         model.fit(batches, shuffle=False, verbose=0, callbacks=[clock])
         epoch += 1
@@ -147,11 +149,11 @@ def _build_regard(
     return regard_model
 
 
-def _build_keras(
-    model: Mapping[str, Any], training: Mapping[str, Any], vocabulary_size: int
-) -> keras.Model:
+def _build_keras(request: Mapping[str, Any], vocabulary_size: int) -> keras.Model:
+    model, training = request["model"], request["training"]
+    sys.path.append(request["keras_hub"])
     keras.config.set_dtype_policy(training["precision"])
-    build = keras_models.builder_for(model)
+    build = keras_models.builder_for(request["program"], model)
     keras_model = build(model, vocabulary_size, training["max_length"])
     keras_model.compile(
         optimizer=keras.optimizers.Adam(

@@ -1,6 +1,6 @@
-"""Models of plain Keras layers: a Transformer, and LSTMs with attention.
+"""A Transformer of Keras's layers, one of KerasHub's, and LSTMs with attention of Keras's.
 
-Both take the tokens of the source and of the decoder's input, and return the logits of the target
+All take the tokens of the source and of the decoder's input, and return the logits of the target
 tokens. Sizes are those of the section ``model``, as for Regard.
 """
 
@@ -16,8 +16,12 @@ from regard.models.seq2seq import shift
 from regard.models.vocabulary import PAD
 
 
-def builder_for(model: Mapping[str, Any]) -> Callable[[Mapping[str, Any], int, int], keras.Model]:
+def builder_for(
+    program: str, model: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any], int, int], keras.Model]:
     """The function that builds the counterpart of a model from vocabulary size and text length."""
+    if program == "keras-hub":
+        return keras_hub_transformer
     return transformer if model["encoder"]["type"] == "transformer" else recurrent
 
 
@@ -61,6 +65,35 @@ def transformer(model: Mapping[str, Any], vocabulary: int, longest: int) -> kera
         hidden = feed(attend(hidden, decoder, memory, attention_mask=mask), decoder)
     logits = layers.Dense(vocabulary, dtype="float32")(layers.LayerNormalization()(hidden))
     return keras.Model([source, before], logits)
+
+
+def keras_hub_transformer(model: Mapping[str, Any], vocabulary: int, longest: int) -> keras.Model:
+    """KerasHub's layers with pre-normalization; they have one dropout rate for everything."""
+    from keras_hub import layers as hub
+
+    width, rate, encoder, decoder = (
+        model[x] for x in ("embedding", "dropout", "encoder", "decoder")
+    )
+    source, before = _inputs()
+    embed = hub.TokenAndPositionEmbedding(vocabulary, longest + 1, width, mask_zero=True)
+    memory = layers.Dropout(rate)(embed(source))
+    hidden = layers.Dropout(rate)(embed(before))
+
+    def options(side: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "intermediate_dim": side["feed_forward"],
+            "num_heads": side["heads"],
+            "dropout": rate,
+            "normalize_first": True,
+        }
+
+    for _ in range(encoder["layers"]):
+        memory = hub.TransformerEncoder(**options(encoder))(memory)
+    memory = layers.LayerNormalization()(memory)
+    for _ in range(decoder["layers"]):
+        hidden = hub.TransformerDecoder(**options(decoder))(hidden, memory)
+    logits = embed.token_embedding(layers.LayerNormalization()(hidden), reverse=True)
+    return keras.Model([source, before], layers.Activation("linear", dtype="float32")(logits))
 
 
 def recurrent(model: Mapping[str, Any], vocabulary: int, longest: int) -> keras.Model:

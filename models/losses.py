@@ -36,8 +36,10 @@ def token_losses(
     """
     targets = ops.cast(targets, "int32")
     columns = ops.shape(logits)[-1]
+    is_regular: Any = 1.0  # a vector would cost a pass over the logits
+    if vocabulary is not None:
+        is_regular = ops.cast(ops.arange(columns) < vocabulary, "float32")
     vocabulary = columns if vocabulary is None else vocabulary
-    is_regular = ops.cast(ops.arange(columns) < vocabulary, "float32")
     uniform_share = smoothing / ops.cast(vocabulary, "float32") * is_regular
 
     # The logits are the largest tensor of a model. Automatic differentiation would read and write
@@ -62,7 +64,7 @@ def token_losses(
             smoothed, plain = upstream[..., :1], upstream[..., 1:2]
             grads = probs * (smoothed + plain)
             if smoothing:
-                grads = grads - uniform_share * smoothed
+                grads = grads - smoothed * uniform_share
             # A scatter touches one number per token; a mask would touch the whole vocabulary.
             rows = ops.reshape(grads, (-1, columns))
             ids = ops.reshape(targets, (-1,))

@@ -40,7 +40,7 @@ def regard(request: Mapping[str, Any]) -> latency.PredictFn:
         rows = [{"source": text} for text in texts]
         return [one.hypothesis for one in model.predict("serving_default", rows)]
 
-    return latency.in_batches(predict, request["batch"])
+    return latency.in_batches(predict, request["batch"] * request["threads"])  # one per thread
 
 
 def ctranslate2(request: Mapping[str, Any]) -> latency.PredictFn:

@@ -46,7 +46,7 @@ def test_most_similar_row_counts():
     ]
     hits = near_hits(train, ["Something else.", "A blond girl sleeps on a couch."])
     assert hits == {row_reference(1, 1): (pytest.approx(27 / 28), 2)}
-    counts = count_near_overlap(hits)
+    counts = count_near_overlap([hits])
     assert counts.counts == {"near_overlap": {1: 1}}
     assert counts.examples["near_overlap"] == [(row_reference(1, 1), 2)]
 

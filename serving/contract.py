@@ -14,7 +14,6 @@ InputKind = Literal["text", "image", "points", "positions"]
 CONTRACT = "assets.extra/contract.json"
 MODEL_FILE = "saved_model.pb"
 DEFAULT_SIGNATURE = "serving_default"
-IDENTIFIER = "assets.extra/mlmd_uuid"  # of the run that published the model
 IN_MEMORY = "assets.extra/in_memory.json"  # rows, and the model's outputs for them before export
 TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to the weights
 # The type and the shape of an input, by its kind.

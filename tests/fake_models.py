@@ -339,8 +339,9 @@ def examples(path: Path, shards: Sequence[Sequence[dict[str, Any]]]) -> Artifact
     for index, rows in enumerate(shards):
         name = f"data_tfrecord-{index:05d}-of-{len(shards):05d}.gz"
         with tf.io.TFRecordWriter(str(folder / name), options) as writer:
-            for row in rows:
-                writer.write(_example(row).SerializeToString())
+            for line, row in enumerate(rows, 1):
+                place = {"file": f"file {index}", "line": line}
+                writer.write(_example({**place, **row}).SerializeToString())
     created = artifact(standard_artifacts.Examples, path)
     created.split_names = '["train", "eval", "test"]'
     return created

@@ -19,14 +19,6 @@ _LOG = logging.getLogger("regard")
 _START = b'{"time": '  # inside a text, the quotes would be escaped
 
 
-class WarmStartModel(TypedDict, total=False):
-    """A model that a training starts from, or that joins its ensemble."""
-
-    model: str
-    path: str
-    digest: str
-
-
 class Failure(TypedDict, total=False):
     """Why a node or a run failed; ``user`` says whether the user can fix it."""
 
@@ -38,13 +30,16 @@ class Failure(TypedDict, total=False):
 
 
 class Origin(TypedDict, total=False):
-    """What a run starts from: its data, the version in production, and a model."""
+    """What a run starts from: its data, the version in production, and models.
+
+    ``start`` and ``ensemble`` are what ``registry.starting_models`` finds.
+    """
 
     data_fingerprint: str | None
     word_vectors: dict[str, str]
     parent: str | None
-    start: WarmStartModel | None
-    ensemble: list[WarmStartModel]
+    start: dict[str, str] | None
+    ensemble: list[dict[str, str]]
     plan: str  # a digest of everything that the run depends on
 
 

@@ -9,9 +9,9 @@ _CONTROL_CHARACTERS = {
 }
 
 
-def format_count(number: int, singular: str, plural: str | None = None) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 line``, ``2,000 lines``."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 def truncate(text: str, limit: int = 60) -> str:

@@ -313,26 +313,10 @@ def make_table(
         duplicates = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"two columns of the predictions are called {', '.join(duplicates)}")
     return pa.Table.from_arrays(
-        [_array(values, kind) for _, kind, values in columns],
+        [pa.array(map(_to_list, values), kind) for _, kind, values in columns],
         schema=pa.schema([(name, kind) for name, kind, _ in columns]),
     )
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Convert the values of a column; arrays of equal rank without a Python object per number."""
-    import numpy as np
-    import pyarrow as pa
-
-    if not values or not isinstance(values[0], np.ndarray):
-        return pa.array(values, kind)
-    nested = pa.array(np.concatenate([value.ravel() for value in values]))
-    for axis in reversed(range(values[0].ndim)):
-        # An array has prod(shape[:axis]) lists at this depth, each of length shape[axis].
-        lengths = [
-            np.full(int(np.prod(value.shape[:axis])), value.shape[axis], np.int64)
-            for value in values
-        ]
-        ends = np.cumsum(np.concatenate(lengths))
-        offsets = np.concatenate([[0], ends]).astype(np.int32)
-        nested = pa.ListArray.from_arrays(pa.array(offsets), nested)
-    return nested
+def _to_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -141,20 +141,13 @@ def _parse_text(feature: Feature, name: str, cell: str) -> Any:
             return float(cell)
         if feature.kind == "points" or (feature.kind == "positions" and "[" in cell):
             return json.loads(cell)
+        if feature.kind == "positions":
+            return [int(item) for item in cell.split()]
     except (ValueError, RecursionError):
         expected = {"number": "a number", "points": f"a JSON list of {_point_form(feature)}"}
-        kind = expected.get(feature.kind, "a JSON list")
+        kind = expected.get(feature.kind, "a list of whole numbers")
         raise CellError(f"{name} {truncate(cell)!r} is not {kind}") from None
-    if feature.kind == "positions":
-        return [_parse_int(name, item) for item in cell.split()]
     return cell
-
-
-def _parse_int(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise CellError(f"{name}: {truncate(text)!r} is not a whole number") from None
 
 
 def _to_text(feature: Feature, name: str, cell: Any) -> Value:

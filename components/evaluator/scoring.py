@@ -52,9 +52,10 @@ class ModelScores:
         names = required_metrics(config)
         if not with_attention:
             names = [name for name in names if not metrics.needs_attention(name)]
-        options, specs = _metric_options(config), metric_specs(config)
+        alignment = GoldAlignment(**config.alignment.model_dump()) if config.alignment else None
+        options = MetricOptions(config.tokenize, config.lowercase, alignment)
         try:
-            self._scorers = metrics.scorers(names, rows, options, specs)
+            self._scorers = metrics.scorers(names, rows, options, metric_specs(config))
             self.metrics = {name: scorer.metric(name) for name, scorer in self._scorers.items()}
         except ValueError as error:
             raise UserError(str(error), where="evaluation") from error
@@ -175,8 +176,3 @@ def compare_baselines(
             BaselineResult(name=name, label=label, metrics=figures, metric=metric, p_value=p_value)
         )
     return results
-
-
-def _metric_options(config: EvaluationConfig) -> MetricOptions:
-    alignment = GoldAlignment(**config.alignment.model_dump()) if config.alignment else None
-    return MetricOptions(config.tokenize, config.lowercase, alignment)

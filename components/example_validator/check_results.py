@@ -1,5 +1,6 @@
 """Findings from the counts of the checks, and the warnings and errors that follow from them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,9 +9,10 @@ from typing_extensions import NotRequired, TypedDict
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count, truncate
 from regard.components.data import near_duplicates, text_checks
+from regard.components.data.example_rows import ExampleRow
 from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
-from regard.components.example_validator.shard_rows import CheckCounts, Shard, ShardRow
+from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from regard.models.tasks.description import Feature
 
@@ -105,7 +107,7 @@ class FindingBuilder:
         return {ref for pair in pairs for ref in pair if ref is not None}
 
     def findings(
-        self, counts: CheckCounts, rows: Mapping[int, ShardRow]
+        self, counts: CheckCounts, rows: Mapping[int, ExampleRow]
     ) -> dict[str, CheckFinding]:
         """Return the finding of every check that is set.
 
@@ -118,16 +120,15 @@ class FindingBuilder:
         }
 
     def _finding(
-        self, name: str, check: CheckConfig, counts: CheckCounts, rows: Mapping[int, ShardRow]
+        self, name: str, check: CheckConfig, counts: CheckCounts, rows: Mapping[int, ExampleRow]
     ) -> CheckFinding:
         total = sum(n for index, n in counts.rows.items() if _examines(name, self.shards[index]))
         left_out = max(0, counts.inputs - getattr(check, "max_rows", counts.inputs))
         total -= left_out
-        by_split: dict[str, int] = {}
+        by_split: Counter[str] = Counter()
         for index, n in counts.counts.get(name, {}).items():
-            split = self.shards[index].split
-            by_split[split] = by_split.get(split, 0) + n
-        count = sum(by_split.values())
+            by_split[self.shards[index].split] += n
+        count = by_split.total()
         share = count / total if total else 0.0
         finding: CheckFinding = {
             "count": count,
@@ -148,7 +149,7 @@ class FindingBuilder:
             finding["left_out"] = left_out
         return finding
 
-    def _example(self, name: str, row: ShardRow, other: ShardRow | None) -> CheckExample:
+    def _example(self, name: str, row: ExampleRow, other: ExampleRow | None) -> CheckExample:
         texts = map(format_values, self.features, row.values)
         text = " | ".join(truncate(text) for text in texts)
         example: CheckExample = {"where": f"{row.file}:{row.line}", "text": text}
@@ -165,7 +166,7 @@ class FindingBuilder:
             example["detail"] = detail
         return example
 
-    def _details(self, name: str, row: ShardRow) -> Iterator[str]:
+    def _details(self, name: str, row: ExampleRow) -> Iterator[str]:
         """Yield what is wrong with the texts of a row if the check's name does not say it."""
         for feature, values in zip(self.features, row.values, strict=True):
             if not feature.tokenized:

@@ -2,23 +2,23 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from regard.components.data.corpus_plan import CorpusPlan, read_split
+from regard.components.data.example_rows import ExampleRow
 from regard.components.data.images import Images
-from regard.components.data.profiles import Profile
+from regard.components.data.profiles import Profile, WordProfile
 from regard.components.data.row_values import value_lists
 from regard.components.data.sources import Corpus, in_split_order
-from regard.components.data.text_checks import usual_scripts
 from regard.components.example_validator import (
     check_results,
-    duplicates,
     row_checks,
     shard_rows,
     training_profile,
 )
+from regard.components.example_validator.scan_results import combine_outputs, find_problems
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
@@ -29,11 +29,11 @@ class _Split(shard_rows.Shard):
 
     plan: CorpusPlan
 
-    def rows(self, features: Sequence[Feature]) -> Iterator[shard_rows.ShardRow]:
+    def rows(self, features: Sequence[Feature]) -> Iterator[ExampleRow]:
         images = Images.of(self.plan.corpus.config)
         for job, (line, values) in read_split(self.plan, self.split):
             lists = value_lists(features, values, images)
-            yield shard_rows.ShardRow(lists, os.path.basename(job.group.files[0]), line)
+            yield ExampleRow(lists, os.path.basename(job.group.files[0]), line)
 
 
 def check_corpus(plan: CorpusPlan) -> None:
@@ -47,16 +47,9 @@ def check_corpus(plan: CorpusPlan) -> None:
     checks, features = checks.model_copy(update=unneeded), plan.corpus.features
     names = in_split_order(dict.fromkeys(plan.splits, 0))
     shards = [_Split(index, name, "", plan) for index, name in enumerate(names)]
-    outputs = _scan(shards, features, checks)
-    exact = [duplicates.find_duplicates(*one) for one in _grouped(outputs["packed"])]
-    near = duplicates.count_near_overlap(duplicates.merge_hits(outputs["near"]))
-    counts = shard_rows.CheckCounts.total([*outputs["counts"], *exact, near])
-    usual = usual_scripts(counts.letters)
-    counts = row_checks.count_unusual_scripts(counts, usual)
-    duplicates.count_target_overlap(counts)
-    builder = check_results.FindingBuilder(checks, shards, features, usual)
-    rows = shard_rows.read_referenced_rows(shards, features, builder.example_references(counts))
-    for error in check_results.failures(builder.findings(counts, rows)):
+    counts, _ = _scan(shards, features, checks)
+    findings, _ = find_problems(counts, shards, features, checks)
+    for error in check_results.failures(findings):
         raise error
 
 
@@ -73,29 +66,19 @@ def profile_training_split(corpus: Corpus) -> Profile:
     """
     shards, features = [_Split(0, "train", "", CorpusPlan(corpus))], corpus.features
     checks = DataChecksConfig().model_copy(update=dict.fromkeys(DataChecksConfig.model_fields))
-    outputs = _scan(shards, features, checks)
-    (counts,) = outputs["counts"]
-    buckets = [training_profile.sum_bucket(*one) for one in _grouped(outputs["words"])]
-    words = dict(training_profile.join_buckets(*one) for one in _grouped(buckets))
+    counts, words = _scan(shards, features, checks)
     lengths = training_profile.length_histograms(counts, shards, features)
     return training_profile.train_profile(counts.rows[0], words, lengths)
 
 
 def _scan(
     shards: Sequence[shard_rows.Shard], features: Sequence[Feature], checks: DataChecksConfig
-) -> dict[str, list[Any]]:
-    outputs: dict[str, list[Any]] = defaultdict(list)
+) -> tuple[shard_rows.CheckCounts, dict[str, WordProfile]]:
+    outputs: dict[str, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     # Train is searched for the inputs of the other splits.
     for shard in sorted(shards, key=lambda shard: shard.split == "train"):
         is_train = shard.split == "train"
-        index = row_checks.build_index(outputs["inputs"], checks) if is_train else None
-        for name, value in row_checks.scan_shard(shard, index, features, checks):
-            outputs[name].append(value)
-    return outputs
-
-
-def _grouped(pairs: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, list[Any]]]:
-    groups: dict[Any, list[Any]] = defaultdict(list)
-    for key, value in pairs:
-        groups[key].append(value)
-    return groups.items()
+        index = row_checks.build_index(outputs["inputs"][None], checks) if is_train else None
+        for name, key, value in row_checks.scan_shard(shard, index, features, checks):
+            outputs[name][key].append(value)
+    return combine_outputs(outputs)

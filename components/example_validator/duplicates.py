@@ -1,11 +1,12 @@
 """Rows that repeat others: exact and near duplicates within and between splits.
 
 Exact duplicates are found by hashes. Rows meet in buckets of a hash, as packed arrays of 16 bytes
-per hash: memory holds one bucket at a time, and Beam handles a few large elements instead of one
-for each row. Near duplicates are found by ``regard.components.data.near_duplicates``.
+per hash: memory holds one bucket at a time. Near duplicates are found by
+``regard.components.data.near_duplicates``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,9 +16,9 @@ from regard.components.example_validator.shard_rows import CheckCounts
 
 BUCKETS = 64
 # A row and a hash of it.
-_PACKED = np.dtype([("ref", "<u8"), ("key", "<u8")])
+_PACKED = np.dtype([("ref", "u8"), ("key", "u8")])
 # A reference of another split, the first equal one of train, and their hash.
-_OVERLAP = np.dtype([("ref", "<u8"), ("other", "<u8"), ("key", "<u8")])
+_OVERLAP = np.dtype([("ref", "u8"), ("other", "u8"), ("key", "u8")])
 
 # What is hashed: all features of a row, the model's inputs, or one reference.
 Kind = Literal["rows", "inputs", "references"]
@@ -26,38 +27,31 @@ Packed = tuple[Bucket, tuple[bool, bytes]]
 
 
 class HashPacker:
-    """Collects hashes of rows and yields them by bucket.
+    """Collects hashes of rows, and yields them by bucket.
 
     Args:
         is_train: whether the rows are of the training split.
-        limit: the number of hashes of a kind to collect at most.
     """
 
-    def __init__(self, is_train: bool, limit: int = 1 << 18):
+    def __init__(self, is_train: bool):
         self._is_train = is_train
-        self._limit = limit
-        self._rows: dict[Kind, list[tuple[int, int]]] = {kind: [] for kind in get_args(Kind)}
+        # The references of rows, each followed by a hash.
+        self._rows: dict[Kind, array[int]] = {kind: array("Q") for kind in get_args(Kind)}
 
-    def add(self, ref: int, kind: Kind, key: int) -> Iterator[Packed]:
-        """Add a hash of a row; yield packed hashes if the limit is reached."""
-        self._rows[kind].append((ref, key))
-        if len(self._rows[kind]) == self._limit:
-            yield from self._flush(kind)
+    def add(self, ref: int, kind: Kind, key: int) -> None:
+        """Add a hash of a row."""
+        self._rows[kind].extend((ref, key))
 
-    def flush(self) -> Iterator[Packed]:
-        """Yield the remaining hashes as ``((kind, bucket), (is_train, packed hashes))``."""
-        for kind in self._rows:
-            yield from self._flush(kind)
-
-    def _flush(self, kind: Kind) -> Iterator[Packed]:
-        rows = np.array(self._rows[kind], _PACKED)
-        self._rows[kind] = []
-        if self._is_train and kind != "rows":
-            # The first of equal inputs or references is enough.
-            rows = rows[np.unique(rows["key"], return_index=True)[1]]
-        buckets = rows["key"] % BUCKETS
-        for bucket in np.unique(buckets):
-            yield (kind, int(bucket)), (self._is_train, rows[buckets == bucket].tobytes())
+    def packed(self) -> Iterator[Packed]:
+        """Yield all hashes as ``((kind, bucket), (is_train, packed hashes))``."""
+        for kind, numbers in self._rows.items():
+            rows = np.frombuffer(numbers.tobytes(), _PACKED)
+            if self._is_train and kind != "rows":
+                # The first of equal inputs or references is enough.
+                rows = rows[np.unique(rows["key"], return_index=True)[1]]
+            buckets = rows["key"] % BUCKETS
+            for bucket in np.unique(buckets):
+                yield (kind, int(bucket)), (self._is_train, rows[buckets == bucket].tobytes())
 
 
 def find_duplicates(bucket: Bucket, packed: Iterable[tuple[bool, bytes]]) -> CheckCounts:
@@ -97,19 +91,14 @@ def count_target_overlap(counts: CheckCounts) -> list[int]:
     return [int(key) for key in np.unique(overlaps["key"])]
 
 
-def merge_hits(parts: Iterable[Hits]) -> Hits:
-    """Return the best hits of all shards."""
+def count_near_overlap(parts: Iterable[Hits]) -> CheckCounts:
+    """Count the best hits of all shards as ``near_overlap``; exact copies belong to ``overlap``."""
     merged: Hits = {}
     for part in parts:
         for other, hit in part.items():
             update_hit(merged, other, hit)
-    return merged
-
-
-def count_near_overlap(hits: Mapping[int, tuple[float, int]]) -> CheckCounts:
-    """Count the hits as ``near_overlap``; exact copies belong to ``overlap``."""
     counts = CheckCounts()
-    for other, (value, ref) in sorted(hits.items()):
+    for other, (value, ref) in sorted(merged.items()):
         if value != EXACT:
             counts.add("near_overlap", other, ref)
     return counts

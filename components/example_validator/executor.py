@@ -4,8 +4,8 @@ import json
 import os
 import pickle
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -21,22 +21,21 @@ from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import ROWS, SHARD_REMEDY, split_shards, write_uri
-from regard.components.data.near_duplicates import Hits, NearDuplicateIndex
+from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
-from regard.components.data.text_checks import usual_scripts
 from regard.components.example_validator import (
     check_results,
     drift_check,
-    duplicates,
     row_checks,
     training_profile,
 )
-from regard.components.example_validator.shard_rows import (
-    CheckCounts,
-    Shard,
-    read_referenced_rows,
+from regard.components.example_validator.scan_results import (
+    Outputs,
+    combine_outputs,
+    find_problems,
 )
+from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
@@ -74,12 +73,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         shards = _shards(examples)
         counts, words = self._scan(shards, features, checks, uri)
-        usual = usual_scripts(counts.letters)
-        counts = row_checks.count_unusual_scripts(counts, usual)
-        overlap = duplicates.count_target_overlap(counts)
-        builder = check_results.FindingBuilder(checks, shards, features, usual)
-        refs = builder.example_references(counts)
-        findings = builder.findings(counts, read_referenced_rows(shards, features, refs))
+        findings, overlap = find_problems(counts, shards, features, checks)
         rows: Counter[str] = Counter()
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
             rows[shards[index].split] += count
@@ -119,117 +113,80 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         checks: DataChecksConfig,
         uri: str,
     ) -> tuple[CheckCounts, dict[str, WordProfile]]:
-        """Run the checks as a Beam pipeline, whose results are two files.
-
-        The other splits are read before the training split, which is searched for their inputs.
-        """
+        """Scan the shards in a Beam pipeline, whose results are a file for each shard."""
         folder = os.path.join(uri, f".parts-{uuid.uuid4().hex[:8]}")
-        paths = [os.path.join(folder, name) for name in ("counts.json", "words.json")]
         train = [shard for shard in shards if shard.split == "train"]
-        rest = [shard for shard in shards if shard.split != "train"]
-        scan = _ScanDoFn(list(features), checks, folder)
+        others = [shard for shard in shards if shard.split != "train"]
+        scan = _Scanner(features, checks, folder)
         try:
             with self._make_beam_pipeline() as pipeline:
-                outputs = []
-                inputs: Any = []
-                for name, part in (("Others", rest), ("Train", train)):
-                    outputs.append(
-                        pipeline
-                        | f"{name}Shards" >> beam.Create(part)
-                        | f"Scan{name}"
-                        >> beam.ParDo(scan, others=inputs).with_outputs(
-                            *row_checks.OUTPUTS, main="counts"
-                        )
-                    )
-                    inputs = beam.pvalue.AsList(outputs[0].inputs)
-                others, trained = outputs
-                exact = (
-                    (others.packed, trained.packed)
-                    | "Packed" >> beam.Flatten()
-                    | "GroupByHash" >> beam.GroupByKey()
-                    | "FindDuplicates" >> _map_stored(duplicates.find_duplicates)
-                )
-                near = (
-                    trained.near
-                    | "Hits" >> beam.GroupByKey()
-                    | "CountHits" >> _map_stored(_count_hits)
-                )
-                _ = (
-                    (others.counts, trained.counts, exact, near)
-                    | "AllCounts" >> beam.Flatten()
-                    | "Total" >> beam.CombineGlobally(CheckCounts.total)
-                    | "SaveCounts" >> beam.Map(lambda counts: write_uri(paths[0], counts.to_json()))
-                )
-                _ = (
-                    trained.words
-                    | "WordBuckets" >> beam.GroupByKey()
-                    | "SumBuckets" >> _map_stored(training_profile.sum_bucket)
-                    | "WordFeatures" >> beam.GroupByKey()
-                    | "JoinBuckets" >> beam.MapTuple(training_profile.join_buckets)
-                    | "Words" >> beam.combiners.ToDict()
-                    | "SaveWords" >> beam.Map(lambda words: write_uri(paths[1], json.dumps(words)))
-                )
-            texts = [_read(path) for path in paths]
+                rest = pipeline | "Others" >> beam.Create(others) | "ScanOthers" >> beam.Map(scan)
+                # Train is searched for the inputs of the other splits.
+                search = beam.Map(scan, others=beam.pvalue.AsList(rest))
+                _ = pipeline | "Train" >> beam.Create(train) | "ScanTrain" >> search
+            return combine_outputs(_read_outputs(map(scan.path, shards)))
         finally:
             # The process holds the index until another object is acquired.
             Shared().acquire(lambda: None)
             if fileio.exists(folder):
                 fileio.rmtree(folder)
-        return CheckCounts.from_json(texts[0]), json.loads(texts[1])
-
-
-def _read(path: str, start: int = 0, size: int = -1) -> bytes:
-    with fileio.open(path, "rb") as file:
-        file.seek(start)
-        return bytes(file.read(size))
 
 
 class _Stored(NamedTuple):
-    """A pickled value in a file, because local runners hold all elements in memory."""
+    """A pickled element of an output, in a file because memory has no room for all of them."""
 
     path: str
     start: int
     size: int
 
     def load(self) -> Any:
-        return pickle.loads(_read(*self))
+        with fileio.open(self.path, "rb") as file:
+            file.seek(self.start)
+            return pickle.loads(file.read(self.size))
 
 
-class _ScanDoFn(beam.DoFn):
-    """Scans shards. All outputs but the counts go to files; a process builds the index once."""
+class _Scanner:
+    """Scans shards, and writes the outputs of each to a file; a process builds the index once."""
 
     def __init__(self, features: Sequence[Feature], checks: DataChecksConfig, folder: str):
         self._features, self._checks, self._folder = features, checks, folder
         self._shared = Shared()
 
-    def process(self, shard: Shard, others: Sequence[tuple[None, _Stored]]) -> Iterator[Any]:
+    def path(self, shard: Shard) -> str:
+        """Return the file of a shard: name, key and size of each element, then the elements."""
+        return os.path.join(self._folder, f"{shard.index:05d}")
+
+    def __call__(self, shard: Shard, others: Sequence[str] = ()) -> str:
+        """Scan a shard of train, given the files of the others, or one of the others."""
+
         def build() -> NearDuplicateIndex | None:
-            return row_checks.build_index((stored.load() for _, stored in others), self._checks)
+            inputs = _read_outputs(others)["inputs"]
+            return row_checks.build_index(inputs.get(None, ()), self._checks)
 
         index = self._shared.acquire(build) if shard.split == "train" else None
-        # Another attempt at the same shard has its own file.
-        path, content = os.path.join(self._folder, uuid.uuid4().hex), bytearray()
-        outputs: list[Any] = []
-        for name, value in row_checks.scan_shard(shard, index, self._features, self._checks):
-            if name == "counts":
-                outputs.append(value)
-                continue
-            key, value = value if name in ("packed", "words") else (None, value)
+        entries, content = [], bytearray()
+        for name, key, value in row_checks.scan_shard(shard, index, self._features, self._checks):
             pickled = pickle.dumps(value)
-            stored = _Stored(path, len(content), len(pickled))
-            outputs.append(beam.pvalue.TaggedOutput(name, (key, stored)))
+            entries.append((name, key, len(pickled)))
             content += pickled
-        write_uri(path, bytes(content))
-        yield from outputs
+        write_uri(self.path(shard), pickle.dumps(entries) + content)
+        return self.path(shard)
 
 
-def _map_stored(function: Callable[[Any, Iterable[Any]], Any]) -> beam.PTransform:
-    """Apply a function to each key and its stored values, loaded one after another."""
-    return beam.MapTuple(lambda key, values: function(key, (stored.load() for stored in values)))
-
-
-def _count_hits(_: None, hits: Iterable[Hits]) -> CheckCounts:
-    return duplicates.count_near_overlap(duplicates.merge_hits(hits))
+def _read_outputs(paths: Iterable[str]) -> Outputs:
+    """Return the outputs in files; the elements are read when they are used."""
+    outputs: dict[str, dict[Any, list[_Stored]]] = defaultdict(lambda: defaultdict(list))
+    for path in paths:
+        with fileio.open(path, "rb") as file:
+            entries, start = pickle.load(file), file.tell()
+        for name, key, size in entries:
+            outputs[name][key].append(_Stored(path, start, size))
+            start += size
+    loaded = {
+        name: {key: map(_Stored.load, parts) for key, parts in by_key.items()}
+        for name, by_key in outputs.items()
+    }
+    return defaultdict(dict, loaded)
 
 
 def _shards(examples: types.Artifact) -> list[Shard]:

@@ -1,8 +1,7 @@
 """The checks of the rows of a shard: of texts, of scripts, and what later steps compare."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from regard.components.data.near_duplicates import NearDuplicateIndex, sample_rows
@@ -15,8 +14,6 @@ from regard.components.example_validator import duplicates, shard_rows
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
-
-OUTPUTS = ("packed", "words", "inputs", "near")
 
 _SCRIPTS_PREFIX = "scripts "
 # Reference and text of the inputs of a row.
@@ -41,9 +38,7 @@ def count_row_scripts(
     for feature, several in texts.items():
         letters = count_scripts(several[0] if len(several) == 1 else " ".join(several))
         if is_train:
-            sums = counts.letters.setdefault(feature, {})
-            for script, count in letters.items():
-                sums[script] = sums.get(script, 0) + count
+            counts.letters.setdefault(feature, Counter()).update(letters)
         dominant += [f"{feature}={script}" for script in dominant_scripts(letters)]
     counts.add(_SCRIPTS_PREFIX + " ".join(dominant), ref)
 
@@ -55,24 +50,16 @@ def count_unusual_scripts(
 
     If nothing is known about a feature, for example without a training split, no script is unusual.
     """
-    kinds = [name for name in counts.counts if name.startswith(_SCRIPTS_PREFIX)]
-    unusual = [
-        shard_rows.CheckCounts(
-            counts={"script": counts.counts[kind]}, examples={"script": counts.examples[kind]}
+    parts = [counts]
+    for kind in [name for name in counts.counts if name.startswith(_SCRIPTS_PREFIX)]:
+        part = shard_rows.CheckCounts(
+            counts={"script": counts.counts.pop(kind)},
+            examples={"script": counts.examples.pop(kind)},
         )
-        for kind in kinds
-        if any(script not in usual.get(feature, {script}) for feature, script in _dominant(kind))
-    ]
-    rest = replace(
-        counts,
-        counts={name: by_shard for name, by_shard in counts.counts.items() if name not in kinds},
-        examples={name: pairs for name, pairs in counts.examples.items() if name not in kinds},
-    )
-    return shard_rows.CheckCounts.total([rest, *unusual])
-
-
-def _dominant(kind: str) -> list[list[str]]:
-    return [pair.split("=") for pair in kind.removeprefix(_SCRIPTS_PREFIX).split()]
+        dominant = (pair.split("=") for pair in kind.removeprefix(_SCRIPTS_PREFIX).split())
+        if any(script not in usual.get(feature, {script}) for feature, script in dominant):
+            parts.append(part)
+    return shard_rows.CheckCounts.total(parts)
 
 
 def build_index(parts: Iterable[Inputs], checks: DataChecksConfig) -> NearDuplicateIndex | None:
@@ -93,7 +80,7 @@ def scan_shard(
     index: NearDuplicateIndex | None,
     features: Sequence[Feature],
     checks: DataChecksConfig,
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, Any, Any]]:
     """Read a shard once for all checks and the profile.
 
     Args:
@@ -103,9 +90,10 @@ def scan_shard(
         checks: the checks that are set.
 
     Yields:
-        The name of an output and an element: ``counts``, the shard's ``CheckCounts``; ``packed``,
-        hashes for ``find_duplicates``; ``words``, counts for the profile (of train); ``inputs``,
-        the texts of the inputs (of the other splits); ``near``, the hits among those (of train).
+        The name of an output, the key of an element or None, and the element: ``counts``, the
+        shard's ``CheckCounts``; ``packed``, hashes for ``find_duplicates`` by bucket; ``words``,
+        counts for the profile by bucket (of train); ``inputs``, the texts of the inputs (of the
+        other splits); ``near``, the hits among those (of train).
     """
     is_train = shard.split == "train"
     counts = shard_rows.CheckCounts()
@@ -138,8 +126,7 @@ def scan_shard(
             references = (text for texts in targets for text in texts if text.strip())
             hashes += [("references", text_hash(text)) for text in references]
         for kind, key in hashes:
-            for packed in packer.add(ref, kind, key):
-                yield "packed", packed
+            packer.add(ref, kind, key)
         if checks.near_overlap and (text := compared.input_text(values)):
             if index:
                 index.add(ref, text)
@@ -148,20 +135,20 @@ def scan_shard(
         if word_counter:
             for i, name in texts.items():
                 for text in values[i]:
-                    for words in word_counter.add(name, text):
-                        yield "words", words
+                    for word_bucket, words in word_counter.add(name, text):
+                        yield "words", word_bucket, words
 
-    for packed in packer.flush():
-        yield "packed", packed
-    for words in word_counter.flush() if word_counter else ():
-        yield "words", words
+    for bucket, packed in packer.packed():
+        yield "packed", bucket, packed
+    for word_bucket, words in word_counter.flush() if word_counter else ():
+        yield "words", word_bucket, words
     if index:
-        yield "near", index.hits()
+        yield "near", None, index.hits()
         counts.capped = index.capped
     if own_inputs:
-        yield "inputs", own_inputs
+        yield "inputs", None, own_inputs
         counts.inputs = len(own_inputs)
     counts.rows[shard.index] = number
     for i, lengths in sizes.items():
         counts.lengths[features[i].name] = {shard.index: histogram(lengths)}
-    yield "counts", counts
+    yield "counts", None, counts

@@ -1,18 +1,15 @@
-"""Rows read from shards of tf.Examples, and counts of the rows that checks find."""
+"""References to the rows of shards of tf.Examples, and counts of the rows that checks find."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import Base64Encoder, EncodedBytes, TypeAdapter
 from typing_extensions import Self
 
-from regard.components.data.row_values import Image
+from regard.components.data.example_rows import ExampleRow, read_rows
 from regard.models.tasks.description import Feature
-
-K = TypeVar("K", int, str)
 
 MAX_EXAMPLES = 5
 _ROW_BITS = 40
@@ -26,17 +23,9 @@ class Shard:
     split: str
     path: str
 
-    def rows(self, features: Sequence[Feature]) -> Iterator[ShardRow]:
+    def rows(self, features: Sequence[Feature]) -> Iterator[ExampleRow]:
         """Yield every row."""
-        return read_shard(self.path, features)
-
-
-class ShardRow(NamedTuple):
-    """The values of each feature of a row (empty if missing), and its file and line."""
-
-    values: list[list[Any]]
-    file: str
-    line: int
+        return read_rows(self.path, features)
 
 
 def row_reference(shard: int, row: int) -> int:
@@ -64,20 +53,18 @@ class CheckCounts:
         inputs: rows of other splits that train can be compared with.
     """
 
-    rows: dict[int, int] = field(default_factory=dict)
-    counts: dict[str, dict[int, int]] = field(default_factory=dict)
+    rows: Counter[int] = field(default_factory=Counter)
+    counts: dict[str, Counter[int]] = field(default_factory=dict)
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
-    letters: dict[str, dict[str, int]] = field(default_factory=dict)
+    letters: dict[str, Counter[str]] = field(default_factory=dict)
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
-    overlaps: Annotated[bytes, EncodedBytes(Base64Encoder)] = b""
+    overlaps: bytes = b""
     capped: int = 0
     inputs: int = 0
 
     def add(self, check: str, ref: int, other: int | None = None) -> None:
         """Count one row of a check; rows must be added in the order of their references."""
-        by_shard = self.counts.setdefault(check, {})
-        shard = _split_reference(ref)[0]
-        by_shard[shard] = by_shard.get(shard, 0) + 1
+        self.counts.setdefault(check, Counter())[_split_reference(ref)[0]] += 1
         examples = self.examples.setdefault(check, [])
         if len(examples) < MAX_EXAMPLES:
             examples.append((ref, other))
@@ -87,14 +74,14 @@ class CheckCounts:
         """Return the sum; its examples are the first ones of the corpus."""
         total = cls()
         for part in parts:
-            _add(total.rows, part.rows)
+            total.rows.update(part.rows)
             for check, by_shard in part.counts.items():
-                _add(total.counts.setdefault(check, {}), by_shard)
+                total.counts.setdefault(check, Counter()).update(by_shard)
             for check, examples in part.examples.items():
                 both = [*total.examples.get(check, []), *examples]
                 total.examples[check] = sorted(both, key=lambda pair: pair[0])[:MAX_EXAMPLES]
             for feature, by_script in part.letters.items():
-                _add(total.letters.setdefault(feature, {}), by_script)
+                total.letters.setdefault(feature, Counter()).update(by_script)
             for feature, histograms in part.lengths.items():
                 # A shard is scanned as a whole: no two parts have lengths of the same one.
                 total.lengths.setdefault(feature, {}).update(histograms)
@@ -103,55 +90,10 @@ class CheckCounts:
             total.inputs += part.inputs
         return total
 
-    def to_json(self) -> bytes:
-        """Return the counts as JSON."""
-        return TypeAdapter(CheckCounts).dump_json(self)
-
-    @staticmethod
-    def from_json(content: bytes | str) -> CheckCounts:
-        """Restore the counts from ``to_json``."""
-        return TypeAdapter(CheckCounts).validate_json(content)
-
-
-def _add(total: dict[K, int], counts: Mapping[K, int]) -> None:
-    for key, count in counts.items():
-        total[key] = total.get(key, 0) + count
-
-
-def read_shard(path: str, features: Sequence[Feature], batch: int = 1024) -> Iterator[ShardRow]:
-    """Yield every row of a shard."""
-    import tensorflow as tf  # `regard validate` and `regard schedule` must not wait for it
-
-    if any(feature.kind == "image" for feature in features):
-        batch = 32  # an image can have as many bytes as ten thousand sentences
-    for records in tf.data.TFRecordDataset(path, compression_type="GZIP").batch(batch):
-        for record in records.numpy():
-            stored = tf.train.Example.FromString(record).features.feature
-            values = [_values(stored, feature) for feature in features]
-            (file,) = _texts(stored["file"])
-            (line,) = stored["line"].int64_list.value
-            yield ShardRow(values, file, line)
-
-
-def _values(stored: Any, feature: Feature) -> list[Any]:
-    content = stored[feature.name]
-    if feature.kind == "text":
-        return _texts(content)
-    if feature.kind == "image":
-        paths = _texts(stored[f"{feature.name}_file"])
-        return list(map(Image, paths, content.bytes_list.value))
-    if feature.kind == "positions":
-        return list(content.int64_list.value)
-    return list(content.float_list.value)
-
-
-def _texts(content: Any) -> list[str]:
-    return [text.decode("utf-8", "replace") for text in content.bytes_list.value]
-
 
 def read_referenced_rows(
     shards: Sequence[Shard], features: Sequence[Feature], refs: Iterable[int]
-) -> dict[int, ShardRow]:
+) -> dict[int, ExampleRow]:
     """Return the rows at references; a shard is read only up to its last one."""
     refs_by_shard: dict[int, dict[int, int]] = {}
     for ref in refs:

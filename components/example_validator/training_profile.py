@@ -1,7 +1,7 @@
 """The profile of the training split: its words and lengths.
 
-A training split can have more words than memory has room for. In Beam, counts meet in buckets of
-the words' hash, a few large elements for each shard.
+A training split can have more words than memory has room for. Counts meet in buckets of the words'
+hash, of which memory holds one at a time.
 """
 
 import heapq
@@ -69,12 +69,12 @@ class WordCounter:
             yield (feature, bucket), counts
 
 
-def sum_bucket(key: WordBucket, parts: Iterable[Mapping[str, int]]) -> tuple[str, WordProfile]:
+def sum_bucket(parts: Iterable[Mapping[str, int]]) -> WordProfile:
     """Return the words of one bucket of a feature, from all shards."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)
-    return key[0], word_profile(counts)
+    return word_profile(counts)
 
 
 def word_profile(counts: Counter[str]) -> WordProfile:
@@ -88,15 +88,14 @@ def word_profile(counts: Counter[str]) -> WordProfile:
     }
 
 
-def join_buckets(feature: str, buckets: Iterable[WordProfile]) -> tuple[str, WordProfile]:
+def join_buckets(buckets: Sequence[WordProfile]) -> WordProfile:
     """Return the words of a feature from all its buckets."""
-    parts = list(buckets)
-    words = _most_frequent(item for part in parts for item in part["words"].items())
-    distinct = sum(part["distinct"] for part in parts)
-    return feature, {
-        "total": sum(part["total"] for part in parts),
+    words = _most_frequent(item for bucket in buckets for item in bucket["words"].items())
+    distinct = sum(bucket["distinct"] for bucket in buckets)
+    return {
+        "total": sum(bucket["total"] for bucket in buckets),
         "distinct": distinct,
-        "once": sum(part["once"] for part in parts),
+        "once": sum(bucket["once"] for bucket in buckets),
         "words": words,
         "complete": len(words) == distinct,
     }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import ROW_GROUP_SIZE
+from regard.components.data.example_rows import read_rows
 from regard.components.predictor import split_reader
 from regard.models.tasks.description import Feature
 
@@ -55,14 +56,11 @@ def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> Ba
         split: the split's folder.
         features: the task's features.
         batch_size: the maximum number of rows in a batch.
-
-    Raises:
-        UserError: the examples lack a feature.
     """
     positions, lengths, ends, files = [], [], [], split_shards(split)
     for path in files:
-        for record in split_reader.read_records(path):
-            row = split_reader.parse_example(record, features, path)
+        for example in read_rows(path, features):
+            row = split_reader.to_row(example, features)
             positions.append((sys.intern(row.file), row.line))
             lengths.append(split_reader.row_length(row))
         ends.append(len(positions))

@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import pickle
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common import events
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, write_json
-from regard.serving.contract import SavedModelError
-from regard.serving.saved_model import InputLengthError
+from regard.components.common.errors import pickle_error
+from regard.components.common.files import atomic_path, atomic_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,13 +27,7 @@ NODE = "Predictor"
 POLL_SECONDS = 0.5
 _SUFFIX = ".parquet"
 _STATS = b"stats"
-_FAILURE = "failure.json"
-# Errors that keep their type between processes.
-_ERROR_TYPES = {kind.__name__: kind for kind in (UserError, SavedModelError, InputLengthError)}
-
-
-class WorkerError(RuntimeError):
-    """An unexpected error in a worker: its type and its message."""
+_FAILURE = "failure.pickle"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,23 +85,15 @@ def record_failure(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        arguments = list(error.args) if isinstance(error, UserError) else [str(error)]
-        content = {"kind": type(error).__name__, "arguments": arguments}
         with contextlib.suppress(OSError):  # on a full disk the error itself matters more
-            write_json(folder / _FAILURE, content)
+            atomic_write(folder / _FAILURE, pickle_error(error))
         raise
 
 
 def read_failure(folder: Path) -> Exception | None:
     """Return the error that a worker recorded; None if there is none."""
     file = folder / _FAILURE
-    if not file.exists():
-        return None
-    content = json.loads(file.read_text(encoding="utf-8"))
-    kind, arguments = content["kind"], content["arguments"]
-    if kind in _ERROR_TYPES:
-        return _ERROR_TYPES[kind](*arguments)
-    return WorkerError(f"{kind}: {arguments[0]}")
+    return pickle.loads(file.read_bytes()) if file.exists() else None
 
 
 def decoding_seconds(stats: Collection[BatchStats]) -> float:

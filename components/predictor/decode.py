@@ -15,11 +15,12 @@ from apache_beam.utils.shared import Shared
 from regard.components.common import prediction_table
 from regard.components.common.errors import UserError
 from regard.components.common.prediction_table import ModelSummary, Row
+from regard.components.data.example_rows import parse_record, read_records
 from regard.components.predictor import batch_results
 from regard.components.predictor.batch_plan import BatchPlan, Shard
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.reference_outputs import ReferenceOutput
-from regard.components.predictor.split_reader import parse_example, read_records, row_length
+from regard.components.predictor.split_reader import row_length, to_row
 from regard.models.tasks.description import Feature
 from regard.serving import saved_model
 from regard.serving.contract import Contract, SavedModelError, read_contract
@@ -90,7 +91,7 @@ class PredictDoFn(beam.DoFn):
         batch, records = element
         with batch_results.record_failure(self._folder):
             parsed = [
-                (number, parse_example(record, self._features))
+                (number, to_row(parse_record(record, self._features), self._features))
                 for number, record in filter(None, records)
             ]
             parsed.sort(key=lambda pair: (-row_length(pair[1]), pair[0]))
@@ -223,7 +224,7 @@ class Decoder:
         Raises:
             UserError: an input is too long, or the model has no such layer.
             SavedModelError: the model does not fit its contract or the task.
-            WorkerError: any other error in a worker.
+            Exception: any other error in a worker.
         """
         contract = self._read_contract(model)
         if not self.plan.rows:

@@ -12,7 +12,7 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
-from regard.components.predictor.batch_results import NODE, WorkerError
+from regard.components.predictor.batch_results import NODE
 from regard.components.predictor.decode import Decoder, DecodeResult
 from regard.components.predictor.reference_outputs import (
     ReferenceAttention,
@@ -37,7 +37,7 @@ class PredictorExecutor(BaseBeamExecutor):
             UserError: there is no test split, an input is too long for the new model, or the model
                 has no such layer or head.
             SavedModelError: the new model does not fit its contract or the task.
-            WorkerError: any other error in a worker.
+            Exception: any other error in a worker.
         """
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         model = artifact_utils.get_single_instance(input_dict["model"])
@@ -70,7 +70,7 @@ class PredictorExecutor(BaseBeamExecutor):
                 )
             # An error of the old model must not prevent the evaluation of the new one.
             except Exception as failure:
-                error = _describe(failure)
+                error = f"{type(failure).__name__}: {failure}"
                 reason = truncate(" ".join(error.split()), 200)
                 consequence = "cannot be decoded, so there is no comparison with it"
                 _warn(f"{label} in production {consequence}: {reason}")
@@ -110,9 +110,3 @@ def _warn_about_truncation(result: DecodeResult) -> None:
 
 def _warn(text: str) -> None:
     events.emit("warning", node=NODE, text=text)
-
-
-def _describe(failure: Exception) -> str:
-    if isinstance(failure, WorkerError):
-        return str(failure)
-    return f"{type(failure).__name__}: {failure}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import Row
+from regard.components.data.example_rows import ExampleRow, read_rows
 from regard.components.data.row_values import split_points
 from regard.models.tasks.description import Feature
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from tfx.types.artifact import Artifact
 
 SPLIT = "test"
-# Few, because an image can be as large as ten thousand sentences.
-_RECORDS_PER_READ = 32
 
 
 def test_split(examples: Artifact) -> str:
@@ -36,56 +36,26 @@ def test_split(examples: Artifact) -> str:
     return artifact_utils.get_split_uri([examples], SPLIT)
 
 
-def read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Yield the serialized ``tf.Example`` records of a TFRecord file, plain or ``.gz``."""
-    import tensorflow as tf
-
-    compression = "GZIP" if Path(path).suffix == ".gz" else ""
-    dataset = tf.data.TFRecordDataset(os.fspath(path), compression).batch(_RECORDS_PER_READ)
-    for batch in dataset.as_numpy_iterator():
-        yield from batch.tolist()
-
-
-def parse_example(
-    record: bytes, features: Sequence[Feature], path: str | os.PathLike[str] = ""
-) -> Row:
-    """Parse a serialized ``tf.Example``.
+def to_row(example: ExampleRow, features: Sequence[Feature]) -> Row:
+    """Return a row as the model takes it.
 
     Args:
-        record: the example.
+        example: the values of the features.
         features: the task's features.
-        path: the file of the example, for error messages.
-
-    Raises:
-        UserError: the example lacks a feature.
     """
-    example = _decode(record)
-    missing = [feature.name for feature in features if feature.name not in example]
-    if missing:
-        message = (
-            f"The examples have no feature {missing[0]!r} (available: {', '.join(sorted(example))})"
-        )
-        raise UserError(message, where=os.fspath(path))
-    values = {feature.name: _value(example, feature) for feature in features}
-    by_role: dict[str, list[Feature]] = {"input": [], "reference": [], "extra": []}
-    for feature in features:
-        by_role[feature.role].append(feature)
-    (reference,) = by_role["reference"]
+    pairs = list(zip(features, example.values, strict=True))
+    values = {feature.name: _value(feature, listed) for feature, listed in pairs}
+    (reference,) = (feature for feature in features if feature.role == "reference")
     references = values[reference.name]
     if not reference.multiple:
         references = [] if references is None else [references]
-    file, line = _position(example)
     return Row(
-        inputs={feature.name: values[feature.name] for feature in by_role["input"]},
+        inputs={f.name: values[f.name] for f in features if f.role == "input"},
         references=references,
-        extras={feature.name: values[feature.name] for feature in by_role["extra"]},
-        paths={
-            feature.name: _text(example, f"{feature.name}_file")
-            for feature in features
-            if feature.kind == "image"
-        },
-        file=file,
-        line=line,
+        extras={f.name: values[f.name] for f in features if f.role == "extra"},
+        paths={f.name: listed[0].path for f, listed in pairs if f.kind == "image"},
+        file=example.file,
+        line=example.line,
     )
 
 
@@ -104,11 +74,13 @@ def read_images(
         names: the image features.
         rows: row numbers of the Predictor's table.
     """
-    order = corpus_order([_position(example) for example in _examples(split)])
+    paths, features = split_shards(split), [Feature(name, "image") for name in names]
+    order = corpus_order([(row.file, row.line) for path in paths for row in read_rows(path, [])])
     row_of = {order[row]: row for row in rows}
+    examples = itertools.chain.from_iterable(read_rows(path, features) for path in paths)
     return {
-        row_of[index]: {name: example[name].bytes_list.value[0] for name in names}
-        for index, example in enumerate(_examples(split))
+        row_of[index]: {name: image.content for name, (image,) in zip(names, values, strict=True)}
+        for index, (values, _, _) in enumerate(examples)
         if index in row_of
     }
 
@@ -117,7 +89,7 @@ def corpus_order(positions: Sequence[tuple[str, int]]) -> list[int]:
     """Return the indices of records in the order of the corpus.
 
     Beam writes a split in any order. Sorting by file and line aligns the outputs with the user's
-    test file; without these features the order is kept.
+    test file.
 
     Args:
         positions: the file and the line of each record.
@@ -125,50 +97,19 @@ def corpus_order(positions: Sequence[tuple[str, int]]) -> list[int]:
     return sorted(range(len(positions)), key=positions.__getitem__)
 
 
-def _examples(split: str) -> Iterator[Any]:
-    return (_decode(record) for path in split_shards(split) for record in read_records(path))
-
-
-def _decode(record: bytes) -> Any:
-    import tensorflow as tf
-
-    return tf.train.Example.FromString(record).features.feature
-
-
-def _value(example: Any, feature: Feature) -> Any:
+def _value(feature: Feature, values: list[Any]) -> Any:
     """Return a row's value of a feature; None if an optional value is missing."""
-    entry = example[feature.name]
-    if feature.kind == "text":
-        texts = [value.decode("utf-8", errors="replace") for value in entry.bytes_list.value]
-        if feature.multiple:
-            return texts
-        return texts[0] if texts else None if feature.optional else ""
-    if feature.kind == "image":
-        return entry.bytes_list.value[0]
-    if feature.kind == "number":
-        numbers = _numbers(entry.float_list.value)
-        if feature.multiple:
-            return numbers
-        return numbers[0] if numbers else None
+    if feature.kind in ("number", "points"):
+        # The shortest decimals of float32 values: 4.2 instead of 4.199999809265137.
+        values = np.asarray(values, np.float32).astype(str).astype(float).tolist()
     if feature.kind == "points":
-        points = split_points(_numbers(entry.float_list.value), feature)
-        return points if points or not feature.optional else None
-    positions = list(entry.int64_list.value)
-    return positions if positions or not feature.optional else None
-
-
-def _numbers(values: Sequence[float]) -> list[float]:
-    """Return the shortest decimals of float32 values: 4.2 instead of 4.199999809265137."""
-    import numpy as np
-
-    return np.asarray(values, np.float32).astype(str).astype(float).tolist()
-
-
-def _position(example: Any) -> tuple[str, int]:
-    line = example["line"].int64_list.value[0] if "line" in example else 0
-    return _text(example, "file"), line
-
-
-def _text(example: Any, name: str) -> str:
-    values = example[name].bytes_list.value if name in example else ()
-    return values[0].decode("utf-8", errors="replace") if values else ""
+        values = split_points(values, feature)
+    if feature.kind in ("points", "positions"):
+        return values if values or not feature.optional else None
+    if feature.multiple:
+        return values
+    if feature.kind == "image":
+        return values[0].content
+    if values:
+        return values[0]
+    return "" if feature.kind == "text" and not feature.optional else None

@@ -68,15 +68,6 @@ class PreprocessExecutor(transform_executor.Executor):
         finally:
             # The process holds a shared object until another one is acquired.
             Shared().acquire(lambda: None)
-        for folder in {os.path.dirname(transformed) for _, transformed in files}:
-            _remove_temporary(folder)
-
-
-def _remove_temporary(folder: str) -> None:
-    """Remove files of killed attempts: TFX reads every file of a split as examples."""
-    for name in fileio.listdir(folder):
-        if name.endswith(transform_graph.TEMPORARY):
-            fileio.remove(os.path.join(folder, name))
 
 
 def _copy_tokenizer(tokenizer: str, graph: str) -> None:

@@ -25,7 +25,6 @@ TASK = "task"
 SETTINGS = "settings"
 TOKENIZER = "tokenizer"
 
-TEMPORARY = ".tmp"  # the suffix of unfinished files
 # Larger batches are no faster, and an image can have as many bytes as a thousand sentences.
 _MAX_BATCH_ROWS = 1024
 _MAX_BATCH_BYTES = 4 * 2**20

@@ -1,7 +1,6 @@
 """The Pusher's executor: checks the blessings, pushes the model, and records its path."""
 
 import json
-import uuid
 from pathlib import Path
 
 from tfx.components.util import model_utils
@@ -19,7 +18,6 @@ from regard.components.registry import records
 from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.store import Registry
 from regard.serving import warmup_requests
-from regard.serving.contract import IDENTIFIER
 
 NODE = "Pusher"
 
@@ -51,14 +49,11 @@ class PusherExecutor(BaseExecutor):
 
         model = artifact_utils.get_single_instance(input_dict["model"])
         registry, name = Path(exec_properties["registry"]), exec_properties["name"]
-        identifier = str(uuid.uuid4())
-        record = _record(input_dict, exec_properties).model_copy(
-            update={"blessing": sentence, "mlmd_uuid": identifier}
-        )
+        record = _record(input_dict, exec_properties).model_copy(update={"blessing": sentence})
         # The run's id is not an execution property, because it would change the cache key.
         if self._context is not None and self._context.pipeline_run_id:
             record = record.model_copy(update={"run": self._context.pipeline_run_id})
-        extra_files = {IDENTIFIER: identifier.encode()}
+        extra_files = {}
         requests = Path(infra.uri) / Path(warmup_requests.FILE).name
         if requests.exists():
             extra_files[warmup_requests.FILE] = requests.read_bytes()
@@ -84,12 +79,7 @@ class PusherExecutor(BaseExecutor):
         location = Registry(registry).location(name, str(number))
         text = f"Pushed as {name}@{number}: {location}"
         if not is_new:
-            # The process that pushed it may have been killed before it updated ML Metadata.
-            identifier = records.read_record(destination).mlmd_uuid
             text = f"{name}@{number} is this same model already: {location}"
-        if identifier:
-            # `regard lineage` finds the artifact in ML Metadata by this id.
-            pushed.set_string_custom_property("mlmd_uuid", identifier)
         _finish(pushed, destination, text)
 
 

@@ -29,12 +29,12 @@ from regard.components.registry.records import (
     next_version,
     parse_number,
 )
-from regard.serving.contract import IDENTIFIER, MODEL_FILE
+from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import acquire
 
 STAGING = ".pushing-"
 MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host
-_SMALL = (RECORD, PIN, PROFILE, IDENTIFIER, MODEL_FILE)
+_SMALL = (RECORD, PIN, PROFILE, MODEL_FILE)
 _VERSION = re.compile(r"(?P<version>[^./][^/]*/[0-9]+)/(?P<file>.+)", re.DOTALL)
 _MAX_ATTEMPTS, _MAX_PULLS = 100, 3
 REFRESH_SECONDS = 10.0

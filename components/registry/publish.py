@@ -29,13 +29,14 @@ from regard.components.registry.records import (
 )
 from regard.components.registry.store import Registry
 from regard.serving import warmup_requests
-from regard.serving.contract import IDENTIFIER, IN_MEMORY, MODEL_FILE, TRAINING
+from regard.serving.contract import IN_MEMORY, MODEL_FILE, TRAINING
 from regard.serving.locks import Lock, acquire, acquire_existing, host_id
 
 REMOVED = ".removed-"
-_EXTRA = (IDENTIFIER, IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
+_EXTRA = (IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
 # TensorFlow writes a random identifier to fingerprint.pb; the other files do not change outputs.
-_NOT_CONTENT = ("fingerprint.pb", RECORD, PIN, *(Path(file).name for file in _EXTRA))
+# Versions of earlier releases of Regard have a file mlmd_uuid.
+_NOT_CONTENT = ("fingerprint.pb", "mlmd_uuid", RECORD, PIN, *(Path(file).name for file in _EXTRA))
 
 
 class _VersionError(Exception):

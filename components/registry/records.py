@@ -95,7 +95,6 @@ class VersionRecord(_Part):
         digest: the digest of the model's content.
         recipe: the digest of everything that determines the model.
         data_fingerprint: the digest of the data.
-        mlmd_uuid: the id of the pushed model in ML Metadata.
         code: the digest of the code that pushed it.
         blessing: the gate's decision as a sentence.
         reason: the reason for a rollback.
@@ -119,7 +118,6 @@ class VersionRecord(_Part):
     digest: str = ""
     recipe: str = ""
     data_fingerprint: str = ""
-    mlmd_uuid: str = ""
     code: str = ""
     blessing: str = ""
     reason: str = ""

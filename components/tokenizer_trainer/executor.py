@@ -134,16 +134,13 @@ def _write_description(
 
 
 def _no_text(name: str, counts: sampling.SentenceCounts) -> UserError:
-    if counts.too_long:
-        message = (
-            f"{name}: every line of the train split has more than {sampling.MAX_BYTES:,} bytes"
-        )
-        remedy = "Split the text into sentences, one per line."
-    else:
-        rows = format_count(counts.read, "row")
-        message = f"{name}: the train split has no text ({rows}, all empty)"
-        remedy = "Check data.train, and data.columns if the files have columns."
-    return UserError(message, remedy=remedy)
+    rows = format_count(counts.read, "row")
+    reasons = f"{counts.empty:,} empty, {counts.too_long:,} over {sampling.MAX_BYTES:,} bytes"
+    return UserError(
+        f"{name}: the train split has no text ({rows}: {reasons})",
+        remedy="Check data.train, and data.columns if the files have columns. Split texts into "
+        "sentences, one per line.",
+    )
 
 
 def _size_error(errors: Mapping[str, VocabularySizeError], size: int) -> UserError:

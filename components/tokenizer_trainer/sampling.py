@@ -83,26 +83,23 @@ def sample_sentences(
         shard: the index of the file.
     """
     key = seed.to_bytes(8, "little")
-    heap: list[tuple[int, int, bytes]] = []  # the highest hash first
-    for sentence in sentences:
-        counts.read += 1
-        if not sentence.strip():
-            counts.empty += 1
-            continue
-        if len(sentence) > MAX_BYTES:
-            counts.too_long += 1
-            continue
-        # The position is hashed too, so that copies of a sentence are sampled independently.
-        position = shard.to_bytes(8, "little") + counts.read.to_bytes(8, "little")
-        digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=position).digest()
-        item = (-int.from_bytes(digest, "little"), counts.read, sentence)
-        if len(heap) < limit:
-            heapq.heappush(heap, item)
-        else:
-            heapq.heappushpop(heap, item)
-    counts.used = len(heap)
-    heap.sort(key=lambda item: item[1])
-    return [(-negated, sentence) for negated, _, sentence in heap]
+
+    def hashed() -> Iterator[tuple[int, int, bytes]]:
+        for sentence in sentences:
+            counts.read += 1
+            if not sentence.strip():
+                counts.empty += 1
+            elif len(sentence) > MAX_BYTES:
+                counts.too_long += 1
+            else:
+                # The position is hashed too: copies of a sentence are sampled independently.
+                position = shard.to_bytes(8, "little") + counts.read.to_bytes(8, "little")
+                digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=position).digest()
+                yield int.from_bytes(digest, "little"), counts.read, sentence
+
+    sample = heapq.nsmallest(limit, hashed())
+    counts.used = len(sample)
+    return [(number, sentence) for number, _, sentence in sorted(sample, key=lambda one: one[1])]
 
 
 @dataclass(frozen=True)

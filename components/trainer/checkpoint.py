@@ -162,7 +162,7 @@ class Checkpoints:
     def prune_others(self, keep: int) -> None:
         """Delete the folders of older trainings, except the newest ``keep`` and those in use."""
         others = [path for path in self.folder.parent.iterdir() if path != self.folder]
-        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        others.sort(key=_modification_time, reverse=True)
         for path in others[keep:]:
             remove_unless_locked(path)
 
@@ -255,6 +255,13 @@ class NoCheckpoints(Checkpoints):
 
 def _snapshot_name(step: float) -> str:
     return f"step-{step}.npz"
+
+
+def _modification_time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another run has just removed it
+        return 0.0
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from regard.components.common.child_process import (
     describe_exit,
     end_with_parent,
 )
-from regard.components.common.errors import UserError
+from regard.components.common.errors import UserError, pickle_error
 from regard.components.common.files import atomic_write
 
 VARIABLE = "TF_CONFIG"
@@ -190,16 +190,6 @@ def main(arguments: list[str], train_job: Callable[[str], None]) -> int:
             atomic_write(error_file, pickle_error(error))
         return 1
     return 0
-
-
-def pickle_error(error: Exception) -> bytes:
-    """Pickle an error, or its type and message if it cannot be unpickled."""
-    try:
-        content = pickle.dumps(error)
-        pickle.loads(content)
-    except Exception:
-        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return content
 
 
 def connection_error(message: str) -> UserError:

@@ -13,7 +13,7 @@ from tfx.types import artifact_utils
 from regard.components.common import runtime_parameters
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
-from regard.components.common.files import sha256_file
+from regard.components.common.files import folder_digest, sha256_file
 from regard.components.registry.records import WARM_START, WarmStartRecord
 from regard.components.registry.starting_models import find_ensemble, find_warm_start
 from regard.components.registry.store import Registry
@@ -98,8 +98,7 @@ def checkpoint_folder(config: TrainerConfig, folders: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256(config.training.model_dump_json().encode())
     for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            digest.update(f"{path.relative_to(folder)} {sha256_file(path)}\n".encode())
+        digest.update(folder_digest(folder).encode())
     pretrained = getattr(config.model, "pretrained", None)
     for path in sorted(filter(os.path.isfile, pretrained.files().values() if pretrained else ())):
         digest.update(f"{sha256_file(path)}\n".encode())

@@ -167,7 +167,7 @@ class Batches:
         for array in (*arrays, references):
             array.set_shape([None])
         inputs = self.task.model_inputs(self._features(arrays, references))
-        return {name: self._pad(one[:count], size, width) for name, one in inputs.items()}
+        return {name: self._pad(name, one[:count], size, width) for name, one in inputs.items()}
 
     def _features(self, arrays: Sequence[tf.Tensor], references: tf.Tensor) -> Columns:
         """Return the features of training rows from the values and splits of each column."""
@@ -182,11 +182,12 @@ class Batches:
                 features[name] = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
         return self.task.select_references(features, references)
 
-    def _pad(self, tensor: tf.Tensor, rows: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    def _pad(self, name: str, tensor: tf.Tensor, rows: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
         """Pad with empty rows and, for fixed shapes, the dimensions that depend on lengths."""
         shape = tf.shape(tensor, tf.int64)
+        is_padded = self.fixed_shapes and name not in self.task.fixed_inputs
         padding = [
-            width - shape[i] if self.fixed_shapes and tensor.shape[i] is None else 0
+            width - shape[i] if is_padded and tensor.shape[i] is None else 0
             for i in range(1, len(tensor.shape))
         ]
         return tf.pad(tensor, [[0, count] for count in (rows - shape[0], *padding)])

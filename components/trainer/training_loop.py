@@ -131,6 +131,8 @@ def _load_average(
     steps = sorted(step for step, _ in state.snapshots)
     checkpoints.restore_average(model, steps)
     state.average = {"steps": steps, **validation.evaluate()}
-    best = next(entry for entry in state.history if entry["step"] == state.best_step)
     text = f"average of the weights of {len(steps)} evaluations: {format_evaluation(state.average)}"
-    events.emit("note", node=NODE, text=f"{text}; the best single one: {format_evaluation(best)}")
+    # There is no best evaluation if the metric was undefined in all of them.
+    for best in (entry for entry in state.history if entry["step"] == state.best_step):
+        text += f"; the best single one: {format_evaluation(best)}"
+    events.emit("note", node=NODE, text=text)

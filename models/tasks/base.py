@@ -24,12 +24,14 @@ class Task(ABC):
 
     Attributes:
         served: The class of the exported module.
+        fixed_inputs: The model inputs whose dimensions do not depend on the lengths of rows.
 
     Args:
         description: What the task declares about itself.
     """
 
     served: type[ServedModule]
+    fixed_inputs: tuple[str, ...] = ()
 
     def __init__(self, description: Description):
         self.description = description

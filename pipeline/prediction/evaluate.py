@@ -17,8 +17,10 @@ from regard.components.common.prediction_table import ModelSummary, PredictionsS
 from regard.components.common.references import resolve_references
 from regard.components.data import config_rules
 from regard.components.data.corpus_plan import CorpusPlan
+from regard.components.data.example_rows import ExampleRow
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems
+from regard.components.data.row_values import value_lists
 from regard.components.data.sources import Corpus
 from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
@@ -154,8 +156,7 @@ def _read_rows(corpus: Corpus) -> list[Row]:
     Raises:
         UserError: a file or a row cannot be used, or there are no rows.
     """
-    from regard.components.corpus_gen.example_writer import ExampleEncoder
-    from regard.components.predictor.split_reader import parse_example
+    from regard.components.predictor.split_reader import to_row
 
     images, rows = Images.of(corpus.config), []
     try:
@@ -164,9 +165,10 @@ def _read_rows(corpus: Corpus) -> list[Row]:
         raise UserError(error.message, _OPTIONS.get(error.where or ""), error.remedy) from None
     for job in plan.jobs:
         problems, file = ReadProblems(), job.group.files[0]
-        encode = ExampleEncoder(corpus.features, file, images)
         for line, values in job.rows(corpus, problems, images):
-            rows.append(parse_example(encode(line, values), corpus.features, file))
+            lists = value_lists(corpus.features, values, images)
+            example = ExampleRow(lists, os.path.basename(file), line)
+            rows.append(to_row(example, corpus.features))
         problems.raise_if_unusable(corpus.config)
     if not rows:
         raise UserError("The files have no rows to evaluate.", "--data")

@@ -19,6 +19,7 @@ class Captioning(TextOutputTask):
     """Images with one or more captions each."""
 
     served = ServedCaptioner
+    fixed_inputs = ("source",)
 
     def preprocess(
         self, inputs: Columns, tokenizers: Tokenizers, settings: CaptioningPreprocessing

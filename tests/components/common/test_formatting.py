@@ -12,7 +12,7 @@ from regard.components.common.formatting import (
 def test_format_count():
     assert format_count(1, "line") == "1 line"
     assert format_count(2000, "line") == "2,000 lines"
-    assert format_count(0, "entry", "entries") == "0 entries"
+    assert format_count(0, "line") == "0 lines"
 
 
 @pytest.mark.parametrize(

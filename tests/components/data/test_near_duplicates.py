@@ -11,7 +11,7 @@ from regard.components.data.near_duplicates import (
     sample_rows,
     similarity,
 )
-from regard.components.example_validator.duplicates import count_near_overlap, merge_hits
+from regard.components.example_validator.duplicates import count_near_overlap
 from regard.components.example_validator.shard_rows import row_reference
 
 
@@ -46,7 +46,7 @@ def test_most_similar_row_counts():
     ]
     hits = near_hits(train, ["Something else.", "A blond girl sleeps on a couch."])
     assert hits == {row_reference(1, 1): (pytest.approx(27 / 28), 2)}
-    counts = count_near_overlap(hits)
+    counts = count_near_overlap([hits])
     assert counts.counts == {"near_overlap": {1: 1}}
     assert counts.examples["near_overlap"] == [(row_reference(1, 1), 2)]
 
@@ -54,9 +54,9 @@ def test_most_similar_row_counts():
 def test_exact_copies_belong_to_overlap():
     text = "A blond girl sleeps on a couch."
     hits = [near_hits([text], [text]), near_hits([text + "!"], [text])]
-    assert count_near_overlap(merge_hits(hits)).counts == {}
-    assert count_near_overlap(merge_hits(reversed(hits))).counts == {}
-    assert count_near_overlap(hits[1]).counts == {"near_overlap": {1: 1}}
+    assert count_near_overlap(hits).counts == {}
+    assert count_near_overlap(reversed(hits)).counts == {}
+    assert count_near_overlap(hits[1:]).counts == {"near_overlap": {1: 1}}
 
 
 @pytest.mark.parametrize("min_similarity", [0.5, 0.7, 0.8, 0.9, 1.0])

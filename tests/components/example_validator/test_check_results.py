@@ -1,5 +1,6 @@
 import pytest
 
+from regard.components.data.example_rows import ExampleRow
 from regard.components.example_validator.check_results import (
     FindingBuilder,
     check_warnings,
@@ -9,7 +10,6 @@ from regard.components.example_validator.check_results import (
 from regard.components.example_validator.shard_rows import (
     CheckCounts,
     Shard,
-    ShardRow,
     row_reference,
 )
 from tests.components.corpora import TRANSLATION, checks_of
@@ -29,7 +29,7 @@ def findings(name, rows_by_shard, limit, action="fail", rows=(100, 10, 10)):
         for row in range(count):
             ref = row_reference(shard, row)
             counts.add(name, ref)
-            contents[ref] = ShardRow([["a source"], [""]], f"{SHARDS[shard].split}.en", row + 1)
+            contents[ref] = ExampleRow([["a source"], [""]], f"{SHARDS[shard].split}.en", row + 1)
     return findings_of(counts, contents, name, limit=limit, action=action)
 
 
@@ -39,7 +39,7 @@ def example(name, *rows, **options):
     counts.add(name, row_reference(len(rows) - 1, 0), 0 if rows[1:] else None)
     usual = {"source": {"Latn"}, "target": {"Latn", "Hani"}}
     contents = {
-        row_reference(i, 0): ShardRow([[source], [target]], f"{i}.tsv", 1)
+        row_reference(i, 0): ExampleRow([[source], [target]], f"{i}.tsv", 1)
         for i, (source, target) in enumerate(rows)
     }
     finding = findings_of(counts, contents, name, usual, limit=0.0, action="warn", **options)[name]

@@ -7,40 +7,38 @@ from regard.components.data.row_values import Image, hash_values
 from regard.components.data.target_overlap import text_hash
 from regard.components.example_validator.duplicates import (
     HashPacker,
+    count_near_overlap,
     count_target_overlap,
     find_duplicates,
-    merge_hits,
 )
 from regard.components.example_validator.shard_rows import CheckCounts, row_reference
 
 
-def find(train, rest, keys, limit=1 << 18):
-    """The counts of all buckets of the rows of two shards, in any order.
+def find(train, rest, keys):
+    """The counts of all buckets of the rows of two shards, each packed in two parts, in any order.
 
     ``keys`` returns the kinds and hashes of a row.
     """
     buckets = defaultdict(list)
     for shard, rows in enumerate((train, rest)):
-        packer = HashPacker(shard == 0, limit)
-        packed = [
-            part
-            for i, row in enumerate(rows)
-            for kind, number in keys(row)
-            for part in packer.add(row_reference(shard, i), kind, number)
-        ]
-        for bucket, part in [*packed, *packer.flush()]:
-            buckets[bucket].append(part)
+        packers = [HashPacker(shard == 0) for _ in range(2)]
+        for i, row in enumerate(rows):
+            for kind, number in keys(row):
+                packers[i % 2].add(row_reference(shard, i), kind, number)
+        for packer in packers:
+            for bucket, part in packer.packed():
+                buckets[bucket].append(part)
     for parts in buckets.values():
         random.Random(1).shuffle(parts)
     return CheckCounts.total(find_duplicates(*parts) for parts in buckets.items())
 
 
-def row_duplicates(train, rest, limit=1 << 18):
+def row_duplicates(train, rest):
     def keys(row):
         values = [[text] for text in row]
         return ("rows", hash_values(values)), ("inputs", hash_values(values[:1]))
 
-    return find(train, rest, keys, limit)
+    return find(train, rest, keys)
 
 
 def test_duplicates():
@@ -85,21 +83,19 @@ def test_duplicates_within_test_do_not_count():
     assert row_duplicates([("a", "x")], [("b", "y"), ("b", "y")]).counts == {}
 
 
-def test_packet_size_does_not_matter():
+def test_many_rows():
     draw = random.Random(7)
     train = [(str(draw.randrange(300)), "x") for _ in range(1000)]
     rest = [(str(draw.randrange(400)), "x") for _ in range(100)]
     whole = row_duplicates(train, rest)
-    assert row_duplicates(train, rest, limit=37) == whole
     assert whole.counts["duplicates"][0] == 1000 - len(set(train))
     assert whole.counts["overlap"][1] == sum(row in set(train) for row in rest)
 
 
-@pytest.mark.parametrize("limit", [1 << 18, 2])
-def test_target_overlap_counts_rows_once(limit):
+def test_target_overlap_counts_rows_once():
     train = [["yes"], ["no"], ["yes"], ["cafe\u0301", "maybe"]]
     rest = [["perhaps"], ["maybe", "other", " no"], ["Yes"], ["caf\u00e9"]]
-    counts = find(train, rest, lambda row: [("references", text_hash(text)) for text in row], limit)
+    counts = find(train, rest, lambda row: [("references", text_hash(text)) for text in row])
     hashes = count_target_overlap(counts)
     assert counts.counts == {"target_overlap": {1: 2}}
     row = row_reference(1, 1)
@@ -110,4 +106,5 @@ def test_target_overlap_counts_rows_once(limit):
 def test_first_of_equal_hits():
     one = {5: (0.9, 8)}
     other = {5: (0.9, 3), 6: (0.8, 1)}
-    assert merge_hits([one, other]) == merge_hits([other, one]) == {5: (0.9, 3), 6: (0.8, 1)}
+    for parts in ([one, other], [other, one]):
+        assert count_near_overlap(parts).examples == {"near_overlap": [(5, 3), (6, 1)]}

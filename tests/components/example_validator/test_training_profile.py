@@ -141,9 +141,8 @@ def count_words(shards, limit=1 << 18):
     features = defaultdict(list)
     for key, parts in buckets.items():
         random.Random(3).shuffle(parts)
-        feature, content = sum_bucket(key, parts)
-        features[feature].append(content)
-    return dict(join_buckets(*item) for item in features.items())
+        features[key[0]].append(sum_bucket(parts))
+    return {feature: join_buckets(parts) for feature, parts in features.items()}
 
 
 def test_words_of_all_shards():

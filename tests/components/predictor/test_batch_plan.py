@@ -1,8 +1,5 @@
 from pathlib import Path
 
-import pytest
-
-from regard.components.common.errors import UserError
 from regard.components.common.files import split_shards
 from regard.components.predictor import batch_plan
 from tests import fake_models
@@ -31,10 +28,3 @@ def test_the_longest_rows_are_in_the_first_batch(tmp_path):
 def test_an_empty_split_has_no_batches(tmp_path):
     plan = batch_plan.plan_batches(split(tmp_path, []), fake_models.FEATURES, batch_size=2)
     assert (plan.rows, plan.windows) == (0, [])
-
-
-def test_the_error_names_the_file_without_a_feature(tmp_path):
-    folder = split(tmp_path, [row(1, 1)], [{"caption": "a", "target": "b"}])
-    with pytest.raises(UserError, match=r"no feature 'source' \(available: caption, target\)") as e:
-        batch_plan.plan_batches(folder, fake_models.FEATURES, batch_size=2)
-    assert e.value.where.endswith("data_tfrecord-00001-of-00002.gz")

@@ -7,7 +7,7 @@ import pytest
 from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.predictor import batch_results
-from regard.components.predictor.batch_results import BatchStats, ProgressScope, WorkerError
+from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import InputLengthError
 
@@ -46,7 +46,8 @@ def test_a_repeated_batch_counts_once(tmp_path):
         (UserError("wrong", "a.yaml:3", "Correct it."), UserError, "a.yaml:3: wrong\nCorrect it."),
         (SavedModelError("no model"), SavedModelError, "no model"),
         (InputLengthError("a source has more"), InputLengthError, "a source has more"),
-        (KeyError("x"), WorkerError, "KeyError: 'x'"),
+        (KeyError("x"), KeyError, "'x'"),
+        (type("LocalError", (Exception,), {})("here"), RuntimeError, "LocalError: here"),
     ],
 )
 def test_errors_keep_their_type(tmp_path, error, kind, text):

@@ -90,7 +90,7 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("preprocess")
     examples = write_examples(root / "examples")
     write_tokenizer(root / "tokenizer")
-    for split in SPLITS:  # as a killed attempt leaves it
+    for split in SPLITS:  # as a killed attempt leaves it; readers ignore hidden files
         unfinished = (
             root / "transformed" / f"Split-{split}" / ".transformed_examples.gz.0123abcd.tmp"
         )
@@ -136,7 +136,7 @@ def component_of(task: str = "translation", tokenized: bool = True, **settings: 
 
 
 def rows_of(root: Path, split: str) -> list[dict[str, list[int]]]:
-    (file,) = (root / "transformed" / f"Split-{split}").iterdir()
+    (file,) = (root / "transformed" / f"Split-{split}").glob("[!.]*")
     with pa.memory_map(str(file)) as source:
         table = pa.ipc.open_stream(source).read_all()
     spec = tft.TFTransformOutput(str(root / "graph")).transformed_feature_spec()
@@ -264,7 +264,7 @@ def test_task_without_text(
 
 def test_unfinished_files_are_removed(transformed: Path) -> None:
     for split in SPLITS:
-        (file,) = (transformed / "transformed" / f"Split-{split}").iterdir()
+        (file,) = (transformed / "transformed" / f"Split-{split}").glob("[!.]*")
         assert file.name == "transformed_examples-00000-of-00001.arrow"
 
 

@@ -94,12 +94,9 @@ def test_a_blessed_model_is_pushed_with_a_record(case, tmp_path, monkeypatch):
     assert case.pushed.get_int_custom_property("pushed") == 1
     assert case.pushed.get_string_custom_property("pushed_version") == "1"
     assert case.pushed.get_string_custom_property("pushed_destination") == str(folder)
-    identifier = (folder / "assets.extra" / "mlmd_uuid").read_text()
-    assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
     assert not (folder / "assets.extra" / "tf_serving_warmup_requests").exists()
     assert (folder / PROFILE).read_text(encoding="utf-8") == PROFILE_TEXT
     record = Registry(case.registry).record("m", 1)
-    assert record.mlmd_uuid == identifier
     assert not record.run
     assert record.data_fingerprint == "abc"
     assert record.config == {"name": "m"}
@@ -159,8 +156,6 @@ def test_the_same_model_keeps_its_version(case):
     assert "already" in result["text"]
     assert case.pushed.get_int_custom_property("pushed") == 1
     assert Registry(case.registry).versions("m") == [1]
-    identifier = Registry(case.registry).record("m", 1).mlmd_uuid
-    assert case.pushed.get_string_custom_property("mlmd_uuid") == identifier
 
 
 @pytest.mark.parametrize(

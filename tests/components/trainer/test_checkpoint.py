@@ -52,6 +52,13 @@ def test_locked_folder_is_not_pruned_until_its_run_is_killed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run4"]
 
 
+def test_a_folder_that_another_run_removes_meanwhile_is_no_error(tmp_path):
+    (tmp_path / "gone").symlink_to(tmp_path / "removed")  # listed, but it does not exist
+    (tmp_path / "run0").mkdir()
+    Checkpoints(tmp_path / "run1").prune_others(keep=0)
+    assert not (tmp_path / "run0").exists()
+
+
 def test_second_run_of_the_same_training_waits(tmp_path, monkeypatch):
     """Locks belong to open files, so a thread waits like another process."""
     log = tmp_path / "events"

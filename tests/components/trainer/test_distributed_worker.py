@@ -1,8 +1,6 @@
 """TF_CONFIG, and errors of worker processes; `tests/e2e/test_workers.py` runs whole trainings."""
 
-import errno
 import json
-import pickle
 import socket
 import subprocess
 
@@ -103,42 +101,6 @@ def test_an_error_of_the_worker_process_is_raised_by_the_chief(monkeypatch, capf
     with pytest.raises(ValueError, match="TrainingJob"):
         distributed_worker.run_chief("{}")
     assert "Traceback" in capfd.readouterr().err  # for the log
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        UserError("no row", "training.max_length", "Raise it."),
-        FloatingPointError("the loss is nan at step 3"),
-        OSError(errno.ENOSPC, "No space left on device", "/data"),
-    ],
-)
-def test_errors_survive_pickling(error):
-    copy = pickle.loads(distributed_worker.pickle_error(error))
-    assert type(copy) is type(error)
-    assert copy.args == error.args
-    assert str(copy) == str(error)
-
-
-class TwoArgumentError(Exception):
-    """Can be pickled but not unpickled."""
-
-    def __init__(self, one, other):
-        super().__init__(f"{one}, {other}")
-
-
-def test_errors_that_cannot_be_pickled_become_text():
-    class LocalError(Exception):
-        pass
-
-    errors = (
-        (LocalError("here"), "LocalError: here"),
-        (TwoArgumentError(1, 2), "TwoArgumentError: 1, 2"),
-    )
-    for error, text in errors:
-        copy = pickle.loads(distributed_worker.pickle_error(error))
-        assert type(copy) is RuntimeError
-        assert str(copy) == text
 
 
 @pytest.mark.parametrize(

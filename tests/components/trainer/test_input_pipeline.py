@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+import tensorflow as tf
 
 from regard.components.common.errors import UserError
 from regard.components.common.row_files import LENGTHS, write_rows
@@ -105,6 +106,26 @@ def test_fixed_shapes_have_one_shape_per_bucket(batches):
     assert max(b["source"].size + b["target"].size for b in parts) <= 400
     rows = sorted(row for row in dataset_rows(fixed.epoch(1)) if row[0])
     assert rows == sorted(dataset_rows(batches.epoch(1)))
+
+
+def test_images_keep_their_size_with_fixed_shapes(tmp_path):
+    png = tf.io.encode_png(np.zeros([30, 12, 3], np.uint8)).numpy()
+    columns = {
+        "image": [[png]] * 3,
+        "caption_ids": [[5], [5, 6], [5, 6, 7]],
+        "caption_lengths": [[1], [2], [3]],
+        LENGTHS: [[2], [3], [4]],
+    }
+    spec = {name: tf.io.RaggedFeature(tf.int64) for name in columns}
+    spec["image"] = tf.io.FixedLenFeature([1], tf.string)
+    kinds = {name: pa.large_binary() if name == "image" else pa.int64() for name in columns}
+    schema = pa.schema({name: pa.large_list(kind) for name, kind in kinds.items()})
+    path = tmp_path / "rows.arrow"
+    write_rows(path, schema, [pa.RecordBatch.from_pydict(columns, schema)])
+    captions = Batches([str(path)], spec, tasks.get("captioning"), 400, 20, fixed_shapes=True)
+    (batch,) = captions.epoch(0).as_numpy_iterator()
+    assert batch["source"].shape == (25, 30, 12, 3)
+    assert batch["target"].shape == (25, 8)
 
 
 @pytest.mark.parametrize("count", [1, 20])

@@ -149,6 +149,19 @@ def test_checkpoint_averaging(tmp_path, of):
     assert_equal_arrays(again.get_weights(), weights)
 
 
+def test_checkpoint_averaging_if_the_metric_is_always_undefined(tmp_path):
+    """As a correlation is while all outputs are equal."""
+    _, state = train(
+        tmp_path,
+        compute_metrics=lambda model: {"pearson": float("nan")},
+        max_epochs=2,
+        early_stopping={"metric": "pearson"},
+        checkpoint_averaging={"checkpoints": 2},
+    )
+    assert state.best_step == 0
+    assert state.average["steps"] == evaluation_steps(state)
+
+
 def test_early_stopping_by_a_metric(tmp_path):
     scores = iter([10.0, 30.0, 30.4, 20.0])
     model, state = train(

@@ -1,0 +1,53 @@
+"""Rows of tf.Examples."""
+
+import pytest
+import tensorflow as tf
+
+from regard.components.corpus_gen.example_writer import ExampleEncoder
+from regard.components.data import example_rows
+from regard.components.data.example_rows import ExampleRow, read_rows
+from regard.components.data.images import Images
+from regard.components.data.row_values import Image, format_values
+from regard.models.tasks.description import Feature
+from tests.components.corpora import TRANSLATION, write_records
+
+
+def test_read_rows_in_batches(tmp_path, monkeypatch):
+    rows = [
+        {"source": [f"ü{i}"], "target": ["t"] * (i != 3), "file": ["a.en"], "line": i + 1}
+        for i in range(5)
+    ]
+    path = write_records(tmp_path / "data.gz", rows)
+    read = list(read_rows(path, TRANSLATION))
+    assert read[4] == ExampleRow([["ü4"], ["t"]], "a.en", 5)
+    assert read[3].values == [["ü3"], []]
+    monkeypatch.setattr(example_rows, "_RECORDS_PER_READ", 2)
+    assert list(read_rows(path, TRANSLATION)) == read
+
+
+KINDS = [
+    Feature("score", "number"),
+    Feature("image", "image"),
+    Feature("points", "points"),
+    Feature("answer", "positions", role="reference"),
+    Feature("caption", "text", role="reference", multiple=True),
+]
+
+
+def test_values_of_every_kind(tmp_path):
+    encode = ExampleEncoder(KINDS, "a.tsv", Images(str(tmp_path)))
+    (tmp_path / "a.png").write_bytes(b"bytes")
+    path = str(tmp_path / "data.gz")
+    with tf.io.TFRecordWriter(path, "GZIP") as writer:
+        writer.write(encode(1, [3.3, "a.png", [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]))
+    (row,) = read_rows(path, KINDS)
+    image = [Image("a.png", b"bytes")]
+    assert row.values[1:] == [image, [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]
+    assert row.values[0] == [pytest.approx(3.3)]
+    texts = ["3.3", "a.png", "2 points: 0 0.5 1 2", "1 0", "x / y"]
+    assert list(map(format_values, KINDS, row.values)) == texts
+    assert (row.file, row.line) == ("a.tsv", 1)
+
+
+def test_format_missing_values():
+    assert [format_values(feature, []) for feature in KINDS] == [""] * len(KINDS)

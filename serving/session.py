@@ -37,15 +37,15 @@ _NO_OPTIMIZER = bytes.fromhex("52055203980101")
 # 1.15 times (batches) to 1.5 times (single rows) as long.
 _INLINE_FUNCTIONS = bytes.fromhex("52091a0220015203980101")
 # The first session of a process determines how many threads one operation may use
-# (intra_op_parallelism_threads). With one, a single sentence takes half the time, and two batches at
-# once are a tenth to a third faster than with two: benchmarks/optimization_log.md.
+# (intra_op_parallelism_threads). With one, a single sentence takes half the time, and two batches
+# at once are a tenth to a third faster: benchmarks/optimization_log.md.
 _THREADS_OF_OPERATION = bytes.fromhex("1001")
 _TYPES = {"v": None, "p": c_void_p, "c": c_char_p, "i": c_int, "l": c_int64, "z": c_size_t}
 # Functions by the types of their result and their arguments.
 _FUNCTIONS = {
     "p": "GetAllOpList NewGraph NewSessionOptions NewStatus",
-    "vp": "DeleteBuffer DeleteDeviceList DeleteGraph DeleteSessionOptions DeleteStatus DeleteTensor StringDealloc"
-    " StringInit",
+    "vp": "DeleteBuffer DeleteDeviceList DeleteGraph DeleteSessionOptions DeleteStatus"
+    " DeleteTensor StringDealloc StringInit",
     "vpp": "CloseSession DeleteSession",
     "ip": "DeviceListCount GetCode NumDims TensorType",
     "cp": "Message",

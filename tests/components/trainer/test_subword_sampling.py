@@ -81,18 +81,6 @@ def test_equal_seeds_give_equal_batches_also_after_a_resume(batches, model, monk
     assert rows_of(dataclasses.replace(batches, sampling=another).epoch(1)) != whole
 
 
-def test_without_dropout_of_merges_nothing_changes(model, tokenizer, texts):
-    if not tokenizer.encode(texts[0], enable_sampling=True, alpha=0.0, nbest_size=-1) == (
-        tokenizer.encode(texts[0])
-    ):
-        pytest.skip("alpha 0 is the uniform distribution of a unigram tokenizer")
-    sampling = SubwordSampling({"source": model}, 0.0, MAX_LENGTH, seed=5)
-    ids = tokenizer.encode(texts)
-    values, lengths = sampling._sample("source", *flat(ids), np.array([0, 0]))
-    assert values.tolist() == [token for row in ids for token in row]
-    assert lengths.tolist() == [*map(len, ids)]
-
-
 def flat(rows):
     """The values and the splits of ragged rows."""
     values = np.array([token for row in rows for token in row], np.int64)

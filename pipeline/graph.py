@@ -21,7 +21,9 @@ from regard.pipeline.context import PipelineContext
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
     """Return the task and the sections that the Trainer receives, as plain values."""
     sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
-    return {**sections, "split_sentences": config.serving.split_sentences}
+    serving = config.serving
+    options = {"split_sentences": serving.split_sentences, "int8": serving.quantization == "int8"}
+    return {**sections, **options}
 
 
 def build_pipeline(

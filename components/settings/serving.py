@@ -1,6 +1,6 @@
 """The section ``serving``: where models are published, and what they must run on."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,8 @@ class ServingConfig(Section):
             model.
         split_sentences: Split sources with more than search.max_source_length tokens into
             sentences, and join their outputs, instead of truncating them.
+        quantization: int8: store matrices as 8-bit integers, a quarter of the size, which every
+            request converts to float32; null: float32.
         check_rows: Rows of the test split that the serving check runs.
     """
 
@@ -26,4 +28,5 @@ class ServingConfig(Section):
         "2.20",
     )
     split_sentences: bool = False
+    quantization: Literal["int8"] | None = None
     check_rows: Positive = 32

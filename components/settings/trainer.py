@@ -49,6 +49,7 @@ class TrainerConfig(BaseModel):
         start: the model to start from; None for random weights.
         ensemble: the other models of the exported ensemble.
         split_sentences: the key of the section ``serving``.
+        int8: whether the key ``quantization`` of the section ``serving`` is ``int8``.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -63,6 +64,7 @@ class TrainerConfig(BaseModel):
     start: StartingModel | None = None
     ensemble: tuple[StartingModel, ...] = ()
     split_sentences: bool = False
+    int8: bool = False
 
     @validates("model", mode="before")
     @classmethod

@@ -28,7 +28,7 @@ from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, SavedModelErr
 
 READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, SavedModelError)
 READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
-_WEIGHT = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
+_VARIABLE = "{}/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def export(
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    options = {"split_sentences": config.split_sentences}
+    options = {"split_sentences": config.split_sentences, "int8": config.int8}
     served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
     write_saved_model(served, folder, rows)
 
@@ -246,12 +246,19 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         task=about["task"],
         model=about["model"],
         weight_names=about["weights"],
-        weights=[reader.get_tensor(_WEIGHT.format(i)) for i in range(len(about["weights"]))],
+        weights=[_read_weight(reader, i) for i in range(len(about["weights"]))],
         tokenizers=tokenizers,
         updates=about.get("updates", 0),
         adam_moments=values,
         search=about.get("search") or read_record_or_empty(folder).config.get("search"),
     )
+
+
+def _read_weight(reader: Any, number: int) -> np.ndarray:
+    """Return a weight of a SavedModel; a quantized one as float32."""
+    value = reader.get_tensor(_VARIABLE.format("weights", number))
+    scales = _VARIABLE.format("scales", number)
+    return value * reader.get_tensor(scales) if reader.has_tensor(scales) else value
 
 
 class RebuiltModel:

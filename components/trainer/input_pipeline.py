@@ -12,6 +12,7 @@ import tensorflow as tf
 from regard.components.common.row_files import LENGTHS, RowFiles
 from regard.components.trainer.distributed import DeviceGroup
 from regard.components.trainer.epoch_plan import Buckets, EpochPlan
+from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.models.tasks.base import Columns, Task
 
 _PARALLEL_BATCHES = 2
@@ -39,6 +40,7 @@ class Batches:
             last batch with empty rows, so that XLA compiles once per bucket.
         group: the devices that share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
+        sampling: draws segmentations of the texts; None for those of the tokenizer.
     """
 
     files: Sequence[str]
@@ -50,6 +52,7 @@ class Batches:
     max_rows: int | None = None
     fixed_shapes: bool = False
     group: DeviceGroup | None = None
+    sampling: SubwordSampling | None = None
 
     @functools.cached_property
     def buckets(self) -> Buckets:
@@ -166,7 +169,10 @@ class Batches:
         *arrays, references, count, size, width = arrays
         for array in (*arrays, references):
             array.set_shape([None])
-        inputs = self.task.model_inputs(self._features(arrays, references))
+        features = self._features(arrays, references)
+        if self.sampling is not None:
+            features = self.sampling(features, epoch, batch, part)
+        inputs = self.task.model_inputs(features)
         return {name: self._pad(name, one[:count], size, width) for name, one in inputs.items()}
 
     def _features(self, arrays: Sequence[tf.Tensor], references: tf.Tensor) -> Columns:

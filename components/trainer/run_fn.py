@@ -39,6 +39,7 @@ from regard.components.trainer.export import (
 )
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model, resolve_precision
+from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.components.trainer.training_loop import fit, set_seed
 from regard.components.trainer.validation import LOSS, metric_function
 from regard.models import tasks
@@ -113,6 +114,9 @@ def train(
     serialized = read_sentencepiece_models(folder, features)
     sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     feature_spec = tft.TFTransformOutput(data.transform_graph).transformed_feature_spec()
+    sampling = training.subword_sampling and SubwordSampling(
+        serialized, training.subword_sampling.alpha, training.max_length, training.seed
+    )
     train_batches, eval_batches = (
         Batches(
             files,
@@ -123,8 +127,12 @@ def train(
             seed=training.seed,
             fixed_shapes=training.jit_compile,
             group=devices,
+            sampling=sampler,
         )
-        for files, devices in ((data.train_files, group), (data.eval_files, None))
+        for files, devices, sampler in (
+            (data.train_files, group, sampling),
+            (data.eval_files, None, None),
+        )
     )
     rows = {"train": train_batches.count(), "eval": eval_batches.count()}
     for split, counts in rows.items():

@@ -271,6 +271,18 @@ ScheduledSamplingConfig = Annotated[
 ]
 
 
+class SubwordSamplingConfig(Section):
+    """Random segmentations of the texts in every epoch: of all segmentations of a unigram tokenizer
+    (Kudo 2018), or with skipped merges of a bpe tokenizer (Provilkov 2020).
+
+    Attributes:
+        alpha: unigram: exponent of the probabilities of segmentations; 0: all are equal. bpe:
+            Probability that a merge is skipped.
+    """
+
+    alpha: Share = 0.1
+
+
 class WarmStartConfig(Section):
     """Starts from the weights of a model that has been trained and exported before.
 
@@ -326,6 +338,8 @@ class TrainingConfig(Section):
         scheduled_sampling: Sampled tokens instead of those of the target as inputs of the decoder,
             more often with every step (Bengio 2015); null: none.
         guided_alignment: Supervision of the attention by word alignments; null: none.
+        subword_sampling: Random segmentations of the training texts, which batch_tokens does not
+            count; null: those of the tokenizer.
         checkpoint_seconds: Seconds between checkpoints, that is the maximum loss if a run is
             killed.
         devices: one: one device; all: all GPUs of this machine; workers: all GPUs of several
@@ -366,6 +380,7 @@ class TrainingConfig(Section):
     penalties: AttentionPenaltiesConfig = AttentionPenaltiesConfig()
     scheduled_sampling: ScheduledSamplingConfig | None = None
     guided_alignment: GuidedAlignmentConfig | None = None
+    subword_sampling: SubwordSamplingConfig | None = None
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = 60
     devices: Literal["one", "all", "workers"] = "one"
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"

@@ -1,9 +1,12 @@
 """The result of an export: a graph, its signatures, and a contract that describes them."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import keras
+import numpy as np
 import tensorflow as tf
 
 from regard.models.tasks.description import Description
@@ -15,6 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # The lengths of an output's dimensions after the batch, by the output that has them; see
 # ``ServedModel.contract``.
 OutputLengths = dict[str, list[str | None]]
+
+_MIN_QUANTIZED = 1024  # numbers of a matrix that is stored as integers
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ class ServedModule(tf.Module):
         settings: The section ``model``.
         search: The section ``search``; None for a task without one.
         split_sentences: Whether long texts are predicted sentence by sentence.
+        int8: Whether matrices are stored as 8-bit integers. Every run computes them in float32.
+
+    Attributes:
+        weights: The weights in the model's order; of a quantized one the integers.
+        scales: The factors of each quantized weight, by its number.
     """
 
     def __init__(
@@ -98,10 +108,17 @@ class ServedModule(tf.Module):
         settings: Any,
         search: Any,
         split_sentences: bool = False,
+        int8: bool = False,
     ):
         super().__init__()
         object.__setattr__(self, "_model", model)  # TensorFlow would track an ordinary attribute
-        self.weights = [weight.value for weight in model.weights]
+        weights, self.scales = [weight.value for weight in model.weights], {}
+        for number, weight in enumerate(weights if int8 else ()):
+            if len(weight.shape) > 1 and np.prod(weight.shape) >= _MIN_QUANTIZED:
+                integers, scales = quantize(weight.numpy())
+                weights[number] = tf.Variable(integers, trainable=False)
+                self.scales[str(number)] = tf.Variable(scales, trainable=False)
+        self.weights = weights
         self.tokenizers = dict(tokenizers)
         self._description, self._settings, self._limits = description, settings, search
         self.split_sentences = split_sentences
@@ -149,9 +166,36 @@ class ServedModule(tf.Module):
         functions = {}
         for name, signature in signatures.items():
             specs = [spec for entry in signature.inputs for spec in _specs(**entry)]
-            functions[name] = with_signature(specs)(signature.function)
+            functions[name] = with_signature(specs)(self._with_float_weights(signature.function))
         functions |= self.stream()
         return ServedModel(self, functions, contract)
+
+    def _with_float_weights(self, function: F) -> F:
+        """Return a function in whose graph the quantized weights are multiplied by their scales."""
+        if not self.scales:
+            return function
+
+        @functools.wraps(function)
+        def call(*inputs: Any, **named_inputs: Any) -> Any:
+            values = [
+                (self._model.weights[int(i)], tf.cast(self.weights[int(i)], tf.float32) * scale)
+                for i, scale in self.scales.items()
+            ]
+            with keras.StatelessScope(values):
+                return function(*inputs, **named_inputs)
+
+        return call  # type: ignore[return-value]
+
+
+def quantize(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return 8-bit integers and float32 scales whose product is the weight, rounded.
+
+    Each index of the longest axis has a scale of its own, an output channel or a token for example.
+    """
+    others = tuple(axis for axis in range(weight.ndim) if axis != np.argmax(weight.shape))
+    scales = np.max(np.abs(weight), axis=others, keepdims=True).astype(np.float32) / 127
+    scales = np.where(scales > 0, scales, np.float32(1))
+    return np.round(weight / scales).astype(np.int8), scales
 
 
 def _specs(name: str, kind: str, dimensions: int = 2, **description: str) -> list[tf.TensorSpec]:

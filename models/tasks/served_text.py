@@ -97,7 +97,7 @@ class ServedTextOutput(StreamedModule):
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
-            "stream_problem": stream_problem(self._search, self.split_sentences),
+            "stream_problem": stream_problem(self._search, self.split_sentences, bool(self.scales)),
         }
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:

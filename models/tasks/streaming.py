@@ -35,10 +35,12 @@ class _Start(Search):
         return self._search.start(state, inputs), inputs
 
 
-def stream_problem(search: Search, split_sentences: bool = False) -> str | None:
+def stream_problem(search: Search, split_sentences: bool = False, int8: bool = False) -> str | None:
     """Return why a search cannot stream; None if it appends final tokens to one hypothesis."""
     if split_sentences:
         return "The model cannot stream: serving.split_sentences splits long sources."
+    if int8:
+        return "The model cannot stream: every step would convert the weights from 8-bit integers."
     best = search.best()
     if isinstance(best, RollOutSearch) and best.hypotheses == 1:
         return None
@@ -72,7 +74,7 @@ class StreamedModule(ServedModule):
         outputs of ``serving_default`` for the text until now, each ``[1]``. The texts of all steps
         together are the whole text. At the start only a blank source ``is_end``.
         """
-        if stream_problem(self._search, self.split_sentences):
+        if stream_problem(self._search, self.split_sentences, bool(self.scales)):
             return {}
         (source,), output = (one["name"] for one in self._inputs), self._description.output
         search, structure = self._search.best(), None

@@ -22,8 +22,12 @@ from regard.pipeline.config.errors import unknown
 def validate_training(config: Config) -> Iterator[Problem]:
     """Yield conflicts within ``training``, each at the key that has to change."""
     training = config.training
-    more = _ensemble_problems(config) if training.ensemble else ()
-    for key, message in (*_limit_problems(training), *_schedule_problems(training), *more):
+    problems = [*_limit_problems(training), *_schedule_problems(training)]
+    if training.ensemble:
+        problems += _ensemble_problems(config)
+    if training.subword_sampling:
+        problems += [("subword_sampling", one) for one in _subword_sampling_problems(config)]
+    for key, message in problems:
         yield Problem(("training", *key.split(".")), message)
     if training.guided_alignment:
         yield from _guided_alignment_problems(config, ("training", "guided_alignment"))
@@ -62,6 +66,20 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
         yield "warm_start.model", "production will be an ensemble; name a version of one model"
     if alignment and alignment.layer is not None:
         yield "ensemble", "an ensemble has no heads; remove it, or evaluation.alignment.layer"
+
+
+def _subword_sampling_problems(config: Config) -> Iterator[str]:
+    training, kind = config.training, config.tokenizer and config.tokenizer.type
+    if config.search is None or config.description.output_kind != "text":
+        yield f"does not apply to the task {config.task}, whose outputs are not texts; remove it"
+    elif kind not in ("bpe", "unigram"):
+        yield f"needs a bpe or unigram tokenizer; a text has one segmentation of type {kind}"
+    elif getattr(config.model.decoder, "pointer_generator", False):
+        yield "a pointer-generator copies the tokens of the source; remove one of them"
+    elif training.guided_alignment:
+        yield "guided_alignment supervises the tokens of the tokenizer; remove one of them"
+    elif training.jit_compile:
+        yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
 
 
 def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:

@@ -331,3 +331,26 @@ def test_a_check_given_in_part_keeps_its_own_limit(tmp_path: Path) -> None:
 )
 def test_possible(text: str, tmp_path: Path) -> None:
     load_text(tmp_path, f"name: x\ndata:\n  train: {PAIR}\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("rest", "wrong"),
+    [
+        ("", None),
+        ("tokenizer: {type: unigram}", None),
+        ("tokenizer: {type: char}", "needs a bpe or unigram tokenizer"),
+        (
+            "tokenizer: {shared: true}\nmodel: {decoder: {pointer_generator: true}}",
+            "a pointer-generator copies the tokens",
+        ),
+        ("task: similarity", "does not apply to the task similarity"),
+        ("task: span", "does not apply to the task span"),
+    ],
+)
+def test_only_generated_texts_have_random_segmentations(rest, wrong, tmp_path: Path) -> None:
+    sampling = "training: {subword_sampling: {alpha: 0.2}}"
+    text = f"name: x\n{sampling}\ndata: {{train: a.jsonl}}\n{rest}\n"
+    if wrong:
+        compare(problems_of(tmp_path, text), [f"2: training.subword_sampling: {wrong}"])
+    else:
+        assert load_text(tmp_path, text).training.subword_sampling.alpha == 0.2

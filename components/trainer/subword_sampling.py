@@ -1,0 +1,85 @@
+"""Random segmentations of the training texts, drawn anew in every epoch."""
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+
+from regard.models.tasks.base import Columns
+from regard.models.vocabulary import UNK
+
+
+class SubwordSampling:
+    """Replaces the tokens of a text by those of a random segmentation of the same text.
+
+    With a unigram tokenizer, this is the subword regularization of Kudo 2018, "Subword
+    Regularization: Improving Neural Network Translation Models with Multiple Subword Candidates",
+    §3.2, from all segmentations; with a BPE tokenizer, the dropout of merges of Provilkov et al.
+    2020, "BPE-Dropout: Simple and Effective Subword Regularization", §3. A text with unknown
+    characters keeps its tokens, as does one that would become longer than ``max_length``.
+
+    Args:
+        models: the serialized SentencePiece model of each text feature.
+        alpha: unigram: the exponent of the probabilities of segmentations; BPE: the probability
+            that a merge is skipped.
+        max_length: of a text in tokens, EOS included.
+        seed: of the segmentations.
+    """
+
+    # SentencePiece has one seed per process, and a generator per thread, which reads it once.
+    _lock = threading.Lock()
+
+    def __init__(self, models: Mapping[str, bytes], alpha: float, max_length: int, seed: int):
+        self._processors = {
+            name: sentencepiece.SentencePieceProcessor(model_proto=model)
+            for name, model in models.items()
+        }
+        self._alpha, self._max_length, self._seed = alpha, max_length, seed
+
+    def __call__(self, features: Columns, *key: tf.Tensor) -> Columns:
+        """Return the features of a batch with sampled ``<text>_ids``.
+
+        Args:
+            features: of training rows; the ids are ragged, ``[batch, (tokens)]``.
+            key: integers that name the batch; equal ones give equal segmentations.
+        """
+        sampled = dict(features)
+        for number, name in enumerate(self._processors):
+            ids = features[f"{name}_ids"]
+            values, lengths = tf.numpy_function(
+                lambda *arguments, name=name: self._sample(name, *arguments),
+                [ids.values, ids.row_splits, tf.stack([number, *map(_to_int, key)])],
+                [tf.int64, tf.int64],
+            )
+            for array in (values, lengths):
+                array.set_shape([None])
+            sampled[f"{name}_ids"] = tf.RaggedTensor.from_row_lengths(values, lengths, False)
+        return sampled
+
+    def _sample(
+        self, name: str, values: np.ndarray, splits: np.ndarray, key: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values and the lengths of the sampled rows."""
+        processor = self._processors[name]
+        rows = [row.tolist() for row in np.split(values, splits[1:-1])]
+        texts = processor.decode(rows)
+        seed = np.random.SeedSequence([self._seed, *key]).generate_state(1)[0]
+        with self._lock, ThreadPoolExecutor(1) as new_thread:
+            sentencepiece.set_random_generator_seed(int(seed))
+            options = {"enable_sampling": True, "alpha": self._alpha, "nbest_size": -1}
+            sampled = new_thread.submit(processor.encode, texts, num_threads=1, **options).result()
+        rows = [
+            old if UNK in old or not 0 < len(new) < self._max_length else new
+            for old, new in zip(rows, sampled, strict=True)
+        ]
+        return np.array([*chain.from_iterable(rows)], np.int64), np.array(
+            [*map(len, rows)], np.int64
+        )
+
+
+def _to_int(value: tf.Tensor) -> tf.Tensor:
+    return tf.cast(value, tf.int64)

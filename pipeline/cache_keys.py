@@ -123,11 +123,11 @@ def pinned_schema(config: Config) -> str:
     Raises:
         UserError: The file cannot be read, or is no schema.
     """
+    if (path := config.data.schema) is None:
+        return ""
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    if (path := config.data.schema) is None:
-        return ""
     remedy = "Copy the schema.pbtxt of a run's SchemaGen, or remove data.schema."
     try:
         check_regular(path)

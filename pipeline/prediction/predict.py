@@ -12,12 +12,11 @@ from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow
-from regard.pipeline.prediction.models import open_model
+from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.pipeline.prediction.output_format import to_list
 from regard.serving.contract import Contract, SavedModelError, input_kinds
 from regard.serving.saved_model import InputLengthError, Prediction
 
-N_BEST = "nbest"  # the signature with all hypotheses
 RowPrediction = tuple[InputRow, Prediction | None]
 
 
@@ -32,7 +31,8 @@ class PredictOptions:
         width: the columns of the terminal.
         constraints: what the outputs must begin with and contain.
         search: keys of the section ``search`` that replace those of the model; with ``n_best`` or
-            several ``samples``, all hypotheses are printed, each with the input before it.
+            several ``samples``, all hypotheses are printed, each with the input before it. A model
+            without a search can have ``n_best`` only.
         with_score: whether to print the log-probability before each output.
         server: the address of the server that runs the model; None: it runs here.
     """
@@ -169,7 +169,8 @@ def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> I
 def _format(
     row: InputRow, prediction: Prediction | None, contract: Contract, options: PredictOptions
 ) -> str:
-    hypotheses, is_list = output_format.split_hypotheses(prediction), options.needs_list(contract)
+    hypotheses = output_format.split_hypotheses(prediction, options.search.get("n_best"))
+    is_list = options.needs_list(contract)
     if options.as_json:
         rest = dataclasses.replace(row, typed={}) if is_list else row
         fields = [output_format.json_fields(rest, one, contract) for one in hypotheses]

@@ -33,7 +33,7 @@ def model(tmp_path_factory):
 def others(tmp_path_factory):
     """A model of two texts, one of points and one of images."""
     folder = tmp_path_factory.mktemp("others")
-    for name in ("Matcher", "Sorter", "Namer"):
+    for name in ("Matcher", "Sorter", "Namer", "Finder"):
         fake_models.save(getattr(fake_tasks, name)(), folder / name)
     (folder / "a.png").write_bytes(fake_tasks.png(3, 4))
     return folder
@@ -102,6 +102,28 @@ def test_two_texts_and_a_number(others, printed):
     assert printed(path, "abcd", "abxy", "a", "a") == "0.5\n1\n"
     output = json.loads(printed(path, "abc", "abx", align=True, as_json=True))
     assert output == {"first": "abc", "second": "abx", "similarity": pytest.approx(2 / 3)}
+
+
+def test_a_model_without_a_search_lists_its_best_answers(others, printed):
+    path, texts = others / "Finder", ("Anna ran home", "Who?", "Bob", "Who?")
+    assert printed(path, *texts, n_best=2, with_score=True).splitlines() == [
+        "-1.000000\tAnna ran home\tWho?\tAnna",
+        "-2.000000\tAnna ran home\tWho?\tran",
+        "-1.000000\tBob\tWho?\tBob",
+    ]
+    assert len(printed(path, *texts[:2], n_best=3).splitlines()) == 3
+    # To a blank question there is no answer.
+    blank = json.loads(printed(path, "Anna ran", "", n_best=3, as_json=True))
+    assert blank["hypotheses"] == [{"answer": "", "score": None, "begin": 0, "end": 0}]
+    one = json.loads(printed(path, *texts[:2], n_best=2, as_json=True))["hypotheses"][1]
+    assert (one["answer"], one["begin"], one["end"]) == ("ran", 5, 8)
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_a_list_has_no_more_answers_than_the_model_exports(others, count):
+    with pytest.raises(UserError, match="lists its 3 best outputs, not") as caught:
+        predict(str(others / "Finder"), ["Anna ran", "Who?"], n_best=count)
+    assert caught.value.remedy == "Use a number from 1 to 3."
 
 
 def test_two_texts_on_a_line_of_standard_input(others):

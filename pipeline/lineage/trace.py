@@ -21,7 +21,7 @@ from regard.pipeline.config.config import NODES
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
 from regard.pipeline.progress import CACHED, NodeProgress
-from regard.pipeline.run_diff import ValueDiff, diff_values, flatten
+from regard.pipeline.run_diff import Entry, diff_values, flatten
 from regard.pipeline.run_store import Run
 from regard.pipeline.workspace import PipelinePaths, Workspace
 
@@ -90,7 +90,7 @@ class Parent(TypedDict, total=False):
     run: str
     metrics: dict[str, dict[str, Any]]
     started_from: str | None
-    changes: list[ValueDiff]
+    changes: list[Entry]
     same_data: bool
     span_changes: dict[str, list[str]]
     failed_before: list[FailedRun]

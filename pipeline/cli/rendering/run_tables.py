@@ -13,7 +13,7 @@ from regard.components.common import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.progress import NodeFacts
-from regard.pipeline.run_diff import DataDiff, RunDiff, ScoreDiff, ValueDiff
+from regard.pipeline.run_diff import Entry
 from regard.pipeline.run_store import RunRecord
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
@@ -71,7 +71,7 @@ class Row(NamedTuple):
         return (self.label if self.is_heading else f"  {self.label}", *self.sides, self.note)
 
 
-def print_diff(diff: RunDiff, console: Console) -> None:
+def print_diff(diff: Entry, console: Console) -> None:
     """Print the difference of two runs as one table with headings."""
     rows = list(_rows(diff))
     # Warnings are whole sentences, which must not widen the columns.
@@ -92,7 +92,7 @@ def print_diff(diff: RunDiff, console: Console) -> None:
     console.print(table)
 
 
-def _rows(diff: RunDiff) -> Iterator[Row]:
+def _rows(diff: Entry) -> Iterator[Row]:
     a, b = diff["a"], diff["b"]
     names, ids = zip(*(side["run"].split("/") for side in (a, b)), strict=True)
     is_same = names[0] == names[1]
@@ -120,7 +120,7 @@ def _rows(diff: RunDiff) -> Iterator[Row]:
     yield from _section("machine", diff["machine"])
 
 
-def _section(name: str, entries: Sequence[ValueDiff]) -> Iterator[Row]:
+def _section(name: str, entries: Sequence[Entry]) -> Iterator[Row]:
     yield Row(name, ("" if entries else "identical", ""), is_heading=True)
     for entry in entries:
         yield Row(entry["key"], [side_text(entry, side) for side in "ab"])
@@ -140,7 +140,7 @@ def value_text(key: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _data_rows(data: DataDiff) -> Iterator[Row]:
+def _data_rows(data: Entry) -> Iterator[Row]:
     a, b = data["a"], data["b"]
     yield Row("data", ("identical" if data["same"] else "", ""), is_heading=True)
     if not data["same"]:
@@ -158,7 +158,7 @@ def _data_rows(data: DataDiff) -> Iterator[Row]:
         yield Row(_FINDING, (_ABSENT, text))
 
 
-def _score_row(score: ScoreDiff) -> Row:
+def _score_row(score: Entry) -> Row:
     scale = score["scale"]
     values = (score.get("a"), score.get("b"))
     sides = [formatting.value_with_interval(side, scale) if side else _ABSENT for side in values]

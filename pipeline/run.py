@@ -215,9 +215,8 @@ def _run_locked(
         ended=time.time(),
         seconds=round(time.monotonic() - started, 3),
         nodes={node.name: node.facts() for node in state.nodes.values()},
+        **{**state.origin, **fields},  # type: ignore[typeddict-item]
     )
-    run.update(**state.origin)
-    run.update(**fields)
     summary = summarize(run, state, str(request.config_path))
     if not request.tune:
         blessing = summary.get("blessing", {})
@@ -233,14 +232,11 @@ def _run_locked(
 
 def _explain_disk_error(error: OSError, run: Run) -> Exception:
     """Record a full disk before the worker starts or after it ends as the failure of the run."""
-    from regard.pipeline.runners.failures import explain
+    from regard.pipeline.runners.failures import as_user_error, explain
 
-    failure = explain(error)
     with contextlib.suppress(OSError):
-        run.update(status=run_store.FAILED, failure=failure, ended=time.time())
-    if not failure.get("user"):
-        return error
-    return UserError(failure["error"], failure.get("where"), failure.get("remedy"))
+        run.update(status=run_store.FAILED, failure=explain(error), ended=time.time())
+    return as_user_error(error) or error
 
 
 def _command(request: RunRequest, run: Run) -> str:

@@ -56,7 +56,7 @@ def flatten(value: object, key: str = "") -> dict[str, object]:
 
 
 def diff_values(a: Mapping[str, object], b: Mapping[str, object]) -> list[Entry]:
-    """Return an entry for each ``key`` whose values differ: those of ``a`` in order, then others."""
+    """Return an entry for each ``key`` whose values differ, in the order of ``a`` and ``b``."""
     return [one for one in _by_side("key", a, b) if len(one) == 2 or one["a"] != one["b"]]
 
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -219,22 +220,28 @@ def runs_of(paths: PipelinePaths) -> list[Run]:
     return [Run(path) for path in sorted(paths.runs.iterdir()) if (path / RECORD).is_file()]
 
 
-def original_node(run: Run, node: NodeProgress) -> tuple[Run, NodeProgress] | None:
-    """Return the run that made the outputs of a node; None if it was removed.
+def original_nodes(
+    run: Run, nodes: Mapping[str, NodeProgress]
+) -> dict[str, tuple[Run, NodeProgress]]:
+    """Return the run that made the outputs of each node; without those of removed runs.
 
     Args:
         run: a run.
-        node: one of its nodes, which may be cached.
+        nodes: its nodes by name, some of which may be cached.
     """
-    if node.state != progress.CACHED:
-        return run, node
-    for directory in sorted(run.directory.parent.iterdir(), reverse=True):
+    originals = {name: (run, node) for name, node in nodes.items()}
+    cached = [name for name, node in nodes.items() if node.state == progress.CACHED]
+    for directory in sorted(run.directory.parent.iterdir(), reverse=True) if cached else ():
         other = Run(directory)
-        nodes = progress.read(other.events).nodes if other.events.is_file() else {}
-        original = nodes.get(node.name)
-        if original and original.state == progress.DONE and original.outputs == node.outputs:
-            return other, original
-    return None
+        others = progress.read(other.events).nodes
+        for name in [name for name in cached if name in others]:
+            node = others[name]
+            if node.state == progress.DONE and node.outputs == nodes[name].outputs:
+                originals[name] = other, node
+                cached.remove(name)
+        if not cached:
+            break
+    return {name: original for name, original in originals.items() if name not in cached}
 
 
 def listing(workspace: Workspace, name: str | None = None) -> list[RunRecord]:

@@ -3,7 +3,7 @@
 import math
 import shlex
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from regard.components.common import prediction_table
 from regard.components.common.events import Failure
@@ -13,36 +13,18 @@ from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
 from regard.pipeline import run_store
 from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
-from regard.pipeline.progress import NodeFacts, NodeProgress, Progress
+from regard.pipeline.progress import NodeFacts, Progress
 from regard.pipeline.run_store import DataSummary, Run, Score, SpanSummary
 
-
-class ModelSummary(TypedDict, total=False):
-    """Size of the model and extent of its training."""
-
-    parameters: int
-    epochs: int
-    steps: int
-    seconds: float
-    stop_reason: str
-
-
-class Blessing(TypedDict, total=False):
-    """The decision of the Evaluator."""
-
-    blessed: bool
-    sentence: str
-
-
-class PushedVersion(TypedDict, total=False):
-    """The published version and its folder."""
-
-    version: str
-    path: str
+_MODEL_KEYS = ("parameters", "epochs", "steps", "seconds", "stop_reason")
 
 
 class RunSummary(TypedDict, total=False):
-    """The output of ``regard run --json``."""
+    """The output of ``regard run --json``.
+
+    ``model`` has the size of the model and the extent of its training, ``blessing`` the decision of
+    the Evaluator, and ``pushed`` the published version and its folder.
+    """
 
     name: str
     run: str
@@ -50,10 +32,10 @@ class RunSummary(TypedDict, total=False):
     seconds: float
     nodes: dict[str, NodeFacts]
     data: DataSummary
-    model: ModelSummary
+    model: dict[str, Any]
     scores: list[Score]
-    blessing: Blessing
-    pushed: PushedVersion
+    blessing: dict[str, Any]
+    pushed: dict[str, str]
     not_pushed: str
     examples: list[Sample]
     report: str
@@ -83,9 +65,9 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
         "seconds": record.get("seconds"),
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
-        "model": {key: training[key] for key in ModelSummary.__annotations__ if key in training},
+        "model": {key: training[key] for key in _MODEL_KEYS if key in training},
         "scores": _scores(state),
-        "blessing": decision and decision.model_dump(include=set(Blessing.__annotations__)),
+        "blessing": decision and decision.model_dump(include={"blessed", "sentence"}),
         "pushed": _pushed_version(state),
         "not_pushed": _reason_not_pushed(state) if decision and decision.blessed else None,
         "examples": select_samples(table, run.settings().get("data", {})),
@@ -101,7 +83,8 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
 
 def _data(run: Run, state: Progress) -> DataSummary:
     corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
-    warnings = [text for node in state.nodes.values() for text in _warnings(run, node)]
+    originals = run_store.original_nodes(run, state.nodes)
+    warnings = [text for _, node in originals.values() for text in node.warnings]
     spans = [
         {key: span[key] for key in SpanSummary.__annotations__ if key in span}
         for span in corpus.get("spans", [])
@@ -109,14 +92,6 @@ def _data(run: Run, state: Progress) -> DataSummary:
     findings = list(dict.fromkeys(warnings))
     summary = {"rows": corpus.get("rows"), "findings": findings, "spans": spans}
     return cast(DataSummary, {key: value for key, value in summary.items() if value})
-
-
-def _warnings(run: Run, node: NodeProgress) -> list[str]:
-    """The warnings of a node: in this run, or in the run whose outputs were cached."""
-    if not node.outputs:
-        return node.warnings
-    original = run_store.original_node(run, node)
-    return original[1].warnings if original else []
 
 
 def _scores(state: Progress) -> list[Score]:
@@ -141,7 +116,7 @@ def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _pushed_version(state: Progress) -> PushedVersion:
+def _pushed_version(state: Progress) -> dict[str, str]:
     facts = state.pushed_model()
     if not facts.get("pushed"):
         return {}

@@ -189,8 +189,9 @@ class _Tracer:
         if not nodes:
             remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
             self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
+        originals = run_store.original_nodes(run, nodes)
         names = [name for name in reversed(NODES) if name in nodes and nodes[name].outputs]
-        return [_trace_node(run, nodes[name]) for name in names]
+        return [_trace_node(nodes[name], originals.get(name)) for name in names]
 
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""
@@ -257,8 +258,7 @@ class _Tracer:
         return parents
 
 
-def _trace_node(run: Run, node: NodeProgress) -> NodeExecution:
-    original = run_store.original_node(run, node)
+def _trace_node(node: NodeProgress, original: tuple[Run, NodeProgress] | None) -> NodeExecution:
     return NodeExecution(
         node=node.name,
         run=original[0].id if original else "",

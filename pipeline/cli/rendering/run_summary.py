@@ -1,6 +1,7 @@
 """The end of a run in the terminal: the summary, or the failure and the command to resume."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.console import Console
 
@@ -11,7 +12,7 @@ from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.progress import FAILED, STOPPED
 from regard.pipeline.run import Outcome, RunResult
 from regard.pipeline.run_store import Score
-from regard.pipeline.run_summary import ModelSummary, RunSummary
+from regard.pipeline.run_summary import RunSummary
 
 
 def print_result(result: RunResult, console: Console, command: str) -> None:
@@ -92,7 +93,7 @@ def _fields(summary: RunSummary) -> Iterator[tuple[str, str]]:
         yield "stopped at", ", ".join(stopped)
 
 
-def _model_text(model: ModelSummary) -> str:
+def _model_text(model: Mapping[str, Any]) -> str:
     epochs, stop_reason = model.get("epochs"), model.get("stop_reason")
     facts = (
         f"{model['parameters']:,} parameters" if "parameters" in model else "",

@@ -8,7 +8,6 @@ import datetime as dt
 import random
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.metadata import version
@@ -16,13 +15,7 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.pipeline.datasets import locale_text
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets.dataset_files import Progress, split_rows, write_dataset
 from regard.pipeline.datasets.locale_formats import LOCALES, LocaleFormats
 
 FRACTIONS = {
@@ -49,7 +42,7 @@ class Row:
 
 def generate(
     directory: str | Path, rows: int = 20_000, seed: int = 17, progress: Progress | None = None
-) -> Dataset:
+) -> dict[str, int]:
     """Write ``train``, ``eval`` and ``test`` as gzipped TSV.
 
     Columns: source, target, kind, locale, and the character alignment. No source is in two splits
@@ -65,7 +58,7 @@ def generate(
         UserError: there are fewer texts than rows.
     """
     counts = split_rows(rows, {"eval": 0.05, "test": 0.05})
-    generated = sample_rows(rows, random.Random(seed), progress)
+    generated = sample_rows(rows, random.Random(seed))
     first, second = counts["eval"], counts["eval"] + counts["test"]
     splits = {
         "train": generated[second:],
@@ -77,8 +70,9 @@ def generate(
         "quickstart",
         Path(directory),
         seed,
-        {f"{name}.tsv.gz": _tsv(part) for name, part in splits.items()},
         counts,
+        {f"{name}.tsv.gz": map(_tab_separated, part) for name, part in splits.items()},
+        progress,
         kinds={kind: sum(row.kind == kind for row in generated) for kind in FRACTIONS},
         locales={
             formats.tag: {kind: n for kind in FRACTIONS if (n := by_locale[formats.tag, kind])}
@@ -95,7 +89,7 @@ def normalize(source: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def sample_rows(count: int, rng: random.Random, progress: Progress | None = None) -> list[Row]:
+def sample_rows(count: int, rng: random.Random) -> list[Row]:
     """Return random rows with different sources."""
     kinds, weights = list(FRACTIONS), list(FRACTIONS.values())
     with_words = [formats for formats in LOCALES if formats.words]
@@ -117,8 +111,6 @@ def sample_rows(count: int, rng: random.Random, progress: Progress | None = None
             message = f"There are not enough different texts of kind {kind!r} for {count:,} rows."
             raise UserError(message, remedy=f"Use at most {len(rows):,} rows.")
         rows.append(Row(kind, formats.tag, text))
-        if progress and len(rows) % 1000 == 0:
-            progress(f"{len(rows):,} of {count:,} rows", len(rows) / count)
     return rows
 
 
@@ -165,12 +157,9 @@ def _decimal(rng: random.Random, places: int) -> Decimal:
     return Decimal(whole * 10**places + rng.randrange(10**places)).scaleb(-places)
 
 
-def _tsv(rows: Iterable[Row]) -> bytes:
-    lines = []
-    for row in rows:
-        columns = row.text.source, row.text.target, row.kind, row.locale, _links(row.text)
-        lines.append("\t".join(columns) + "\n")
-    return gzip_text("".join(lines))
+def _tab_separated(row: Row) -> str:
+    columns = row.text.source, row.text.target, row.kind, row.locale, _links(row.text)
+    return "\t".join(columns)
 
 
 def _links(text: locale_text.AlignedText) -> str:

@@ -38,10 +38,11 @@ def rows():
 
 
 def test_splits_and_sizes(generated):
-    directory, dataset = generated
-    assert dataset.rows == {"train": 18_000, "eval": 1_000, "test": 1_000}
-    assert {p.name for p in directory.iterdir()} == {p.name for p in dataset.files}
-    for split, count in dataset.rows.items():
+    directory, counts = generated
+    assert counts == {"train": 18_000, "eval": 1_000, "test": 1_000}
+    files = {"quickstart.json", *(f"{split}.tsv.gz" for split in counts)}
+    assert {p.name for p in directory.iterdir()} == files
+    for split, count in counts.items():
         rows = pairs(directory, split)
         assert len(rows) == count
         assert all(len(text.splitlines()) == 1 for row in rows for text in row)

@@ -30,15 +30,17 @@ def preprocess_code(task: str) -> str:
 
 def code_modules(config: Config) -> list[str]:
     """Return the package of the task, and the modules of other packages that are used."""
-    sections = (config.section_json("model"), config.training.training_json())
-    plugins = plugin_modules(*sections, config.section_json("evaluation"))
-    return [tasks.package(config.task), *plugins]
+    return [*_training_modules(config), *plugin_modules(config.section_json("evaluation"))]
 
 
 def trainer_code(config: Config) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
+    return code_digest("regard.components.trainer", *_training_modules(config))
+
+
+def _training_modules(config: Config) -> list[str]:
     plugins = plugin_modules(config.section_json("model"), config.training.training_json())
-    return code_digest("regard.components.trainer", tasks.package(config.task), *plugins)
+    return [tasks.package(config.task), *plugins]
 
 
 def evaluator_code(config: Config) -> str:

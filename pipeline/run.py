@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from regard.components.common import events
 from regard.components.common.child_process import describe_exit
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regard.pipeline.config import Config
     from regard.serving.locks import LockHolder
 
-RUNNERS = ("local", "beam")
+Runner = Literal["local", "beam"]
 USER_ERROR = 2
 _EXIT_STATUS = {
     run_store.SUCCEEDED: 0,
@@ -47,7 +47,6 @@ class RunRequest:
         config_path: The YAML file.
         first: Run this node and its descendants again.
         last: Run only this node and its ancestors.
-        runner: ``local`` or ``beam``.
         wait: Whether to wait for another run of the pipeline to end.
         tune: Whether to run the Tuner in place of the Trainer.
         publish_anyway: Whether to publish a model that does not pass evaluation.
@@ -56,7 +55,7 @@ class RunRequest:
     config_path: Path
     first: str | None = None
     last: str | None = None
-    runner: str = RUNNERS[0]
+    runner: Runner = "local"
     wait: bool = False
     tune: bool = False
     publish_anyway: bool = False
@@ -165,10 +164,7 @@ def resolved_yaml(config: Config) -> str:
 
 
 def _validate(request: RunRequest, nodes: Sequence[str]) -> RunRequest:
-    """Validate the runner and the nodes, and correct the case of the nodes' names."""
-    if request.runner not in RUNNERS:
-        message = f"Unknown runner {request.runner!r}."
-        raise UserError(message, "--runner", f"Use {' or '.join(RUNNERS)}.")
+    """Validate the nodes, and correct the case of their names."""
     first, last = request.first, request.last
     first = check_node(first, nodes, "--from") if first else None
     last = check_node(last, nodes, "--to") if last else None
@@ -195,7 +191,7 @@ def _run_locked(
     state = Progress(nodes)
     with display.view(f"{config.name}  run {run.id}", str(run.log)) as view:
         is_whole = not (request.first or request.last or request.tune)
-        is_repeatable = is_whole and request.runner == RUNNERS[0]
+        is_repeatable = is_whole and request.runner == "local"
         fields = repeat(config, run, request.publish_anyway) if is_repeatable else {}
         if fields:
             for event, _ in events.read(run.events):
@@ -245,7 +241,7 @@ def _command(request: RunRequest, run: Run) -> str:
         return shlex.join(["regard", "tune", str(run.config)])
     command = ["regard", "run", str(run.config)]
     command += ["--to", request.last] if request.last else []
-    command += ["--runner", request.runner] if request.runner != RUNNERS[0] else []
+    command += ["--runner", request.runner] if request.runner != "local" else []
     command += ["--publish-anyway"] if request.publish_anyway else []
     return shlex.join(command)
 

@@ -115,29 +115,29 @@ def sample_rows(count: int, rng: random.Random) -> list[Row]:
 
 
 def _write(kind: str, formats: LocaleFormats, rng: random.Random) -> locale_text.AlignedText | None:
-    native = formats.digits is not None and rng.random() < 0.5
+    digits = formats.digits if formats.digits is not None and rng.random() < 0.5 else None
     if kind == "date":
-        return locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        return locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), digits)
     if kind == "time":
-        return locale_text.write_time(formats, rng.choice(formats.times), _time(rng), native)
+        return locale_text.write_time(formats, rng.choice(formats.times), _time(rng), digits)
     if kind == "datetime":
-        time = locale_text.write_time(formats, rng.choice(formats.times), _time(rng), native)
+        time = locale_text.write_time(formats, rng.choice(formats.times), _time(rng), digits)
         if time is None:
             return None
-        date = locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        date = locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), digits)
         return locale_text.join_date_time(formats, rng.choice(formats.joins), date, time)
     if kind == "number":
         value = _decimal(rng, places=rng.choice((0, 0, 1, 2, 2)))
         negative = value != 0 and rng.random() < 0.08
         return locale_text.write_number(
-            formats, -value if negative else value, rng.random() < 0.75, native
+            formats, -value if negative else value, rng.random() < 0.75, digits
         )
     if kind == "amount":
         currency = rng.choice(formats.currencies)
         whole = currency == "JPY" or rng.random() < 0.25
         form = rng.choice(("symbol", "code", "name", "name"))
         return locale_text.write_amount(
-            formats, _decimal(rng, 0 if whole else 2), currency, form, native
+            formats, _decimal(rng, 0 if whole else 2), currency, form, digits
         )
     return locale_text.write_words(formats, rng.randint(0, 999 if rng.random() < 0.97 else 9999))
 

@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli.evaluate import evaluate as command
-from regard.pipeline.prediction.evaluate import REPORT, EvaluateOptions, evaluate
+from regard.pipeline.prediction.evaluate import REPORT, evaluate
 from tests import fake_models, fake_tasks
 
 SOURCES = ["a small dog runs", "two cats sleep here", "the old house", "a dog", "green trees grow"]
@@ -36,9 +36,7 @@ def sides(tmp_path):
 
 
 def _evaluate(*names, files, **options):
-    return evaluate(
-        [str(name) for name in names], names[0].parent, EvaluateOptions(files, **options)
-    )
+    return evaluate([str(name) for name in names], names[0].parent, files, **options)
 
 
 def test_metrics_are_those_of_sacrebleu(models, sides, tmp_path):

@@ -15,8 +15,8 @@ from regard.components.common.native_output import silence_output
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.input_rows import InputParser
+from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.output_format import one_line
-from regard.pipeline.prediction.predict import OpenModel
 from regard.serving.contract import CONTRACT
 from tests import fake_models, fake_tasks
 
@@ -40,9 +40,10 @@ def others(tmp_path_factory):
 
 
 def _predict(path, *texts, align=False):
-    loaded = OpenModel(str(path), path)
-    name = loaded.contract["detail"] if align else "serving_default"
-    return loaded.predict([list(InputParser(loaded.contract).parse_arguments(texts))], name)
+    loaded, _ = open_model(str(path), path)
+    signature = loaded.contract["detail"] if align else "serving_default"
+    rows = list(InputParser(loaded.contract).parse_arguments(texts))
+    return prediction.predict_rows(loaded, str(path), [rows], signature)
 
 
 @pytest.fixture
@@ -175,14 +176,14 @@ def test_attention_that_cannot_be_shown(others, tmp_path, name, picture, where, 
 def test_a_broken_model_is_a_user_error(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be loaded"):
-        OpenModel(str(tmp_path), tmp_path)
+        open_model(str(tmp_path), tmp_path)
 
 
 def test_a_model_without_a_contract_is_a_user_error(tmp_path):
     path = fake_models.save(fake_models.Reverser(), tmp_path / "old")
     (path / CONTRACT).unlink()
     with pytest.raises(UserError, match="exported by an older Regard") as caught:
-        OpenModel(str(path), path)
+        open_model(str(path), path)
     assert caught.value.where == str(path)
 
 

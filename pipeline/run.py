@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from regard.components.common import events
 from regard.components.common.child_process import describe_exit
@@ -19,7 +19,7 @@ from regard.components.common.events import Failure
 from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import STOPPED, Progress
 from regard.pipeline.run_store import Run
-from regard.pipeline.run_summary import RunSummary, summarize
+from regard.pipeline.run_summary import summarize
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.supervisor import Ending, View
 from regard.pipeline.workspace import Workspace, lock_pipeline
@@ -81,7 +81,7 @@ class RunResult:
     run: Run
     outcome: Outcome
     progress: Progress
-    summary: RunSummary
+    summary: dict[str, Any]
 
 
 class Display(Protocol):

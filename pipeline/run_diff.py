@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from regard.pipeline.progress import CACHED, NodeFacts
-from regard.pipeline.run_store import Run, RunRecord, Score, status
+from regard.pipeline.run_store import Run, RunRecord, status
 
 Entry = dict[str, Any]
 
@@ -87,7 +87,7 @@ def _data(record: RunRecord, other: RunRecord) -> Entry:
     }
 
 
-def _diff_scores(a: Iterable[Score], b: Iterable[Score]) -> list[Entry]:
+def _diff_scores(a: Iterable[Entry], b: Iterable[Entry]) -> list[Entry]:
     """Compare metrics; they are not ``comparable`` if their signatures differ."""
     entries = _by_side("name", *({score["name"]: score for score in scores} for scores in (a, b)))
     for entry in entries:
@@ -98,7 +98,7 @@ def _diff_scores(a: Iterable[Score], b: Iterable[Score]) -> list[Entry]:
     return entries
 
 
-def _compare_scores(a: Score, b: Score) -> Entry:
+def _compare_scores(a: Entry, b: Entry) -> Entry:
     diff: Entry = {"comparable": a.get("signature") == b.get("signature")}
     if not diff["comparable"] or a["value"] is None or b["value"] is None:
         return diff

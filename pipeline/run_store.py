@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
@@ -35,51 +35,13 @@ RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
 FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
 
 
-class Baseline(TypedDict):
-    """The value of a metric for a trivial system."""
-
-    label: str
-    value: float | None
-
-
-class Score(TypedDict, total=False):
-    """One metric of a run; ``value`` is None if the metric is undefined.
-
-    ``interval`` has the keys ``low`` and ``high``.
-    """
-
-    name: str
-    label: str
-    value: float | None
-    scale: float
-    signature: str
-    interval: dict[str, float]
-    higher_is_better: bool
-    baselines: list[Baseline]
-
-
-class SpanSummary(TypedDict, total=False):
-    """One span of the data: its rows per split, and how many were available for replay."""
-
-    span: int
-    name: str
-    version: int | None
-    rows: dict[str, int]
-    replayed: bool
-    available: int
-
-
-class DataSummary(TypedDict, total=False):
-    """Rows per split, findings of the data checks, and spans."""
-
-    rows: dict[str, int]
-    findings: list[str]
-    spans: list[SpanSummary]
-
-
 class RunRecord(Origin, total=False):
     """The content of ``run.json``.
 
+    ``data`` has the rows per split, the findings of the data checks, and the spans (``name``,
+    ``version``, ``rows`` per split, whether it is ``replayed``, and the rows ``available`` for
+    that). ``scores`` has the fields of ``MetricResult`` for each metric; ``value`` is None if it is
+    undefined, and ``baselines`` are the labels and values of trivial systems.
     ``metadata`` is the state of ML Metadata's file after the run. A run without executions of its
     own has the id of the run whose executions are its own in ``executions_of``.
     """
@@ -104,8 +66,8 @@ class RunRecord(Origin, total=False):
     command: str
     failure: Failure | None
     nodes: dict[str, NodeFacts]
-    data: DataSummary
-    scores: list[Score]
+    data: dict[str, Any]
+    scores: list[dict[str, Any]]
     blessed: bool | None
     reason: str | None
     pushed_version: str | None

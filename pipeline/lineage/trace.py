@@ -351,8 +351,11 @@ def _data_state(
     except UserError as error:
         missing.append(f"State of the data: {error.where}: {error.message}.")
         return MISSING, []
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, KeyError, TypeError):
         missing.append("State of the data: another version of Regard made the model.")
+        return UNKNOWN, []
+    except LookupError as error:
+        missing.append(f"State of the data: {error}.")
         return UNKNOWN, []
     files = [path for groups in find_files(corpus).values() for one in groups for path in one.files]
     with tempfile.TemporaryDirectory() as folder:  # the workspace is not modified

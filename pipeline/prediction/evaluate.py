@@ -181,10 +181,15 @@ def _evaluation_config(
     """
     recorded = dict(record.config.get("evaluation") or {})
     chosen = list(names or recorded.get("metrics") or description.metrics)
-    external = resolve_references(recorded.get("external") or {}, os.environ, {})
+    external = dict(recorded.get("external") or {})
     if not names:  # commands of a record run only if the user names their metrics
         chosen = [m for m in chosen if not known_metrics.needs_attention(m) and m not in external]
         chosen = chosen or list(description.metrics)
+    used = {name: one for name, one in external.items() if name in chosen}
+    try:
+        external |= resolve_references(used, os.environ, {})
+    except LookupError as error:
+        raise UserError(f"A command cannot run: {error}.", "--metrics", "Set it.") from None
     extras = {feature.name for feature in features}
     slices = dict(recorded.get("slices") or {})
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}

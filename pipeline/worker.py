@@ -78,7 +78,7 @@ def main(directory: str) -> int:
 def run(
     build: Callable[[], Pipeline],
     runner: str = "local",
-    run_id: str | None = None,
+    run_id: str = "",
     first: str | None = None,
     last: str | None = None,
 ) -> int:
@@ -146,7 +146,7 @@ def hidden_packages(*names: str) -> Iterator[None]:
 
 
 def compile_part(
-    pipeline: Pipeline, run_id: str | None, first: str | None, last: str | None
+    pipeline: Pipeline, run_id: str, first: str | None, last: str | None
 ) -> pipeline_pb2.Pipeline:
     """Compile a pipeline for TFX's runners, and apply ``--from`` and ``--to``."""
     from tfx.dsl.compiler import compiler, constants
@@ -159,10 +159,8 @@ def compile_part(
         local.disable_cache_from(ir, first)
     if last is not None:
         local.remove_unneeded_nodes(ir, last)
-    if run_id is not None:
-        runtime_parameter_utils.substitute_runtime_parameter(
-            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
-        )
+    parameters = {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
+    runtime_parameter_utils.substitute_runtime_parameter(ir, parameters)
     events.emit_if_possible("plan", nodes=local.node_ids(ir))
     return ir
 

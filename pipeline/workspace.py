@@ -36,26 +36,20 @@ class PipelinePaths:
         self.runs = self.root / "runs"  # the run store: a folder for each run id
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Workspace:
     """The folder that holds data, pipelines and the model registry."""
 
     home: Path
 
+    def __post_init__(self) -> None:
+        self.registry = self.home / "registry"  # of the models: <name>/<version>/
+        self.pipelines = self.home / "pipelines"  # the parent of all pipeline folders
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
         """The workspace that ``REGARD_HOME`` names; ``./workspace`` if it is unset or empty."""
         return cls(_absolute(environment.get(VARIABLE) or DEFAULT, VARIABLE))
-
-    @property
-    def registry(self) -> Path:
-        """The model registry: ``<name>/<version>/``."""
-        return self.home / "registry"
-
-    @property
-    def pipelines(self) -> Path:
-        """The parent of all pipeline folders."""
-        return self.home / "pipelines"
 
     def data(self, dataset: str) -> Path:
         """The folder of a generated data set, and of a fetched one without ``REGARD_DATA``."""

@@ -189,10 +189,6 @@ def generate(
         files,
         progress,
         level=6,
-        sizes={
-            split: {int(n): int((points == n).sum()) for n in np.unique(points)}
-            for split, points in sizes.items()
-        },
         train_sizes=problem.sizes,
         decimals=DECIMALS,
         versions={name: version(name) for name in ("numpy", "scipy")},

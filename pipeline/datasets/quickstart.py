@@ -7,7 +7,6 @@ minutes. A seed determines every byte.
 import datetime as dt
 import random
 import unicodedata
-from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.metadata import version
@@ -65,7 +64,6 @@ def generate(
         "eval": generated[:first],
         "test": generated[first:second],
     }
-    by_locale = Counter((row.locale, row.kind) for row in generated)
     return write_dataset(
         "quickstart",
         Path(directory),
@@ -73,11 +71,6 @@ def generate(
         counts,
         {f"{name}.tsv.gz": map(_tab_separated, part) for name, part in splits.items()},
         progress,
-        kinds={kind: sum(row.kind == kind for row in generated) for kind in FRACTIONS},
-        locales={
-            formats.tag: {kind: n for kind in FRACTIONS if (n := by_locale[formats.tag, kind])}
-            for formats in LOCALES
-        },
         versions={name: version(name) for name in ("babel", "num2words")},
     )
 

@@ -66,7 +66,7 @@ def select_samples(table: Path, data: Mapping[str, Any]) -> list[Sample]:
 def shell_arguments(sample: Sample) -> str:
     """Return the inputs of a sample as arguments of a shell command."""
     texts = list(sample["inputs"].values())
-    arguments = " ".join(map(shlex.quote, texts))
+    arguments = " ".join(map(_quote, texts))
     return f"-- {arguments}" if any(text.startswith("-") for text in texts) else arguments
 
 
@@ -92,3 +92,8 @@ def _to_text(value: Any, kind: str, data: Mapping[str, Any]) -> str:
 
 def _is_one_line(text: str) -> bool:
     return len(text.splitlines()) == 1 and bool(text.strip())
+
+
+def _quote(text: str) -> str:
+    """Quote a text for the shell, in double quotes if possible."""
+    return shlex.quote(text) if set(text) & set('"\\$`!') else f'"{text}"'

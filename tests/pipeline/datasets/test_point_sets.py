@@ -85,9 +85,7 @@ def test_description(generated):
     assert record["rows"] == rows
     assert record["seed"] == 17
     for split in SPLITS:
-        sizes = sizes_of(directory, split)
-        assert len(sizes) == rows[split]
-        assert record["sizes"][split] == Counter(map(str, sizes))
+        assert len(sizes_of(directory, split)) == rows[split]
     assert record["versions"].keys() == {"numpy", "scipy"}
 
 
@@ -126,6 +124,6 @@ def test_problem_without_a_solution_is_a_bug(tmp_path, monkeypatch):
 def test_progress(tmp_path):
     reports = []
     point_sets.sorting(
-        tmp_path, rows=2_500, progress=lambda text, fraction: reports.append((text, fraction))
+        tmp_path, rows=2_400, progress=lambda text, fraction: reports.append((text, fraction))
     )
-    assert reports == [(f"{n},000 of 2,500 rows", n * 0.4) for n in (1, 2)]
+    assert reports == [(f"{n},000 of 2,400 rows", n / 2.4) for n in (1, 2)]

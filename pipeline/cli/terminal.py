@@ -86,6 +86,7 @@ def print_table(
     rows: Sequence[Sequence[str]],
     console: Console,
     wrap_cells: int = 1,
+    colored: str = "",
     colors: Mapping[str, str] | None = None,
 ) -> None:
     """Print one line per row; in a narrow terminal, the last cells follow on separate lines.
@@ -95,7 +96,8 @@ def print_table(
         rows: The cells.
         console: The console; logs and pipes have no width.
         wrap_cells: The number of cells that may follow on separate lines.
-        colors: The colors of cells, by their texts or what is before a comma.
+        colored: The heading of a column with colors.
+        colors: The colors of its cells, by their texts or what is before a comma.
     """
     from rich.padding import Padding
     from rich.text import Text
@@ -111,10 +113,11 @@ def print_table(
     console.print(Text(line(headings), "bold"), soft_wrap=True)
     for row in rows:
         text = Text(line(row))
-        for column, cell in enumerate(row[:columns]):
-            if color := (colors or {}).get(cell.partition(",")[0]):
-                start = sum(widths[:column]) + column * len(gap)
-                text.stylize(color, start, start + len(cell))
+        if colors:
+            column = headings.index(colored)
+            start = sum(widths[:column]) + column * len(gap)
+            color = colors.get(row[column].partition(",")[0], "")
+            text.stylize(color, start, start + len(row[column]))
         console.print(text, soft_wrap=True)
         for cell in filter(None, row[columns:]):
             console.print(Padding(Text(cell, "dim"), (0, 0, 0, 4)))

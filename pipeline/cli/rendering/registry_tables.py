@@ -22,7 +22,7 @@ _STYLES = {"live": "green", "withdrawn": "red"}
 def print_versions(entries: Sequence[VersionEntry], console: Console) -> None:
     """Print one line per version; in a narrow terminal, scores and decision go below it."""
     rows = [_table_row(entry) for entry in entries]
-    terminal.print_table(_HEADINGS, rows, console, wrap_cells=2, colors=_STYLES)
+    terminal.print_table(_HEADINGS, rows, console, wrap_cells=2, colored="state", colors=_STYLES)
 
 
 def _table_row(entry: VersionEntry) -> tuple[str, ...]:

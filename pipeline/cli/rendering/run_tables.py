@@ -34,7 +34,7 @@ def print_listing(records: Sequence[RunRecord], console: Console) -> None:
     spans = _HEADINGS.index("spans")
     if not any(row[spans] for row in table[1:]):  # most datasets have none
         table = [(*row[:spans], *row[spans + 1 :]) for row in table]
-    terminal.print_table(table[0], table[1:], console, colors=_STATUS_STYLES)
+    terminal.print_table(table[0], table[1:], console, colored="status", colors=_STATUS_STYLES)
 
 
 def _cells(record: RunRecord) -> tuple[str, ...]:

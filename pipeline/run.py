@@ -18,7 +18,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.events import Failure
 from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import STOPPED, Progress
-from regard.pipeline.run_store import Run
+from regard.pipeline.run_store import Run, RunRecord
 from regard.pipeline.run_summary import summarize
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.supervisor import Ending, View
@@ -205,14 +205,16 @@ def _run_locked(
             with contextlib.suppress(OSError):  # the worker may have failed early
                 fields = {"metadata": metadata_state(run)}
     outcome = judge(ending, state)
-    run.update(
-        status=outcome.status,
-        failure=outcome.failure,
-        ended=time.time(),
-        seconds=round(time.monotonic() - started, 3),
-        nodes={node.name: node.facts() for node in state.nodes.values()},
-        **{**state.origin, **fields},  # type: ignore[typeddict-item]
-    )
+    end: RunRecord = {
+        "status": outcome.status,
+        "failure": outcome.failure,
+        "ended": time.time(),
+        "seconds": round(time.monotonic() - started, 3),
+        "nodes": {node.name: node.facts() for node in state.nodes.values()},
+        **state.origin,
+        **fields,
+    }
+    run.update(**end)
     summary = summarize(run, state, str(request.config_path))
     if not request.tune:
         blessing = summary.get("blessing", {})

@@ -37,7 +37,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
     training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
     table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
     report = state.output_folder("Reporter", "report") / "report.html"
-    summary = {
+    summary: dict[str, Any] = {
         "name": run.name,
         "run": run.id,
         "status": record.get("status"),

@@ -105,8 +105,10 @@ def generate(
             yield json.dumps(record)
 
     files = {f"{split}.jsonl.gz": lines(split) for split in counts}
-    facts = {"pairs": {split: len(members) for split, members in pairs.items()}, "side": SIDE}
-    return write_dataset("scenes", directory, seed, counts, files, progress, **facts)
+    pair_counts = {split: len(members) for split, members in pairs.items()}
+    return write_dataset(
+        "scenes", directory, seed, counts, files, progress, pairs=pair_counts, side=SIDE
+    )
 
 
 def draw(scene: Scene, seed: int = 0) -> np.ndarray:

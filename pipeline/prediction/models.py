@@ -66,11 +66,10 @@ def open_model(
     path = Registry(registry).resolve(text)
     check_content(path)
     try:
-        keeps_search = not search or _lists_answers(contract.read_contract(path), search)
+        if not search or _lists_answers(contract.read_contract(path), search):
+            return load_model(path, few_runs), read_record(path)
     except contract.SavedModelError as error:
         raise _unusable_model(path, error) from error
-    if keeps_search:
-        return load_model(path, few_runs), read_record(path)
     from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
 
     return load_with_search(path, search), read_record(path)

@@ -71,8 +71,8 @@ def split_hypotheses(
         columns["search_score"] = scores.tolist()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     # To a blank question, all answers are empty and have the score NaN.
-    size = 1 if math.isnan(scores[0]) else count
-    rows = [row for row, one in zip(rows[:size], scores, strict=False) if not one <= _NO_HYPOTHESIS]
+    rows = rows[: 1 if math.isnan(scores[0]) else count]
+    rows = [row for row, one in zip(rows, scores, strict=False) if not one <= _NO_HYPOTHESIS]
     return [Prediction(row, contract) for row in rows]
 
 

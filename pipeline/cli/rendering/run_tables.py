@@ -60,8 +60,8 @@ def print_diff(diff: Entry, console: Console) -> None:
         texts = [[cell.plain for cell in row] for row in rows]
         cells = [row for row in texts if row[0].strip() != _FINDING]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in texts:
-            terminal.print_text(console, _GAP.join(map(str.ljust, row, widths)).rstrip())
+        for line in texts:
+            terminal.print_text(console, _GAP.join(map(str.ljust, line, widths)).rstrip())
         return
     width = max(row[0].cell_len for row in rows)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, len(_GAP), 0, 0))

@@ -30,15 +30,17 @@ def preprocess_code(task: str) -> str:
 
 def code_modules(config: Config) -> list[str]:
     """Return the package of the task, and the modules of other packages that are used."""
-    sections = (config.section_json("model"), config.training.training_json())
-    plugins = plugin_modules(*sections, config.section_json("evaluation"))
-    return [tasks.package(config.task), *plugins]
+    return [*_training_modules(config), *plugin_modules(config.section_json("evaluation"))]
 
 
 def trainer_code(config: Config) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
+    return code_digest("regard.components.trainer", *_training_modules(config))
+
+
+def _training_modules(config: Config) -> list[str]:
     plugins = plugin_modules(config.section_json("model"), config.training.training_json())
-    return code_digest("regard.components.trainer", tasks.package(config.task), *plugins)
+    return [tasks.package(config.task), *plugins]
 
 
 def evaluator_code(config: Config) -> str:
@@ -123,11 +125,11 @@ def pinned_schema(config: Config) -> str:
     Raises:
         UserError: The file cannot be read, or is no schema.
     """
+    if (path := config.data.schema) is None:
+        return ""
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    if (path := config.data.schema) is None:
-        return ""
     remedy = "Copy the schema.pbtxt of a run's SchemaGen, or remove data.schema."
     try:
         check_regular(path)

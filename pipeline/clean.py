@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.components.common.errors import UserError
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry, size_of
 from regard.pipeline import metadata_file, run_store
 from regard.pipeline.run_store import Run
 from regard.pipeline.scheduling.state import read_state
 from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline, output_folders
-from regard.serving.locks import LockHolder
 
 _HIDDEN = ".removed"  # the end of the name of a folder that is being removed
 
@@ -59,7 +57,8 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
     paths = workspace.pipeline(name)
     with contextlib.ExitStack() as stack:
         if not dry_run:
-            lock = stack.enter_context(lock_pipeline(paths.lock, refusal=_refusal))
+            remedy = "Clean it when the run has ended"
+            lock = stack.enter_context(lock_pipeline(paths.lock, remedy=remedy))
             with contextlib.suppress(OSError):  # the disk may be full
                 lock.describe("of regard clean")
             metadata_file.check(paths.metadata)
@@ -132,9 +131,3 @@ def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Pat
         is_folder = folder.is_dir() and not folder.is_symlink()
         if is_run and is_folder and folder.name not in needed:
             yield folder
-
-
-def _refusal(path: Path, holder: LockHolder) -> UserError:
-    run = f" (run {holder['run']})" if holder.get("run") else ""
-    message = f"The pipeline {path.parent.name} is in use{run}."
-    return UserError(message, str(path), "Clean it when the run has ended.")

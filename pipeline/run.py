@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from regard.components.common import events
 from regard.components.common.child_process import describe_exit
@@ -18,8 +18,8 @@ from regard.components.common.errors import UserError
 from regard.components.common.events import Failure
 from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import STOPPED, Progress
-from regard.pipeline.run_store import Run
-from regard.pipeline.run_summary import RunSummary, summarize
+from regard.pipeline.run_store import Run, RunRecord
+from regard.pipeline.run_summary import summarize
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.supervisor import Ending, View
 from regard.pipeline.workspace import Workspace, lock_pipeline
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regard.pipeline.config import Config
     from regard.serving.locks import LockHolder
 
-RUNNERS = ("local", "beam")
+Runner = Literal["local", "beam"]
 USER_ERROR = 2
 _EXIT_STATUS = {
     run_store.SUCCEEDED: 0,
@@ -47,7 +47,6 @@ class RunRequest:
         config_path: The YAML file.
         first: Run this node and its descendants again.
         last: Run only this node and its ancestors.
-        runner: ``local`` or ``beam``.
         wait: Whether to wait for another run of the pipeline to end.
         tune: Whether to run the Tuner in place of the Trainer.
         publish_anyway: Whether to publish a model that does not pass evaluation.
@@ -56,7 +55,7 @@ class RunRequest:
     config_path: Path
     first: str | None = None
     last: str | None = None
-    runner: str = RUNNERS[0]
+    runner: Runner = "local"
     wait: bool = False
     tune: bool = False
     publish_anyway: bool = False
@@ -82,7 +81,7 @@ class RunResult:
     run: Run
     outcome: Outcome
     progress: Progress
-    summary: RunSummary
+    summary: dict[str, Any]
 
 
 class Display(Protocol):
@@ -165,10 +164,7 @@ def resolved_yaml(config: Config) -> str:
 
 
 def _validate(request: RunRequest, nodes: Sequence[str]) -> RunRequest:
-    """Validate the runner and the nodes, and correct the case of the nodes' names."""
-    if request.runner not in RUNNERS:
-        message = f"Unknown runner {request.runner!r}."
-        raise UserError(message, "--runner", f"Use {' or '.join(RUNNERS)}.")
+    """Validate the nodes, and correct the case of their names."""
     first, last = request.first, request.last
     first = check_node(first, nodes, "--from") if first else None
     last = check_node(last, nodes, "--to") if last else None
@@ -195,7 +191,7 @@ def _run_locked(
     state = Progress(nodes)
     with display.view(f"{config.name}  run {run.id}", str(run.log)) as view:
         is_whole = not (request.first or request.last or request.tune)
-        is_repeatable = is_whole and request.runner == RUNNERS[0]
+        is_repeatable = is_whole and request.runner == "local"
         fields = repeat(config, run, request.publish_anyway) if is_repeatable else {}
         if fields:
             for event, _ in events.read(run.events):
@@ -209,15 +205,16 @@ def _run_locked(
             with contextlib.suppress(OSError):  # the worker may have failed early
                 fields = {"metadata": metadata_state(run)}
     outcome = judge(ending, state)
-    run.update(
-        status=outcome.status,
-        failure=outcome.failure,
-        ended=time.time(),
-        seconds=round(time.monotonic() - started, 3),
-        nodes={node.name: node.facts() for node in state.nodes.values()},
-    )
-    run.update(**state.origin)
-    run.update(**fields)
+    end: RunRecord = {
+        "status": outcome.status,
+        "failure": outcome.failure,
+        "ended": time.time(),
+        "seconds": round(time.monotonic() - started, 3),
+        "nodes": {node.name: node.facts() for node in state.nodes.values()},
+        **state.origin,
+        **fields,
+    }
+    run.update(**end)
     summary = summarize(run, state, str(request.config_path))
     if not request.tune:
         blessing = summary.get("blessing", {})
@@ -233,14 +230,11 @@ def _run_locked(
 
 def _explain_disk_error(error: OSError, run: Run) -> Exception:
     """Record a full disk before the worker starts or after it ends as the failure of the run."""
-    from regard.pipeline.runners.failures import explain
+    from regard.pipeline.runners.failures import as_user_error, explain
 
-    failure = explain(error)
     with contextlib.suppress(OSError):
-        run.update(status=run_store.FAILED, failure=failure, ended=time.time())
-    if not failure.get("user"):
-        return error
-    return UserError(failure["error"], failure.get("where"), failure.get("remedy"))
+        run.update(status=run_store.FAILED, failure=explain(error), ended=time.time())
+    return as_user_error(error) or error
 
 
 def _command(request: RunRequest, run: Run) -> str:
@@ -249,7 +243,7 @@ def _command(request: RunRequest, run: Run) -> str:
         return shlex.join(["regard", "tune", str(run.config)])
     command = ["regard", "run", str(run.config)]
     command += ["--to", request.last] if request.last else []
-    command += ["--runner", request.runner] if request.runner != RUNNERS[0] else []
+    command += ["--runner", request.runner] if request.runner != "local" else []
     command += ["--publish-anyway"] if request.publish_anyway else []
     return shlex.join(command)
 

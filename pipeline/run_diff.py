@@ -1,97 +1,37 @@
-"""The difference between two runs: configuration, data, scores, nodes, code and machine."""
+"""The difference between two runs: configuration, data, scores, nodes, code and machine.
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypedDict, TypeVar, cast
+The values of the two runs have the keys ``a`` and ``b``. A run without a value has no such key.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from regard.pipeline.progress import CACHED, NodeFacts
-from regard.pipeline.run_store import Run, RunRecord, Score, SpanSummary, status
+from regard.pipeline.run_store import Run, RunRecord, status
 
-T = TypeVar("T")
-
-
-class RunOverview(RunRecord, total=False):
-    """One of the two runs: some fields of its record, and its full id."""
-
-    run: str
+Entry = dict[str, Any]
 
 
-class ValueDiff(TypedDict, total=False):
-    """A key whose value differs; a run without the key has no entry."""
-
-    key: str
-    a: Any
-    b: Any
-
-
-class DataSide(TypedDict):
-    """The data of one run; ``findings`` are those that only this run has."""
-
-    fingerprint: str | None
-    rows: dict[str, int]
-    spans: list[SpanSummary]
-    findings: list[str]
-
-
-class DataDiff(TypedDict):
-    """The data of both runs; ``same`` is None if a fingerprint is unknown."""
-
-    a: DataSide
-    b: DataSide
-    same: bool | None
-
-
-class ScoreDiff(TypedDict, total=False):
-    """A metric of both runs; not ``comparable`` if the signatures differ."""
-
-    name: str
-    label: str
-    scale: float
-    a: Score
-    b: Score
-    comparable: bool
-    difference: float
-    better: str
-    intervals_overlap: bool
-
-
-class NodeDiff(TypedDict, total=False):
-    """A node of both runs."""
-
-    name: str
-    a: NodeFacts
-    b: NodeFacts
-
-
-class RunDiff(TypedDict):
-    """The output of ``regard runs diff --json``."""
-
-    a: RunOverview
-    b: RunOverview
-    config: list[ValueDiff]
-    data: DataDiff
-    scores: list[ScoreDiff]
-    nodes: list[NodeDiff]
-    regard: list[ValueDiff]
-    stack: list[ValueDiff]
-    machine: list[ValueDiff]
-
-
-def diff_runs(a: Run, b: Run) -> RunDiff:
+def diff_runs(a: Run, b: Run) -> dict[str, Any]:
     """Compare two runs by their records.
 
-    ``config``, ``regard``, ``stack`` and ``machine`` contain only the values that differ.
+    Returns:
+        The output of ``regard runs diff --json``. ``config``, ``regard``, ``stack`` and ``machine``
+        list the keys whose values differ, ``scores`` and ``nodes`` everything by ``name``.
+        ``data`` has the data of both runs, each with the findings that only this run has; its
+        ``same`` is None if a fingerprint is unknown.
     """
     first, second = a.record(), b.record()
+    data_a, data_b = _data(first, second), _data(second, first)
+    fingerprints = data_a["fingerprint"], data_b["fingerprint"]
+    same = None if None in fingerprints else fingerprints[0] == fingerprints[1]
     return {
         "a": _overview(a),
         "b": _overview(b),
         "config": diff_values(flatten(a.settings()), flatten(b.settings())),
-        "data": _diff_data(first, second),
+        "data": {"a": data_a, "b": data_b, "same": same},
         "scores": _diff_scores(first.get("scores") or [], second.get("scores") or []),
-        "nodes": [
-            cast(NodeDiff, {"name": name, **{side: _cost(facts) for side, facts in sides.items()}})
-            for name, sides in _by_side(a.nodes(), b.nodes())
-        ],
+        "nodes": _by_side("name", _costs(a.nodes()), _costs(b.nodes())),
         "regard": diff_values(first.get("regard", {}), second.get("regard", {})),
         "stack": diff_values(first.get("stack", {}), second.get("stack", {})),
         "machine": diff_values(flatten(first.get("machine")), flatten(second.get("machine"))),
@@ -115,36 +55,29 @@ def flatten(value: object, key: str = "") -> dict[str, object]:
     return leaves
 
 
-def diff_values(a: Mapping[str, object], b: Mapping[str, object]) -> list[ValueDiff]:
-    """The keys whose values differ, in the order of ``a``, then those of ``b`` only."""
+def diff_values(a: Mapping[str, object], b: Mapping[str, object]) -> list[Entry]:
+    """Return an entry for each ``key`` whose values differ, in the order of ``a`` and ``b``."""
+    return [one for one in _by_side("key", a, b) if len(one) == 2 or one["a"] != one["b"]]
+
+
+def _by_side(label: str, a: Mapping[str, object], b: Mapping[str, object]) -> list[Entry]:
+    """Return an entry for each key, with the key under ``label`` and its values by side."""
     return [
-        cast(ValueDiff, {"key": key, **sides})
-        for key, sides in _by_side(a, b)
-        if len(sides) == 1 or sides["a"] != sides["b"]
+        {
+            label: key,
+            **{side: values[key] for side, values in (("a", a), ("b", b)) if key in values},
+        }
+        for key in dict.fromkeys([*a, *b])
     ]
 
 
-def _by_side(a: Mapping[str, T], b: Mapping[str, T]) -> Iterator[tuple[str, dict[str, T]]]:
-    """Yield every key with its values by side; a side without the key has no entry."""
-    for key in dict.fromkeys([*a, *b]):
-        yield key, {side: values[key] for side, values in (("a", a), ("b", b)) if key in values}
-
-
-def _overview(run: Run) -> RunOverview:
+def _overview(run: Run) -> Entry:
     keys = ("started", "seconds", "pushed_version", "parent", "command")
     facts = {key: value for key, value in run.record().items() if key in keys and value is not None}
-    overview = {"run": run.full_id, "status": status(run), **facts, "directory": str(run.directory)}
-    return cast(RunOverview, overview)
+    return {"run": run.full_id, "status": status(run), **facts, "directory": str(run.directory)}
 
 
-def _diff_data(a: RunRecord, b: RunRecord) -> DataDiff:
-    first, second = _data(a, b), _data(b, a)
-    fingerprints = first["fingerprint"], second["fingerprint"]
-    same = None if None in fingerprints else fingerprints[0] == fingerprints[1]
-    return {"a": first, "b": second, "same": same}
-
-
-def _data(record: RunRecord, other: RunRecord) -> DataSide:
+def _data(record: RunRecord, other: RunRecord) -> Entry:
     data, other_findings = record.get("data") or {}, (other.get("data") or {}).get("findings", [])
     return {
         "fingerprint": record.get("data_fingerprint"),
@@ -154,21 +87,19 @@ def _data(record: RunRecord, other: RunRecord) -> DataSide:
     }
 
 
-def _diff_scores(a: Iterable[Score], b: Iterable[Score]) -> list[ScoreDiff]:
-    first, second = ({score["name"]: score for score in scores} for scores in (a, b))
-    diffs = []
-    for name, sides in _by_side(first, second):
-        score = next(iter(sides.values()))
-        label, scale = score.get("label", name), score.get("scale", 100.0)
-        diff = cast(ScoreDiff, {"name": name, "label": label, "scale": scale, **sides})
-        if len(sides) == 2:
-            diff.update(_compare_scores(first[name], second[name]))
-        diffs.append(diff)
-    return diffs
+def _diff_scores(a: Iterable[Entry], b: Iterable[Entry]) -> list[Entry]:
+    """Compare metrics; they are not ``comparable`` if their signatures differ."""
+    entries = _by_side("name", *({score["name"]: score for score in scores} for scores in (a, b)))
+    for entry in entries:
+        score = entry.get("a") or entry["b"]
+        entry.update(label=score.get("label", score["name"]), scale=score.get("scale", 100.0))
+        if "a" in entry and "b" in entry:
+            entry.update(_compare_scores(entry["a"], entry["b"]))
+    return entries
 
 
-def _compare_scores(a: Score, b: Score) -> ScoreDiff:
-    diff: ScoreDiff = {"comparable": a.get("signature") == b.get("signature")}
+def _compare_scores(a: Entry, b: Entry) -> Entry:
+    diff: Entry = {"comparable": a.get("signature") == b.get("signature")}
     if not diff["comparable"] or a["value"] is None or b["value"] is None:
         return diff
     diff["difference"] = b["value"] - a["value"]
@@ -180,6 +111,7 @@ def _compare_scores(a: Score, b: Score) -> ScoreDiff:
     return diff
 
 
-def _cost(facts: NodeFacts) -> NodeFacts:
-    """The facts of a node; the duration of a cache lookup is omitted."""
-    return {"state": CACHED} if facts.get("state") == CACHED else facts
+def _costs(nodes: Mapping[str, NodeFacts]) -> dict[str, NodeFacts]:
+    """Return the facts of the nodes; the duration of a cache lookup is omitted."""
+    cached: NodeFacts = {"state": CACHED}
+    return {name: cached if one.get("state") == CACHED else one for name, one in nodes.items()}

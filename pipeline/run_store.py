@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
@@ -34,51 +35,13 @@ RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
 FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
 
 
-class Baseline(TypedDict):
-    """The value of a metric for a trivial system."""
-
-    label: str
-    value: float | None
-
-
-class Score(TypedDict, total=False):
-    """One metric of a run; ``value`` is None if the metric is undefined.
-
-    ``interval`` has the keys ``low`` and ``high``.
-    """
-
-    name: str
-    label: str
-    value: float | None
-    scale: float
-    signature: str
-    interval: dict[str, float]
-    higher_is_better: bool
-    baselines: list[Baseline]
-
-
-class SpanSummary(TypedDict, total=False):
-    """One span of the data: its rows per split, and how many were available for replay."""
-
-    span: int
-    name: str
-    version: int | None
-    rows: dict[str, int]
-    replayed: bool
-    available: int
-
-
-class DataSummary(TypedDict, total=False):
-    """Rows per split, findings of the data checks, and spans."""
-
-    rows: dict[str, int]
-    findings: list[str]
-    spans: list[SpanSummary]
-
-
 class RunRecord(Origin, total=False):
     """The content of ``run.json``.
 
+    ``data`` has the rows per split, the findings of the data checks, and the spans (``name``,
+    ``version``, ``rows`` per split, whether it is ``replayed``, and the rows ``available`` for
+    that). ``scores`` has the fields of ``MetricResult`` for each metric; ``value`` is None if it is
+    undefined, and ``baselines`` are the labels and values of trivial systems.
     ``metadata`` is the state of ML Metadata's file after the run. A run without executions of its
     own has the id of the run whose executions are its own in ``executions_of``.
     """
@@ -103,8 +66,8 @@ class RunRecord(Origin, total=False):
     command: str
     failure: Failure | None
     nodes: dict[str, NodeFacts]
-    data: DataSummary
-    scores: list[Score]
+    data: dict[str, Any]
+    scores: list[dict[str, Any]]
     blessed: bool | None
     reason: str | None
     pushed_version: str | None
@@ -219,22 +182,28 @@ def runs_of(paths: PipelinePaths) -> list[Run]:
     return [Run(path) for path in sorted(paths.runs.iterdir()) if (path / RECORD).is_file()]
 
 
-def original_node(run: Run, node: NodeProgress) -> tuple[Run, NodeProgress] | None:
-    """Return the run that made the outputs of a node; None if it was removed.
+def original_nodes(
+    run: Run, nodes: Mapping[str, NodeProgress]
+) -> dict[str, tuple[Run, NodeProgress]]:
+    """Return the run that made the outputs of each node; without those of removed runs.
 
     Args:
         run: a run.
-        node: one of its nodes, which may be cached.
+        nodes: its nodes by name, some of which may be cached.
     """
-    if node.state != progress.CACHED:
-        return run, node
-    for directory in sorted(run.directory.parent.iterdir(), reverse=True):
+    originals = {name: (run, node) for name, node in nodes.items()}
+    cached = [name for name, node in nodes.items() if node.state == progress.CACHED]
+    for directory in sorted(run.directory.parent.iterdir(), reverse=True) if cached else ():
         other = Run(directory)
-        nodes = progress.read(other.events).nodes if other.events.is_file() else {}
-        original = nodes.get(node.name)
-        if original and original.state == progress.DONE and original.outputs == node.outputs:
-            return other, original
-    return None
+        others = progress.read(other.events).nodes
+        for name in [name for name in cached if name in others]:
+            node = others[name]
+            if node.state == progress.DONE and node.outputs == nodes[name].outputs:
+                originals[name] = other, node
+                cached.remove(name)
+        if not cached:
+            break
+    return {name: original for name, original in originals.items() if name not in cached}
 
 
 def listing(workspace: Workspace, name: str | None = None) -> list[RunRecord]:

@@ -3,89 +3,50 @@
 import math
 import shlex
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any
 
 from regard.components.common import prediction_table
-from regard.components.common.events import Failure
 from regard.components.common.files import read_json_object
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
 from regard.pipeline import run_store
-from regard.pipeline.prediction.sample_predictions import Sample, select_samples, shell_arguments
-from regard.pipeline.progress import NodeFacts, NodeProgress, Progress
-from regard.pipeline.run_store import DataSummary, Run, Score, SpanSummary
+from regard.pipeline.prediction.sample_predictions import select_samples, shell_arguments
+from regard.pipeline.progress import Progress
+from regard.pipeline.run_store import Run
+
+_SPAN_KEYS = ("span", "name", "version", "rows", "replayed", "available")
+_MODEL_KEYS = ("parameters", "epochs", "steps", "seconds", "stop_reason")
 
 
-class ModelSummary(TypedDict, total=False):
-    """Size of the model and extent of its training."""
-
-    parameters: int
-    epochs: int
-    steps: int
-    seconds: float
-    stop_reason: str
-
-
-class Blessing(TypedDict, total=False):
-    """The decision of the Evaluator."""
-
-    blessed: bool
-    sentence: str
-
-
-class PushedVersion(TypedDict, total=False):
-    """The published version and its folder."""
-
-    version: str
-    path: str
-
-
-class RunSummary(TypedDict, total=False):
-    """The output of ``regard run --json``."""
-
-    name: str
-    run: str
-    status: str
-    seconds: float
-    nodes: dict[str, NodeFacts]
-    data: DataSummary
-    model: ModelSummary
-    scores: list[Score]
-    blessing: Blessing
-    pushed: PushedVersion
-    not_pushed: str
-    examples: list[Sample]
-    report: str
-    failure: Failure
-    directory: str
-    log: str
-    next: list[str]
-
-
-def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSummary:
+def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[str, Any]:
     """Summarize a completed run from its artifacts; missing parts are omitted.
 
     Args:
         run: The run, with its final status in the record.
         state: The progress, which knows the output folders of the nodes.
         config_path: The YAML file as the user specified it, for the next commands.
+
+    Returns:
+        The output of ``regard run --json``. ``model`` has the size of the model and the extent of
+        its training, ``blessing`` the decision of the Evaluator, ``pushed`` the published version
+        and its folder, and ``next`` commands that may follow.
     """
     record = run.record()
     decision = Decision.read(state.output_folder("Evaluator", "blessing"))
     training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
     table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
     report = state.output_folder("Reporter", "report") / "report.html"
-    summary = {
+    summary: dict[str, Any] = {
         "name": run.name,
         "run": run.id,
         "status": record.get("status"),
         "seconds": record.get("seconds"),
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
-        "model": {key: training[key] for key in ModelSummary.__annotations__ if key in training},
+        "model": {key: training[key] for key in _MODEL_KEYS if key in training},
         "scores": _scores(state),
-        "blessing": decision and decision.model_dump(include=set(Blessing.__annotations__)),
+        "blessing": decision and decision.model_dump(include={"blessed", "sentence"}),
         "pushed": _pushed_version(state),
         "not_pushed": _reason_not_pushed(state) if decision and decision.blessed else None,
         "examples": select_samples(table, run.settings().get("data", {})),
@@ -94,39 +55,31 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> RunSumm
         "directory": str(run.directory),
         "log": str(run.log),
     }
-    result = cast(RunSummary, {k: v for k, v in summary.items() if v not in (None, {}, [])})
+    result = {k: v for k, v in summary.items() if v not in (None, {}, [])}
     result["next"] = _next_commands(result, state, config_path)
     return result
 
 
-def _data(run: Run, state: Progress) -> DataSummary:
+def _data(run: Run, state: Progress) -> dict[str, Any]:
     corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
-    warnings = [text for node in state.nodes.values() for text in _warnings(run, node)]
+    originals = run_store.original_nodes(run, state.nodes)
+    warnings = [text for _, node in originals.values() for text in node.warnings]
     spans = [
-        {key: span[key] for key in SpanSummary.__annotations__ if key in span}
-        for span in corpus.get("spans", [])
+        {key: span[key] for key in _SPAN_KEYS if key in span} for span in corpus.get("spans", [])
     ]
     findings = list(dict.fromkeys(warnings))
     summary = {"rows": corpus.get("rows"), "findings": findings, "spans": spans}
-    return cast(DataSummary, {key: value for key, value in summary.items() if value})
+    return {key: value for key, value in summary.items() if value}
 
 
-def _warnings(run: Run, node: NodeProgress) -> list[str]:
-    """The warnings of a node: in this run, or in the run whose outputs were cached."""
-    if not node.outputs:
-        return node.warnings
-    original = run_store.original_node(run, node)
-    return original[1].warnings if original else []
-
-
-def _scores(state: Progress) -> list[Score]:
+def _scores(state: Progress) -> list[dict[str, Any]]:
     """The metrics; an undefined one has the value None, because JSON has no NaN."""
     evaluation = Evaluation.read(state.output_folder("Evaluator", "evaluation"))
     if evaluation is None:
         return []
     scores = []
     for name, metric in evaluation.metrics.items():
-        score = cast(Score, {**metric.model_dump(), "value": _finite_or_none(metric.value)})
+        score = {**metric.model_dump(), "value": _finite_or_none(metric.value)}
         baselines = [one for one in evaluation.baselines if name in one.metrics]
         if baselines:
             score["baselines"] = [
@@ -141,7 +94,7 @@ def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _pushed_version(state: Progress) -> PushedVersion:
+def _pushed_version(state: Progress) -> dict[str, str]:
     facts = state.pushed_model()
     if not facts.get("pushed"):
         return {}
@@ -155,7 +108,7 @@ def _reason_not_pushed(state: Progress) -> str | None:
     return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 
-def _next_commands(summary: RunSummary, state: Progress, config_path: str) -> list[str]:
+def _next_commands(summary: dict[str, Any], state: Progress, config_path: str) -> list[str]:
     if summary.get("status") in (run_store.FAILED, run_store.INTERRUPTED):
         return [f"regard run {shlex.quote(config_path)}"]
     examples = summary.get("examples")

@@ -6,6 +6,7 @@ are events (:mod:`regard.components.common.events`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,31 +41,32 @@ def main(directory: str) -> int:
     paths = stored_run.workspace.pipeline(stored_run.name)
 
     def build() -> Pipeline:
-        with without_gc():
-            from regard.components.common.yaml_text import from_yaml
-            from regard.pipeline.cached_run import plan_digest
-            from regard.pipeline.config import config_from_values
-            from regard.pipeline.config.config import NODES, TUNER
-            from regard.pipeline.context import local_context
-            from regard.pipeline.graph import build_pipeline
-            from regard.pipeline.tuning.graph import create_tuning
+        from regard.components.common.yaml_text import from_yaml
+        from regard.pipeline.config import config_from_values
+        from regard.pipeline.config.config import TUNER
 
         config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
         metadata_file.check(paths.metadata)
-        is_search, plan = last == TUNER, ""
-        if first in NODES[: NODES.index("Trainer") + 1]:
-            # A repeated training starts from scratch, not from its last checkpoint.
-            shutil.rmtree(paths.checkpoints, ignore_errors=True)
-        if first is not None and is_search:
-            shutil.rmtree(paths.tuning, ignore_errors=True)
-        if is_search:
+        if last == TUNER:
+            from regard.pipeline.tuning.graph import create_tuning
+
+            if first is not None:
+                shutil.rmtree(paths.tuning, ignore_errors=True)
             pipeline = create_tuning(config, stored_run.workspace)
-        else:
-            publish_anyway = record.get("publish_anyway", False)
-            context = local_context(config, stored_run.workspace, publish_anyway)
-            plan = plan_digest(context, config)
-            pipeline = build_pipeline(context, config)
-        _emit_origin(pipeline, plan)
+            _emit_origin(pipeline)
+            return pipeline
+        with without_gc():
+            from regard.pipeline.cached_run import plan_digest
+            from regard.pipeline.context import local_context
+            from regard.pipeline.graph import build_pipeline
+
+        context = local_context(config, stored_run.workspace, record.get("publish_anyway", False))
+        if _repeats_training(first, last):  # from scratch, not from its last checkpoint
+            own = Path(str(context.checkpoints["checkpoints"]))
+            for folder in own.parent.glob(f"{own.name}*"):  # the precision may be a suffix
+                shutil.rmtree(folder, ignore_errors=True)
+        pipeline = build_pipeline(context, config)
+        _emit_origin(pipeline, plan_digest(context, config))
         return pipeline
 
     status = run(build, record["runner"], stored_run.id, first, last)
@@ -76,7 +78,7 @@ def main(directory: str) -> int:
 def run(
     build: Callable[[], Pipeline],
     runner: str = "local",
-    run_id: str | None = None,
+    run_id: str = "",
     first: str | None = None,
     last: str | None = None,
 ) -> int:
@@ -96,6 +98,9 @@ def run(
     try:
         events.emit_if_possible("progress", node="", text="importing TFX and TensorFlow")
         with without_gc():
+            with hidden_packages("jax", "matplotlib"):
+                import tensorflow  # noqa: F401
+
             from regard.pipeline.runners import node_events
             from regard.pipeline.runners.failures import explain
             from regard.pipeline.runners.local import run_nodes
@@ -124,8 +129,25 @@ def run(
     return OK
 
 
+@contextlib.contextmanager
+def hidden_packages(*names: str) -> Iterator[None]:
+    """Make imports of packages fail while the block runs, unless they were imported before.
+
+    Keras and TensorFlow Lite import JAX and pyplot if they are installed. Without them the imports
+    of a run take 3.1 instead of 3.5 s of processor time, and 126 MB less memory. Unnecessary once
+    they import them when they are used.
+    """
+    new = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(new))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in new:
+            del sys.modules[name]
+
+
 def compile_part(
-    pipeline: Pipeline, run_id: str | None, first: str | None, last: str | None
+    pipeline: Pipeline, run_id: str, first: str | None, last: str | None
 ) -> pipeline_pb2.Pipeline:
     """Compile a pipeline for TFX's runners, and apply ``--from`` and ``--to``."""
     from tfx.dsl.compiler import compiler, constants
@@ -138,10 +160,8 @@ def compile_part(
         local.disable_cache_from(ir, first)
     if last is not None:
         local.remove_unneeded_nodes(ir, last)
-    if run_id is not None:
-        runtime_parameter_utils.substitute_runtime_parameter(
-            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
-        )
+    parameters = {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
+    runtime_parameter_utils.substitute_runtime_parameter(ir, parameters)
     events.emit_if_possible("plan", nodes=local.node_ids(ir))
     return ir
 
@@ -169,6 +189,15 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
     return leftovers
+
+
+def _repeats_training(first: str | None, last: str | None) -> bool:
+    """Whether ``--from`` and ``--to`` run the Trainer again."""
+    from regard.pipeline.config.config import NODES
+
+    before, after = (NODES.index(name) if name else None for name in (first, last))
+    trainer = NODES.index("Trainer")
+    return before is not None and before <= trainer and (after is None or trainer <= after)
 
 
 def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:

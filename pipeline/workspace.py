@@ -36,26 +36,20 @@ class PipelinePaths:
         self.runs = self.root / "runs"  # the run store: a folder for each run id
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Workspace:
     """The folder that holds data, pipelines and the model registry."""
 
     home: Path
 
+    def __post_init__(self) -> None:
+        self.registry = self.home / "registry"  # of the models: <name>/<version>/
+        self.pipelines = self.home / "pipelines"  # the parent of all pipeline folders
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
         """The workspace that ``REGARD_HOME`` names; ``./workspace`` if it is unset or empty."""
         return cls(_absolute(environment.get(VARIABLE) or DEFAULT, VARIABLE))
-
-    @property
-    def registry(self) -> Path:
-        """The model registry: ``<name>/<version>/``."""
-        return self.home / "registry"
-
-    @property
-    def pipelines(self) -> Path:
-        """The parent of all pipeline folders."""
-        return self.home / "pipelines"
 
     def data(self, dataset: str) -> Path:
         """The folder of a generated data set, and of a fetched one without ``REGARD_DATA``."""
@@ -91,7 +85,8 @@ def lock_pipeline(
     path: Path,
     wait: bool = False,
     on_wait: Callable[[LockHolder], None] | None = None,
-    refusal: Callable[[Path, LockHolder], UserError] | None = None,
+    subject: str = "",
+    remedy: str = "Wait for it with --wait",
 ) -> Lock:
     """Acquire the lock of a pipeline.
 
@@ -99,7 +94,8 @@ def lock_pipeline(
         path: The lock file.
         wait: Whether to wait for the end of another run instead of failing.
         on_wait: Called with the lock's holder before waiting.
-        refusal: Makes the error from the path and the holder; by default that of a second run.
+        subject: What the lock protects; by default the pipeline whose folder has the file.
+        remedy: What else the user can do than to stop the process that holds the lock.
 
     Raises:
         UserError: Another run holds the lock (and ``wait`` is false), or the folder cannot be
@@ -113,20 +109,15 @@ def lock_pipeline(
     try:
         return locks.acquire(path, None if wait else _GRACE_SECONDS, report_wait)
     except BlockingIOError:
-        raise (refusal or _refusal)(path, locks.read_holder(path)) from None
+        holder = locks.read_holder(path)
+        who = f" (run {holder['run']}, process {holder['pid']})" if holder.get("run") else ""
+        kill = f", or stop it with `kill {holder['pid']}`" if "pid" in holder else ""
+        message = f"{subject or f'The pipeline {path.parent.name}'} is in use{who}."
+        raise UserError(message, str(path), f"{remedy}{kill}.") from None
     except OSError as error:  # also if the file system has no locks
         message = f"The pipeline's folder is not writable: {error.strerror}."
         remedy = "Set REGARD_HOME to a writable folder on a local disk with free space."
         raise UserError(message, str(path.parent), remedy) from error
-
-
-def _refusal(path: Path, holder: LockHolder) -> UserError:
-    who = "starting just now"
-    if holder.get("run"):
-        who = f"run {holder['run']}, process {holder['pid']}"
-    message = f"Another run of the pipeline {path.parent.name} is in progress ({who})."
-    kill = f", or stop it with `kill {holder['pid']}`" if "pid" in holder else ""
-    return UserError(message, str(path), f"Wait for it with --wait{kill}.")
 
 
 def _absolute(path: str | Path, variable: str) -> Path:

@@ -1,5 +1,6 @@
 """Models of other tasks than translation, with next to nothing inside: for what serves any task."""
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -57,6 +58,58 @@ class Matcher(tf.Module):
         same = tf.reduce_sum(tf.cast((one == other) & (one != ""), tf.float32), axis=1)
         length = tf.reduce_sum(tf.cast(one != "", tf.float32), axis=1)
         return {"similarity": same / tf.maximum(length, 1.0)}
+
+
+class Finder(tf.Module):
+    """A passage and a question → the first word, or all of the first three words."""
+
+    def contract(self) -> dict[str, Any]:
+        inputs = [{"name": "passage", "kind": "text"}, {"name": "question", "kind": "text"}]
+        best: dict[str, Any] = {name: [] for name in ("answer", "begin", "end", "score")}
+        names = ("hypotheses", "lengths", "log_probabilities", "scores", "begins", "ends")
+        return {
+            "task": "span",
+            "inputs": inputs,
+            "answer": "answer",
+            "answer_kind": "text",
+            "score": "score",
+            "detail": "serving_default",
+            "scored": None,
+            "size": None,
+            "looks": None,
+            "heads": None,
+            "cut": None,
+            "signatures": {
+                "serving_default": {"inputs": inputs, "outputs": best},
+                "nbest": {"inputs": inputs, "outputs": {name: [None] for name in names}},
+            },
+        }
+
+    def signatures(self) -> dict[str, Any]:
+        texts = [tf.TensorSpec([None], tf.string, name=name) for name in ("passage", "question")]
+        functions = {"serving_default": self.find, "nbest": self.list_words}
+        return {name: tf.function(one, texts) for name, one in functions.items()}
+
+    def find(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        words = self.list_words(passage, question)
+        names = {"answer": "hypotheses", "begin": "begins", "end": "ends", "score": "scores"}
+        return {name: words[key][:, 0] for name, key in names.items()}
+
+    def list_words(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
+        words = tf.strings.split(passage).to_tensor("", shape=[None, 3])
+        words = tf.where(question[:, None] == "", "", words)
+        sizes = tf.strings.length(words, "UTF8_CHAR")
+        begins = tf.cumsum(sizes + 1, axis=1, exclusive=True)
+        scores = tf.where(sizes > 0, tf.constant([[-1.0, -2.0, -3.0]]), -1e9)
+        scores = tf.where(question[:, None] == "", math.nan, scores)
+        return {
+            "hypotheses": words,
+            "lengths": tf.minimum(sizes, 1),
+            "log_probabilities": scores,
+            "scores": scores,
+            "begins": begins,
+            "ends": begins + sizes,
+        }
 
 
 class Sorter(tf.Module):

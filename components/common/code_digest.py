@@ -66,6 +66,7 @@ def source_files(*modules: str, package: Path = PACKAGE) -> list[Path]:
     """Return the files behind ``code_digest``: the closure of the imports and its package data."""
     reached: set[tuple[Path, bool]] = set()
     strings: set[str] = set()
+    resolved: set[str] = set()
     # Importing a module runs its parent packages, but none of their functions.
     pending = [(path, False) for module in modules for path in _root_files(module, package)]
     while pending:
@@ -75,7 +76,9 @@ def source_files(*modules: str, package: Path = PACKAGE) -> list[Path]:
         reached.add((path, top_level_only))
         names, constants = _references(path.read_bytes(), top_level_only)
         strings |= constants
-        pending += [(file, False) for name in names for file in _module_files(name, package)]
+        new = names - resolved
+        resolved |= new
+        pending += [(file, False) for name in new for file in _module_files(name, package)]
         inside = path.relative_to(package).parents
         inits = (package / folder / "__init__.py" for folder in inside)
         pending += [(init, True) for init in inits if init.is_file()]
@@ -129,13 +132,20 @@ def _references(source: bytes, top_level_only: bool) -> tuple[frozenset[str], fr
 
 
 def _executed_nodes(tree: ast.AST, top_level_only: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
+    pending = [tree]
+    while pending:
+        node = pending.pop()
         if top_level_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
             node = ast.Module(node.orelse, [])
         yield node
-        yield from _executed_nodes(node, top_level_only)
+        pending += ast.iter_child_nodes(node)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    """Whether a condition is ``TYPE_CHECKING`` or ``typing.TYPE_CHECKING``."""
+    return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))
 
 
 def _data_files(folder: Path, strings: set[str]) -> Iterator[Path]:

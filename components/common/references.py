@@ -58,6 +58,8 @@ def resolve_references(value: Any, variables: Mapping[str, str], references: Ref
         def variable(match: re.Match[str]) -> str:
             if match[1] is None:
                 return "$"
+            if match[1] not in variables:
+                raise LookupError(f"the environment variable {match[1]} is not set")
             return references.setdefault(path, {}).setdefault(match[1], variables[match[1]])
 
         return REFERENCE.sub(variable, leaf) if isinstance(leaf, str) else leaf

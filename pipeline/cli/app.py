@@ -84,9 +84,7 @@ def main() -> None:
 
 def _as_user_error(error: Exception) -> UserError | None:
     if isinstance(error, OSError):
-        from regard.pipeline.runners.failures import explain
+        from regard.pipeline.runners.failures import as_user_error
 
-        failure = explain(error)
-        if failure.get("user"):
-            return UserError(failure["error"], failure.get("where"), failure.get("remedy"))
+        return as_user_error(error)
     return error if isinstance(error, UserError) else None

@@ -45,7 +45,8 @@ def reference(task: TaskOption = "translation") -> None:
 
       regard config reference --task translation > reference.yaml
     """
-    from regard.pipeline.config import config_reference, require_task
+    from regard.pipeline.config.config import require_task
+    from regard.pipeline.config.reference import config_reference
 
     sys.stdout.write(config_reference(require_task(task, "--task")).rstrip("\n") + "\n")
 
@@ -58,6 +59,7 @@ def schema(task: TaskOption = "translation") -> None:
 
       regard config schema > regard.schema.json
     """
-    from regard.pipeline.config import json_schema, require_task
+    from regard.pipeline.config.config import require_task
+    from regard.pipeline.config.reference import json_schema
 
     terminal.print_json(json_schema(require_task(task, "--task")))

@@ -1,20 +1,15 @@
 """``regard data``: generate or download the data sets of the examples."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, command_group, option
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.pipeline.datasets import Dataset
 
 app = command_group("Generate or download the data of the examples.")
 
@@ -89,7 +84,7 @@ def list_datasets(as_json: JsonOption = False) -> None:
         terminal.print_lines(*(f"regard data {one['command']} {one['name']}" for one in entries))
 
 
-def _write(write: Callable[..., Dataset], name: str, directory: Path) -> None:
+def _write(write: Callable[..., dict[str, int]], name: str, directory: Path) -> None:
     """Write a data set with a progress bar, and print what was written."""
     if directory.is_file():
         message, remedy = "A file has the name of the folder.", "Choose another one with --out."
@@ -103,6 +98,6 @@ def _write(write: Callable[..., Dataset], name: str, directory: Path) -> None:
         def report(text: str, fraction: float) -> None:
             bar.update(task, description=text, completed=fraction)
 
-        dataset = write(directory, progress=report)
-    rows = ", ".join(f"{count:,} {split}" for split, count in dataset.rows.items())
-    terminal.print_lines(f"{dataset.name}: {rows}", str(dataset.directory))
+        rows = write(directory, progress=report)
+    counts = ", ".join(f"{count:,} {split}" for split, count in rows.items())
+    terminal.print_lines(f"{name}: {counts}", str(directory))

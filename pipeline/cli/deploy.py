@@ -103,7 +103,7 @@ def render(
             "Use --to compose or kubernetes, and --image with the image of Regard's Dockerfile."
         )
         raise UserError("TensorFlow Serving has no CTranslate2.", "--engine", remedy)
-    rendered = deployment.render(
+    files, requirements = deployment.render(
         model,
         registry or Workspace.from_environment().registry,
         target,
@@ -117,7 +117,7 @@ def render(
         quantization=converted,
     )
     folder = out or Path("deploy") / model.partition("@")[0]
-    deployment.write(rendered.files, folder, force=force)
-    files = [str(folder / name) for name in rendered.files]
-    command = rendered.next.format(folder=folder)
-    terminal.print_lines(*files, *rendered.requirements, f"next  {command}")
+    deployment.write(files, folder, force=force)
+    paths = [str(folder / name) for name in files]
+    command = deployment.NEXT[target].format(folder=folder)
+    terminal.print_lines(*paths, *requirements, f"next  {command}")

@@ -72,15 +72,17 @@ def evaluate(
         remedy = "Give --data FILE, or --source FILE and --target FILE."
         raise UserError("The data are missing or ambiguous.", remedy=remedy)
     files = [str(path.absolute()) for path in data or ()]
-    options = evaluation.EvaluateOptions(
-        files=files or {name: str(path.absolute()) for name, path in sides.items() if path},
-        metrics=[name.strip() for name in metrics.split(",") if name.strip()],
-        columns=_parse_columns(columns) if columns else None,
-        out=out,
-    )
     root = registry or Workspace.from_environment().registry
     with terminal.working("Loading …") as update, silence_output():
-        result = evaluation.evaluate(models, root, options, update)
+        result = evaluation.evaluate(
+            models,
+            root,
+            files or {name: str(path.absolute()) for name, path in sides.items() if path},
+            [name.strip() for name in metrics.split(",") if name.strip()],
+            _parse_columns(columns) if columns else None,
+            out,
+            update,
+        )
     if as_json:
         terminal.print_json({"models": models, **result.model_dump()})
         return

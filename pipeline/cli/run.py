@@ -1,7 +1,7 @@
 """``regard run``: run a pipeline and show its progress."""
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,7 +15,9 @@ def run(
         str | None, option("--from", "NODE", "Run this node and all later ones again.")
     ] = None,
     last: Annotated[str | None, option("--to", "NODE", "Stop after this node.")] = None,
-    runner: Annotated[str, option("--runner", "local|beam", "Pipeline runner.")] = "local",
+    runner: Annotated[
+        Literal["local", "beam"], option("--runner", None, "Pipeline runner.")
+    ] = "local",
     publish_anyway: Annotated[
         bool, flag("--publish-anyway", "Publish the model even if it does not pass evaluation.")
     ] = False,

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.errors import UserError
@@ -86,7 +86,8 @@ def print_table(
     rows: Sequence[Sequence[str]],
     console: Console,
     wrap_cells: int = 1,
-    style: Callable[[Sequence[str]], tuple[int, str] | None] = lambda _: None,
+    colored: str = "",
+    colors: Mapping[str, str] | None = None,
 ) -> None:
     """Print one line per row; in a narrow terminal, the last cells follow on separate lines.
 
@@ -95,7 +96,8 @@ def print_table(
         rows: The cells.
         console: The console; logs and pipes have no width.
         wrap_cells: The number of cells that may follow on separate lines.
-        style: Returns the column of a row to highlight, and the color.
+        colored: The heading of a column with colors.
+        colors: The colors of its cells, by their texts or what is before a comma.
     """
     from rich.padding import Padding
     from rich.text import Text
@@ -111,9 +113,10 @@ def print_table(
     console.print(Text(line(headings), "bold"), soft_wrap=True)
     for row in rows:
         text = Text(line(row))
-        if highlight := style(row):
-            column, color = highlight
+        if colors:
+            column = headings.index(colored)
             start = sum(widths[:column]) + column * len(gap)
+            color = colors.get(row[column].partition(",")[0], "")
             text.stylize(color, start, start + len(row[column]))
         console.print(text, soft_wrap=True)
         for cell in filter(None, row[columns:]):

@@ -1,7 +1,7 @@
 """Trains the models of a comparison: one after another, or several at a time.
 
-Each model is one process, ``python -m regard.pipeline.compare.jobs CONFIG``, that does the same as
-``regard run CONFIG --to Evaluator --wait``.
+Each model is one process, ``python -m regard.pipeline.compare.jobs CONFIG``, that runs ``regard run
+CONFIG --to Evaluator --wait`` and ends with this one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common import child_process
-from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_duration
 from regard.pipeline import run_store
 from regard.pipeline.compare import results
@@ -155,22 +154,14 @@ def _failure(result: results.ModelResult, log: Path, status: int) -> str:
     return lines[-1] if lines else f"its process {child_process.describe_exit(status)}"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the pipeline of one configuration up to its evaluation; return the exit status."""
-    from regard.pipeline.cli import terminal
-    from regard.pipeline.cli.rendering.live import TerminalDisplay
-    from regard.pipeline.run import RunRequest, run_pipeline
+def main(config: str) -> None:
+    """Run the pipeline of one configuration up to its evaluation, and exit with its status."""
+    from regard.pipeline.cli.app import main as run_command
 
     child_process.end_with_parent()
-    try:
-        request = RunRequest(Path(arguments[0]), last=results.LAST_NODE, wait=True)
-        return run_pipeline(request, TerminalDisplay(terminal.out())).outcome.exit_status
-    except UserError as error:
-        terminal.print_error(error)
-        return 2
-    except KeyboardInterrupt:  # before or after the worker, which handles its own
-        return INTERRUPTED
+    sys.argv = ["regard", "run", config, "--to", results.LAST_NODE, "--wait"]
+    run_command()
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1])

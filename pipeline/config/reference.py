@@ -46,13 +46,13 @@ def starter(task: str, name: str) -> str:
     return file.read_text(encoding="utf-8").replace("NAME", name)
 
 
-def json_schema(task: str = DEFAULT_TASK) -> dict[str, JsonValue]:
+def json_schema(task: str) -> dict[str, JsonValue]:
     """Return the JSON schema of a task's YAML file, with all descriptions, for editors."""
     schema = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": schema, **config_class(task).model_json_schema(), "title": "Regard pipeline"}
 
 
-def config_reference(task: str = DEFAULT_TASK) -> str:
+def config_reference(task: str) -> str:
     """Return a task's complete YAML file: every key with its description and default."""
     required = "name and data.train" if task == DEFAULT_TASK else "name, task and data.train"
     head = f"# All configuration options with their defaults. Only {required} are required."

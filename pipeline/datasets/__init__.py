@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 from regard.components.common.errors import UserError
 from regard.models.suggestions import suggest
-from regard.pipeline.datasets.dataset_files import Dataset, Progress
 
-__all__ = ["DATASETS", "Dataset", "Progress", "writer"]
+__all__ = ["DATASETS", "writer"]
 
 # The command of ``regard data`` and the function of each data set.
 DATASETS = {
@@ -25,12 +24,12 @@ DATASETS = {
 }
 
 
-def writer(command: str, name: str) -> Callable[..., Dataset]:
+def writer(command: str, name: str) -> Callable[..., dict[str, int]]:
     """Return the function that generates or downloads a data set.
 
     Args:
-        command: ``generate`` for a function ``(directory, rows=, seed=, progress=) -> Dataset``, or
-            ``fetch`` for ``(directory, progress=) -> Dataset``.
+        command: ``generate`` for a function ``(directory, rows=, seed=, progress=)``, or ``fetch``
+            for ``(directory, progress=)``; both return the number of rows of each split.
         name: the data set.
 
     Raises:
@@ -39,7 +38,7 @@ def writer(command: str, name: str) -> Callable[..., Dataset]:
     known, function = DATASETS.get(name, (None, ""))
     if known == command:
         module, _, attribute = function.partition(":")
-        loaded: Callable[..., Dataset] = getattr(
+        loaded: Callable[..., dict[str, int]] = getattr(
             importlib.import_module(f"{__name__}.{module}"), attribute
         )
         return loaded

@@ -7,6 +7,7 @@ into subwords are less rare, and attention alone learns to spell them.
 
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 from regard.pipeline.datasets import dataset_files
@@ -38,7 +39,7 @@ def generate(
     rows: int = 5_000,
     seed: int = 17,
     progress: dataset_files.Progress | None = None,
-) -> dataset_files.Dataset:
+) -> dict[str, int]:
     """Write ``<split>.jsonl.gz`` with ``source`` and ``target`` (who did what to whom).
 
     ``names.txt`` contains the names of all splits, one in each line.
@@ -54,15 +55,13 @@ def generate(
     """
     counts = dataset_files.split_rows(rows, FRACTIONS)
     rng = random.Random(seed)
-    names: dict[str, None] = {}
-    content: dict[str, bytes | str] = {}
-    for index, (split, count) in enumerate(counts.items(), start=1):
-        lines = (json.dumps(_row(rng, names)) + "\n" for _ in range(count))
-        content[f"{split}.jsonl.gz"] = dataset_files.gzip_text("".join(lines))
-        if progress:
-            progress(f"{count:,} rows of {split}", index / len(counts))
-    content["names.txt"] = "".join(f"{name}\n" for name in names)
-    return dataset_files.write_dataset("copying", Path(directory), seed, content, counts)
+    names: dict[str, None] = {}  # filled while the rows are generated
+    files: dict[str, Iterable[str]] = {
+        f"{split}.jsonl.gz": (json.dumps(_row(rng, names)) for _ in range(count))
+        for split, count in counts.items()
+    }
+    files["names.txt"] = names
+    return dataset_files.write_dataset("copying", Path(directory), seed, counts, files, progress)
 
 
 def _row(rng: random.Random, names: dict[str, None]) -> dict[str, str]:

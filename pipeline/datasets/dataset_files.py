@@ -2,8 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from regard.components.common.errors import UserError
@@ -12,24 +11,7 @@ from regard.components.common.files import atomic_write
 Progress = Callable[[str, float], None]
 """Called with a text and the fraction that is done, from 0 to 1."""
 
-
-@dataclass(frozen=True)
-class Dataset:
-    """A data set on disk.
-
-    Attributes:
-        name: the data set.
-        directory: the folder of its files.
-        files: all its files, in a fixed order.
-        rows: the number of rows of each split.
-        files_written: how many files were written; the others existed and were correct.
-    """
-
-    name: str
-    directory: Path
-    files: tuple[Path, ...]
-    rows: dict[str, int]
-    files_written: int
+_PROGRESS_ROWS = 1000  # between two reports
 
 
 def split_rows(rows: int, fractions: Mapping[str, float], min_rows: int = 20) -> dict[str, int]:
@@ -44,32 +26,45 @@ def split_rows(rows: int, fractions: Mapping[str, float], min_rows: int = 20) ->
     return {"train": rows - sum(counts.values()), **counts}
 
 
-def gzip_text(text: str, level: int = 9) -> bytes:
-    """Compress a text; the result has no date, so equal texts give equal bytes."""
-    return gzip.compress(text.encode("utf-8"), level, mtime=0)
-
-
 def write_dataset(
     name: str,
     directory: Path,
     seed: int,
-    content: Mapping[str, bytes | str],
     rows: Mapping[str, int],
+    files: Mapping[str, Iterable[str]],
+    progress: Progress | None = None,
+    level: int = 9,
     **facts: object,
-) -> Dataset:
-    """Write the files of a generated data set, each atomically, and ``NAME.json``.
+) -> dict[str, int]:
+    """Generate the files of a data set, then write each atomically, and ``NAME.json``.
 
     Args:
         name: the data set.
         directory: created if missing; existing files are replaced.
-        seed: the seed that the data was generated with.
-        content: the content of each file by its name.
+        seed: the seed that the data is generated with.
         rows: the number of rows of each split.
+        files: the lines of each file by its name, generated in this order; files that end in
+            ``.gz`` are compressed without a date, so equal lines give equal bytes.
+        progress: receives the fraction of the lines of compressed files that is done.
+        level: the level of compression.
         facts: what else the JSON file contains.
+
+    Returns:
+        ``rows``.
     """
+    content: dict[str, bytes] = {}
+    count, total = 0, sum(rows.values())
+    for file, lines in files.items():
+        parts = []
+        for line in lines:
+            parts.append(f"{line}\n")
+            count += 1
+            if progress and file.endswith(".gz") and count % _PROGRESS_ROWS == 0:
+                progress(f"{count:,} of {total:,} rows", count / total)
+        data = "".join(parts).encode("utf-8")
+        content[file] = gzip.compress(data, level, mtime=0) if file.endswith(".gz") else data
     record = {"name": name, "seed": seed, "rows": rows, **facts}
-    content = {**content, f"{name}.json": json.dumps(record, indent=2) + "\n"}
+    content[f"{name}.json"] = (json.dumps(record, indent=2) + "\n").encode("utf-8")
     for file, data in content.items():
         atomic_write(directory / file, data)
-    files = tuple(directory / file for file in content)
-    return Dataset(name, directory, files, dict(rows), files_written=len(files))
+    return dict(rows)

@@ -10,57 +10,41 @@ import hashlib
 import io
 import json
 import zlib
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import NotRequired, TypedDict
-
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_bytes
-from regard.pipeline.datasets.dataset_files import Dataset, Progress
+from regard.pipeline.datasets.dataset_files import Progress
 
 _TIMEOUT_SECONDS = 30.0  # without a response
 _RETRIES = 3  # after a failed download
 _MAX_BYTES = 1 << 30  # of a file whose manifest states no limit
 
 
-class ManifestFile(TypedDict):
-    """One file of a manifest."""
-
-    name: str
-    split: str
-    language: str
-    lines: int
-    sha256: str
-    text_sha256: str
-    max_bytes: NotRequired[int]
-
-
-class Manifest(TypedDict):
-    """A data set: its version, where it is published, and its files."""
-
-    name: str
-    version: str
-    url: str
-    files: list[ManifestFile]
-
-
-def fetch_multi30k(directory: str | Path, progress: Progress | None = None) -> Dataset:
+def fetch_multi30k(directory: str | Path, progress: Progress | None = None) -> dict[str, int]:
     """Download Multi30k, task 1, raw text; see `fetch`."""
     text = resources.files(__package__).joinpath("multi30k.json").read_text("utf-8")
     return fetch(json.loads(text), directory, progress)
 
 
-def fetch(manifest: Manifest, directory: str | Path, progress: Progress | None = None) -> Dataset:
+def fetch(
+    manifest: Mapping[str, Any], directory: str | Path, progress: Progress | None = None
+) -> dict[str, int]:
     """Download the files of a data set into ``directory`` and verify them.
 
     Files that exist and are correct are not downloaded; an interrupted download leaves no file.
 
     Args:
-        manifest: the data set.
+        manifest: the data set: ``url``, and of each of its ``files`` the ``name``, the ``split``,
+            its ``lines``, ``sha256``, ``text_sha256`` and ``max_bytes``.
         directory: created if missing.
         progress: receives the name of each file and the fraction that is done.
+
+    Returns:
+        The number of rows of each split.
 
     Raises:
         UserError: no network, a missing file, or a wrong checksum.
@@ -73,13 +57,7 @@ def fetch(manifest: Manifest, directory: str | Path, progress: Progress | None =
         _download(manifest["url"].rstrip("/"), file, directory)
     if progress:
         progress(f"{len(missing)} of {len(files)} files downloaded", 1.0)
-    return Dataset(
-        name=manifest["name"],
-        directory=directory,
-        files=tuple(directory / file["name"] for file in files),
-        rows={file["split"]: file["lines"] for file in files},
-        files_written=len(missing),
-    )
+    return {file["split"]: file["lines"] for file in files}
 
 
 def text_digest(path: Path) -> str | None:
@@ -107,7 +85,7 @@ class _LimitedFile(io.FileIO):
         return super().write(data)
 
 
-def _download(url: str, file: ManifestFile, directory: Path) -> None:
+def _download(url: str, file: Mapping[str, Any], directory: Path) -> None:
     import pooch
     import requests
 

@@ -40,16 +40,16 @@ class AlignedText:
 
 
 def write_date(
-    formats: locale_formats.LocaleFormats, name: str, value: dt.date, native: bool = False
+    formats: locale_formats.LocaleFormats, name: str, value: dt.date, digits: str | None = None
 ) -> AlignedText:
     """Write a date; the target is ISO 8601: ``2026-11-20``."""
     pattern = locale_formats.date_pattern(formats.tag, name)
-    source, parts = _fill(formats, pattern, dt.datetime(value.year, value.month, value.day), native)
+    source, parts = _fill(formats, pattern, dt.datetime(value.year, value.month, value.day), digits)
     return AlignedText(source, value.isoformat(), parts)
 
 
 def write_time(
-    formats: locale_formats.LocaleFormats, name: str, value: dt.time, native: bool = False
+    formats: locale_formats.LocaleFormats, name: str, value: dt.time, digits: str | None = None
 ) -> AlignedText | None:
     """Write a time; the target is ``14:05``, or ``14:05:30`` if the pattern has seconds.
 
@@ -64,7 +64,7 @@ def write_time(
         minute=value.minute if "m" in bare else 0, second=value.second if "s" in bare else 0
     )
     moment = dt.datetime.combine(dt.date(2000, 1, 1), value)
-    source, parts = _fill(formats, pattern, moment, native)
+    source, parts = _fill(formats, pattern, moment, digits)
     return AlignedText(source, value.isoformat("seconds" if "s" in bare else "minutes"), parts)
 
 
@@ -82,16 +82,15 @@ def join_date_time(
 
 
 def write_number(
-    formats: locale_formats.LocaleFormats, value: Decimal, grouped: bool, native: bool = False
+    formats: locale_formats.LocaleFormats, value: Decimal, grouped: bool, digits: str | None = None
 ) -> AlignedText:
     """Write a number with the decimals of ``value``; the target is such as ``-1234.50``."""
     from babel.numbers import format_decimal
 
     grouped = grouped and abs(value) >= 10 ** (formats.min_grouped - 1)
     pattern = locale_formats.decimal_pattern(formats.tag, _places(value), grouped)
-    system = formats.digits if native and formats.digits else "latn"
-    text = format_decimal(value, pattern, formats.tag, numbering_system=system)
-    source, target = _with_native_digits(formats, text, native), format(value, "f")
+    text = format_decimal(value, pattern, formats.tag, numbering_system=digits or "latn")
+    source, target = _with_digits(text, digits), format(value, "f")
     return AlignedText(source, target, _number_parts(source, target))
 
 
@@ -100,7 +99,7 @@ def write_amount(
     value: Decimal,
     currency: str,
     form: str,
-    native: bool = False,
+    digits: str | None = None,
 ) -> AlignedText | None:
     """Write an amount of money; the target is such as ``1234.50 EUR``.
 
@@ -111,7 +110,7 @@ def write_amount(
         value: the amount.
         currency: the ISO 4217 code.
         form: how to write the currency: ``symbol``, ``code`` or ``name``.
-        native: whether to use the locale's own digits.
+        digits: the numbering system; None for European digits.
     """
     from babel.numbers import format_currency
 
@@ -130,9 +129,9 @@ def write_amount(
         currency_digits=False,
         format_type="name" if form == "name" else "standard",
         group_separator=value >= 10 ** (formats.min_grouped - 1),
-        numbering_system=formats.digits if native and formats.digits else "latn",
+        numbering_system=digits or "latn",
     )
-    source, plain = _with_native_digits(formats, text, native), format(value, "f")
+    source, plain = _with_digits(text, digits), format(value, "f")
     numbers = _number_parts(source, plain)
     first, last = numbers[0][0][0], numbers[-1][0][1]
     # The currency is before or after the number.
@@ -150,7 +149,7 @@ def write_words(formats: locale_formats.LocaleFormats, value: int) -> AlignedTex
 
 
 def _fill(
-    formats: locale_formats.LocaleFormats, pattern: str, value: dt.datetime, native: bool
+    formats: locale_formats.LocaleFormats, pattern: str, value: dt.datetime, digits: str | None
 ) -> tuple[str, tuple[tuple[Span, Span], ...]]:
     from babel.dates import DateTimeFormat, tokenize_pattern
 
@@ -162,13 +161,11 @@ def _fill(
         if kind != "chars" and token[0] in FIELDS:
             parts.append(((len(text), len(text) + len(segment)), FIELDS[token[0]]))
         text += segment
-    return _with_native_digits(formats, text, native), tuple(parts)
+    return _with_digits(text, digits), tuple(parts)
 
 
-def _with_native_digits(formats: locale_formats.LocaleFormats, text: str, native: bool) -> str:
-    if not (native and formats.digits):
-        return text
-    return text.translate(str.maketrans(string.digits, NATIVE_DIGITS[formats.digits]))
+def _with_digits(text: str, digits: str | None) -> str:
+    return text.translate(str.maketrans(string.digits, NATIVE_DIGITS[digits])) if digits else text
 
 
 def _places(value: Decimal) -> int:

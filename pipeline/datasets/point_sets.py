@@ -5,7 +5,7 @@ The problems of Vinyals et al. 2015, "Pointer Networks", section 3. A seed deter
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,7 @@ from regard.pipeline.datasets import dataset_files
 _MAX_STATES = 1 << 22
 # Decimals of the coordinates; float32 distinguishes all of them.
 DECIMALS = 6
-_BATCH_ROWS = 1000  # rows between two progress reports
+_BATCH_ROWS = 1000  # rows that are solved together
 # Attempts for each row whose solution is ambiguous; of random points almost none is.
 _MAX_ATTEMPTS = 200
 
@@ -142,7 +142,7 @@ def generate(
     seed: int = 17,
     dimensions: int = 2,
     progress: dataset_files.Progress | None = None,
-) -> dataset_files.Dataset:
+) -> dict[str, int]:
     """Write ``train``, ``eval`` and ``test`` as gzipped JSON lines: points and the solution.
 
     Points are uniformly distributed in the unit square, or cube. Rows of ``train`` and ``eval``
@@ -174,29 +174,21 @@ def generate(
         "test": np.repeat(problem.test_sizes, held_out // len(problem.test_sizes)),
     }
     counts = {split: len(points) for split, points in sizes.items()}
-    total, count = sum(counts.values()), 0
-    content = {}
-    for split, points in sizes.items():
-        lines = []
+
+    def lines(points: np.ndarray) -> Iterator[str]:
         for start in range(0, len(points), _BATCH_ROWS):
             batch = points[start : start + _BATCH_ROWS]
-            lines += [
-                json.dumps(record) + "\n" for record in _records(problem, batch, rng, dimensions)
-            ]
-            count += len(batch)
-            if progress:
-                progress(f"{count:,} of {total:,} rows", count / total)
-        content[f"{split}.jsonl.gz"] = dataset_files.gzip_text("".join(lines), 6)
+            yield from map(json.dumps, _records(problem, batch, rng, dimensions))
+
+    files = {f"{split}.jsonl.gz": lines(points) for split, points in sizes.items()}
     return dataset_files.write_dataset(
         problem.name,
         Path(directory),
         seed,
-        content,
         counts,
-        sizes={
-            split: {int(n): int((points == n).sum()) for n in np.unique(points)}
-            for split, points in sizes.items()
-        },
+        files,
+        progress,
+        level=6,
         train_sizes=problem.sizes,
         decimals=DECIMALS,
         versions={name: version(name) for name in ("numpy", "scipy")},

@@ -7,8 +7,6 @@ minutes. A seed determines every byte.
 import datetime as dt
 import random
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.metadata import version
@@ -16,13 +14,7 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.pipeline.datasets import locale_text
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets.dataset_files import Progress, split_rows, write_dataset
 from regard.pipeline.datasets.locale_formats import LOCALES, LocaleFormats
 
 FRACTIONS = {
@@ -49,7 +41,7 @@ class Row:
 
 def generate(
     directory: str | Path, rows: int = 20_000, seed: int = 17, progress: Progress | None = None
-) -> Dataset:
+) -> dict[str, int]:
     """Write ``train``, ``eval`` and ``test`` as gzipped TSV.
 
     Columns: source, target, kind, locale, and the character alignment. No source is in two splits
@@ -65,25 +57,20 @@ def generate(
         UserError: there are fewer texts than rows.
     """
     counts = split_rows(rows, {"eval": 0.05, "test": 0.05})
-    generated = sample_rows(rows, random.Random(seed), progress)
+    generated = sample_rows(rows, random.Random(seed))
     first, second = counts["eval"], counts["eval"] + counts["test"]
     splits = {
         "train": generated[second:],
         "eval": generated[:first],
         "test": generated[first:second],
     }
-    by_locale = Counter((row.locale, row.kind) for row in generated)
     return write_dataset(
         "quickstart",
         Path(directory),
         seed,
-        {f"{name}.tsv.gz": _tsv(part) for name, part in splits.items()},
         counts,
-        kinds={kind: sum(row.kind == kind for row in generated) for kind in FRACTIONS},
-        locales={
-            formats.tag: {kind: n for kind in FRACTIONS if (n := by_locale[formats.tag, kind])}
-            for formats in LOCALES
-        },
+        {f"{name}.tsv.gz": map(_tab_separated, part) for name, part in splits.items()},
+        progress,
         versions={name: version(name) for name in ("babel", "num2words")},
     )
 
@@ -95,7 +82,7 @@ def normalize(source: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def sample_rows(count: int, rng: random.Random, progress: Progress | None = None) -> list[Row]:
+def sample_rows(count: int, rng: random.Random) -> list[Row]:
     """Return random rows with different sources."""
     kinds, weights = list(FRACTIONS), list(FRACTIONS.values())
     with_words = [formats for formats in LOCALES if formats.words]
@@ -117,35 +104,33 @@ def sample_rows(count: int, rng: random.Random, progress: Progress | None = None
             message = f"There are not enough different texts of kind {kind!r} for {count:,} rows."
             raise UserError(message, remedy=f"Use at most {len(rows):,} rows.")
         rows.append(Row(kind, formats.tag, text))
-        if progress and len(rows) % 1000 == 0:
-            progress(f"{len(rows):,} of {count:,} rows", len(rows) / count)
     return rows
 
 
 def _write(kind: str, formats: LocaleFormats, rng: random.Random) -> locale_text.AlignedText | None:
-    native = formats.digits is not None and rng.random() < 0.5
+    digits = formats.digits if formats.digits is not None and rng.random() < 0.5 else None
     if kind == "date":
-        return locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        return locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), digits)
     if kind == "time":
-        return locale_text.write_time(formats, rng.choice(formats.times), _time(rng), native)
+        return locale_text.write_time(formats, rng.choice(formats.times), _time(rng), digits)
     if kind == "datetime":
-        time = locale_text.write_time(formats, rng.choice(formats.times), _time(rng), native)
+        time = locale_text.write_time(formats, rng.choice(formats.times), _time(rng), digits)
         if time is None:
             return None
-        date = locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), native)
+        date = locale_text.write_date(formats, rng.choice(formats.dates), _date(rng), digits)
         return locale_text.join_date_time(formats, rng.choice(formats.joins), date, time)
     if kind == "number":
         value = _decimal(rng, places=rng.choice((0, 0, 1, 2, 2)))
         negative = value != 0 and rng.random() < 0.08
         return locale_text.write_number(
-            formats, -value if negative else value, rng.random() < 0.75, native
+            formats, -value if negative else value, rng.random() < 0.75, digits
         )
     if kind == "amount":
         currency = rng.choice(formats.currencies)
         whole = currency == "JPY" or rng.random() < 0.25
         form = rng.choice(("symbol", "code", "name", "name"))
         return locale_text.write_amount(
-            formats, _decimal(rng, 0 if whole else 2), currency, form, native
+            formats, _decimal(rng, 0 if whole else 2), currency, form, digits
         )
     return locale_text.write_words(formats, rng.randint(0, 999 if rng.random() < 0.97 else 9999))
 
@@ -165,12 +150,9 @@ def _decimal(rng: random.Random, places: int) -> Decimal:
     return Decimal(whole * 10**places + rng.randrange(10**places)).scaleb(-places)
 
 
-def _tsv(rows: Iterable[Row]) -> bytes:
-    lines = []
-    for row in rows:
-        columns = row.text.source, row.text.target, row.kind, row.locale, _links(row.text)
-        lines.append("\t".join(columns) + "\n")
-    return gzip_text("".join(lines))
+def _tab_separated(row: Row) -> str:
+    columns = row.text.source, row.text.target, row.kind, row.locale, _links(row.text)
+    return "\t".join(columns)
 
 
 def _links(text: locale_text.AlignedText) -> str:

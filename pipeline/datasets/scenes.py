@@ -15,13 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.components.common.files import atomic_write
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets.dataset_files import Progress, split_rows, write_dataset
 
 SIDE = 64  # pixels
 COLOURS = {
@@ -82,7 +76,7 @@ class Scene:
 
 def generate(
     directory: str | Path, rows: int = 12_000, seed: int = 17, progress: Progress | None = None
-) -> Dataset:
+) -> dict[str, int]:
     """Write PNG images, and ``<split>.jsonl.gz``.
 
     A line contains ``image`` (a relative path), ``captions`` (two true ones) and ``boxes`` (JSON
@@ -102,21 +96,19 @@ def generate(
     counts = split_rows(rows, FRACTIONS)
     rng = random.Random(seed)
     pairs = _pairs(rng)
-    content: dict[str, bytes | str] = {}
-    image_count = 0
-    for split, count in counts.items():
-        lines = []
-        for number, scene in enumerate(_scenes(pairs[split], count, rng)):
+
+    def lines(split: str) -> Iterator[str]:
+        for number, scene in enumerate(_scenes(pairs[split], counts[split], rng)):
             name = f"images/{split}/{number:06d}.png"
             atomic_write(directory / name, _png(draw(scene, rng.getrandbits(32))))
             record = {"image": name, "captions": scene.captions, "boxes": json.dumps(scene.boxes)}
-            lines.append(json.dumps(record) + "\n")
-            image_count += 1
-            if progress and image_count % 500 == 0:
-                progress(f"{image_count:,} of {rows:,} scenes", image_count / rows)
-        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
+            yield json.dumps(record)
+
+    files = {f"{split}.jsonl.gz": lines(split) for split in counts}
     pair_counts = {split: len(members) for split, members in pairs.items()}
-    return write_dataset("scenes", directory, seed, content, counts, pairs=pair_counts, side=SIDE)
+    return write_dataset(
+        "scenes", directory, seed, counts, files, progress, pairs=pair_counts, side=SIDE
+    )
 
 
 def draw(scene: Scene, seed: int = 0) -> np.ndarray:

@@ -6,16 +6,11 @@ One, two or three sentences of a story support the answer, in the manner of West
 
 import json
 import random
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, combinations
 from pathlib import Path
 
-from regard.pipeline.datasets.dataset_files import (
-    Dataset,
-    Progress,
-    gzip_text,
-    split_rows,
-    write_dataset,
-)
+from regard.pipeline.datasets.dataset_files import Progress, split_rows, write_dataset
 
 NAMES = {
     "de": ("Jürgen", "Käthe", "Lukas", "Sören"),
@@ -42,7 +37,7 @@ CASTS = {"train": 0.85, "test": 0.1, "eval": 0.05}
 
 def generate(
     directory: str | Path, rows: int = 30_000, seed: int = 17, progress: Progress | None = None
-) -> Dataset:
+) -> dict[str, int]:
     """Write ``<split>.jsonl.gz`` with equal numbers of stories of one, two and three facts.
 
     A line contains ``passage``, ``question``, ``answer``, ``answer_start``, ``supporting`` (begin
@@ -63,16 +58,22 @@ def generate(
         cast for names in NAMES.values() for size in (2, 3) for cast in combinations(names, size)
     ]
     rng.shuffle(casts)
-    content: dict[str, bytes | str] = {}
+    files = {}
     for split, count in counts.items():
         share = round(len(casts) * CASTS[split])
-        own, casts = casts[:share], casts[share:]
-        lines: list[str] = []
-        while len(lines) < count:
-            if row := write_row(len(lines) % 3 + 1, rng.choice(own), rng):
-                lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-        content[f"{split}.jsonl.gz"] = gzip_text("".join(lines))
-    return write_dataset("stories", Path(directory), seed, content, counts, locales=list(NAMES))
+        files[f"{split}.jsonl.gz"] = _lines(count, casts[:share], rng)
+        casts = casts[share:]
+    return write_dataset(
+        "stories", Path(directory), seed, counts, files, progress, locales=list(NAMES)
+    )
+
+
+def _lines(count: int, casts: Sequence[tuple[str, ...]], rng: random.Random) -> Iterator[str]:
+    for number in range(count):
+        row = None
+        while row is None:
+            row = write_row(number % 3 + 1, rng.choice(casts), rng)
+        yield json.dumps(row, ensure_ascii=False)
 
 
 def write_row(facts: int, cast: tuple[str, ...], rng: random.Random) -> dict[str, object] | None:

@@ -1,6 +1,5 @@
 """Render the deployment of a model in the registry, and write its files."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from regard.pipeline.deployment import manifests
 from regard.serving import supported_ops
 from regard.serving.contract import CONTRACT
 
-_NEXT = {
+# The commands that apply the files.
+NEXT = {
     "compose": "docker compose -f {folder}/compose.yaml up",
     "kubernetes": "kubectl apply -k {folder}",
     "kserve": "kubectl apply -f {folder}/inference_service.yaml",
@@ -21,24 +21,9 @@ _NEXT = {
 _CLAIM = "pvc://regard-registry"
 
 
-@dataclasses.dataclass(frozen=True)
-class Rendered:
-    """A rendered deployment.
-
-    Attributes:
-        files: texts by file name.
-        requirements: what must exist before the files are applied, one line each.
-        next: the command that applies the files, with ``{folder}``.
-    """
-
-    files: dict[str, str]
-    requirements: list[str]
-    next: str
-
-
 def render(
     model: str, registry: Path, target: str, *, storage: str | None = None, **settings: Any
-) -> Rendered:
+) -> tuple[dict[str, str], list[str]]:
     """Render the files that serve a model, if the server supports its operations.
 
     Args:
@@ -47,6 +32,9 @@ def render(
         target: one of ``regard.pipeline.deployment.manifests.TARGETS``.
         storage: the registry as the server sees it; None: the folder itself, or a claim.
         settings: the other attributes of ``regard.pipeline.deployment.manifests.Deployment``.
+
+    Returns:
+        The texts by file name, and what must exist before they are applied, one line each.
 
     Raises:
         UserError: there is no such model, a setting is invalid, or the image's TensorFlow Serving
@@ -67,8 +55,7 @@ def render(
     )
     if plan.quantization is None:
         _check_operations(version, plan.image_version)
-    files = manifests.render(plan, target)
-    return Rendered(files, _requirements(plan, target), _NEXT[target])
+    return manifests.render(plan, target), _requirements(plan, target)
 
 
 def write(files: dict[str, str], folder: Path, *, force: bool = False) -> None:

@@ -34,7 +34,7 @@ def run_checks(environ: Mapping[str, str] = os.environ) -> list[Check]:
         *checks.check_packages(_requirements()),
         checks.check_processor(machine.cores(), machine.cpu_flags()),
         checks.check_memory(*machine.memory()),
-        gpus.check(gpus.detect(), way),
+        gpus.check(way),
         checks.check_home(home, machine.free_disk(home)),
         *checks.check_environment(environ),
     ]

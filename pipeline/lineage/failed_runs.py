@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from regard.pipeline import progress, run_store
 from regard.pipeline.progress import CACHED, DONE
-from regard.pipeline.run_store import Run, RunRecord, SpanSummary
+from regard.pipeline.run_store import Run, RunRecord
 from regard.pipeline.workspace import PipelinePaths
 
 _STATUSES = (run_store.NOT_BLESSED, run_store.FAILED, run_store.INTERRUPTED, run_store.KILLED)
@@ -26,7 +26,7 @@ class FailedRun(TypedDict):
     id: str
     started: float
     status: str
-    spans: list[SpanSummary]
+    spans: list[dict[str, Any]]
     reason: str
 
 

@@ -21,7 +21,7 @@ from regard.pipeline.config.config import NODES
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
 from regard.pipeline.progress import CACHED, NodeProgress
-from regard.pipeline.run_diff import ValueDiff, diff_values, flatten
+from regard.pipeline.run_diff import Entry, diff_values, flatten
 from regard.pipeline.run_store import Run
 from regard.pipeline.workspace import PipelinePaths, Workspace
 
@@ -90,7 +90,7 @@ class Parent(TypedDict, total=False):
     run: str
     metrics: dict[str, dict[str, Any]]
     started_from: str | None
-    changes: list[ValueDiff]
+    changes: list[Entry]
     same_data: bool
     span_changes: dict[str, list[str]]
     failed_before: list[FailedRun]
@@ -189,8 +189,9 @@ class _Tracer:
         if not nodes:
             remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
             self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
+        originals = run_store.original_nodes(run, nodes)
         names = [name for name in reversed(NODES) if name in nodes and nodes[name].outputs]
-        return [_trace_node(run, nodes[name]) for name in names]
+        return [_trace_node(nodes[name], originals.get(name)) for name in names]
 
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""
@@ -257,8 +258,7 @@ class _Tracer:
         return parents
 
 
-def _trace_node(run: Run, node: NodeProgress) -> NodeExecution:
-    original = run_store.original_node(run, node)
+def _trace_node(node: NodeProgress, original: tuple[Run, NodeProgress] | None) -> NodeExecution:
     return NodeExecution(
         node=node.name,
         run=original[0].id if original else "",
@@ -351,8 +351,11 @@ def _data_state(
     except UserError as error:
         missing.append(f"State of the data: {error.where}: {error.message}.")
         return MISSING, []
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, KeyError, TypeError):
         missing.append("State of the data: another version of Regard made the model.")
+        return UNKNOWN, []
+    except LookupError as error:
+        missing.append(f"State of the data: {error}.")
         return UNKNOWN, []
     files = [path for groups in find_files(corpus).values() for one in groups for path in one.files]
     with tempfile.TemporaryDirectory() as folder:  # the workspace is not modified

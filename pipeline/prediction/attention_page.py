@@ -47,18 +47,10 @@ def write(
         model: the model.
         rows: rows with their predictions.
     """
-    contract = model.contract
-    data: dict[str, Any] = {
-        "contract": {
-            "inputs": contract["inputs"],
-            "answer_kind": contract["answer_kind"],
-            "looks": contract["looks"],
-            "heads": contract.get("heads"),
-        },
-        "predictions": [_to_json(row, prediction) for row, prediction in rows],
-    }
+    predictions = [_to_json(row, prediction) for row, prediction in rows]
+    data: dict[str, Any] = {"contract": model.contract, "predictions": predictions}
     for entry, (row, prediction) in zip(data["predictions"][:_MAX_HEADS_ROWS], rows, strict=False):
-        answer = prediction.outputs[contract["answer"]]
+        answer = prediction.outputs[model.contract["answer"]]
         entry["heads"] = head_weights(model, row.values or {}, answer)
     template = jinja2.Template(_TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     style = (web.PAGE_FOLDER / "style.css").read_text(encoding="utf-8")

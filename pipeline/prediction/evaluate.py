@@ -45,27 +45,13 @@ _OPTIONS = {
 _NOT_INHERITED = ("root", "format", "train", "eval", "test", "split", "spans", "checks", "schema")
 
 
-@dataclasses.dataclass(frozen=True)
-class EvaluateOptions:
-    """What to evaluate on, and how.
-
-    Attributes:
-        files: one file, several, or one for each side, as in ``data.train``.
-        metrics: the metrics; none: those of the model's own evaluation.
-        columns: the columns of the features; None: those of the model's configuration.
-        out: the folder for the outputs, the metrics and the report; None: nothing is kept.
-    """
-
-    files: Files
-    metrics: Sequence[str] = ()
-    columns: Mapping[str, int | str] | None = None
-    out: Path | None = None
-
-
 def evaluate(
     names: Sequence[str],
     registry: Path,
-    options: EvaluateOptions,
+    files: Files,
+    metrics: Sequence[str] = (),
+    columns: Mapping[str, int | str] | None = None,
+    out: Path | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
@@ -73,7 +59,10 @@ def evaluate(
     Args:
         names: the model, and a second one to compare it with; see ``open_model``.
         registry: the registry's folder.
-        options: the data and the metrics.
+        files: one file, several, or one for each side, as in ``data.train``.
+        metrics: the metrics; none: those of the model's own evaluation.
+        columns: the columns of the features; None: those of the model's configuration.
+        out: the folder for the outputs, the metrics and the report; None: nothing is kept.
         on_progress: called with a text while the models run.
 
     Returns:
@@ -96,17 +85,18 @@ def evaluate(
         for one in description.features
     )
     description = dataclasses.replace(description, features=features)
-    corpus = _corpus(description, record, options)
+    corpus = _corpus(description, record, files, columns)
     rows = _read_rows(corpus)
-    config = _evaluation_config(description, record, options.metrics, corpus.features)
+    config = _evaluation_config(description, record, metrics, corpus.features)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = options.out or Path(temporary)
+        folder = out or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         summaries: dict[str, ModelSummary] = {}
-        files = {"candidate": prediction_table.CANDIDATE, "production": prediction_table.PRODUCTION}
-        for (role, file), (one, _), name in zip(files.items(), models, names, strict=False):
+        tables = (prediction_table.CANDIDATE, prediction_table.PRODUCTION)
+        roles = ("candidate", "production")
+        for role, table, (one, _), name in zip(roles, tables, models, names, strict=False):
             predictions, summaries[role] = _decode(one, name, rows, config, on_progress)
-            prediction_table.write(folder / file, corpus.features, rows, predictions)
+            prediction_table.write(folder / table, corpus.features, rows, predictions)
         summary: PredictionsSummary = {
             "rows": len(rows),
             "sentences_per_second": summaries["candidate"]["sentences_per_second"],
@@ -120,27 +110,32 @@ def evaluate(
         }
         prediction_table.write_summary(folder, summary)
         evaluation, _ = score(folder, folder, config)
-        if options.out is not None:
+        if out is not None:
             _write_report(folder, names[0], description.name, record)
     return evaluation
 
 
-def _corpus(description: Description, record: VersionRecord, options: EvaluateOptions) -> Corpus:
+def _corpus(
+    description: Description,
+    record: VersionRecord,
+    files: Files,
+    columns: Mapping[str, int | str] | None,
+) -> Corpus:
     """Return the files with the columns that the model was trained with, if the format is equal.
 
     Raises:
         UserError: the files do not fit the task.
     """
-    root = str(Path(next(paths_in(options.files))).absolute().parent)  # images are relative to it
-    settings: dict[str, Any] = {"root": root, "train": options.files, "split": None}
+    root = str(Path(next(paths_in(files))).absolute().parent)  # images are relative to it
+    settings: dict[str, Any] = {"root": root, "train": files, "split": None}
     recorded = record.config.get("data") or {}
     trained = DataConfig.model_validate(recorded) if recorded else None
-    kind = DataConfig.model_validate(settings).format_of(options.files)
+    kind = DataConfig.model_validate(settings).format_of(files)
     if trained is not None and kind == trained.format_of(trained.train) != "parallel":
         settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
-    if options.columns is not None:
-        settings |= {"columns": dict(options.columns), "header": "auto"}
-        settings["extra"] = [one for one in settings.get("extra", ()) if one in options.columns]
+    if columns is not None:
+        settings |= {"columns": dict(columns), "header": "auto"}
+        settings["extra"] = [one for one in settings.get("extra", ()) if one in columns]
     data = DataConfig.model_validate(settings)
     extra = (Feature(name, "text", "extra") for name in data.extra)
     features = (*description.features, *extra)
@@ -188,10 +183,15 @@ def _evaluation_config(
     """
     recorded = dict(record.config.get("evaluation") or {})
     chosen = list(names or recorded.get("metrics") or description.metrics)
-    external = resolve_references(recorded.get("external") or {}, os.environ, {})
+    external = dict(recorded.get("external") or {})
     if not names:  # commands of a record run only if the user names their metrics
         chosen = [m for m in chosen if not known_metrics.needs_attention(m) and m not in external]
         chosen = chosen or list(description.metrics)
+    used = {name: one for name, one in external.items() if name in chosen}
+    try:
+        external |= resolve_references(used, os.environ, {})
+    except LookupError as error:
+        raise UserError(f"A command cannot run: {error}.", "--metrics", "Set it.") from None
     extras = {feature.name for feature in features}
     slices = dict(recorded.get("slices") or {})
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}

@@ -19,6 +19,7 @@ from regard.serving.saved_model import InputLengthError, InputRow, Model, Predic
 from regard.serving.session import SessionError
 
 TOKEN = "REGARD_TOKEN"  # the environment variable with a server's token
+N_BEST = "nbest"  # the signature with all hypotheses
 _NO_ACCESS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _CUT = ("source_cut", "cut")
 _ADDRESS = re.compile(
@@ -56,18 +57,28 @@ def open_model(
     """
     if server is not None or is_address(text):
         address = text if server is None else f"{server.rstrip('/')}/{text}"
-        if search:
+        served = ServedByAddress(address)
+        if search and not _lists_answers(served.contract, search):
             message = "A served model keeps the search that it was exported with."
             remedy = "Leave out the options of the search, or run the model without a server."
             raise UserError(message, address, remedy)
-        return ServedByAddress(address), VersionRecord()
+        return served, VersionRecord()
     path = Registry(registry).resolve(text)
     check_content(path)
-    if not search:
-        return load_model(path, few_runs), read_record(path)
+    try:
+        if not search or _lists_answers(contract.read_contract(path), search):
+            return load_model(path, few_runs), read_record(path)
+    except contract.SavedModelError as error:
+        raise _unusable_model(path, error) from error
     from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
 
     return load_with_search(path, search), read_record(path)
+
+
+def _lists_answers(described: contract.Contract, search: Mapping[str, Any]) -> bool:
+    """Whether only ``n_best`` is given, for a task without a search that lists its answers."""
+    has_list = search.keys() == {"n_best"} and N_BEST in described["signatures"]
+    return has_list and describe(described["task"]).search is None
 
 
 def load_model(path: Path, few_runs: bool = False) -> saved_model.ServedModel:
@@ -83,8 +94,12 @@ def load_model(path: Path, few_runs: bool = False) -> saved_model.ServedModel:
         remedy = "Give the folder that contains saved_model.pb and variables/."
         raise UserError(f"The model cannot be loaded: {reason}", str(path), remedy) from error
     except contract.SavedModelError as error:
-        remedy = "Train it again with `regard run`, or give another model."
-        raise UserError(f"The model cannot be used: {error}", str(path), remedy) from error
+        raise _unusable_model(path, error) from error
+
+
+def _unusable_model(path: Path, error: contract.SavedModelError) -> UserError:
+    remedy = "Train it again with `regard run`, or give another model."
+    return UserError(f"The model cannot be used: {error}", str(path), remedy)
 
 
 class ServedByAddress:

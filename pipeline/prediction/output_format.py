@@ -1,6 +1,7 @@
 """Format predictions as text, as JSON fields and as a table of attention weights."""
 
 import json
+import math
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
+from regard.components.common.errors import UserError
 from regard.pipeline.prediction.input_rows import InputRow
 from regard.serving.contract import Contract
 from regard.serving.saved_model import Prediction
@@ -39,20 +41,39 @@ def one_cell(value: Any) -> str:
     return " ".join(text.replace("\t", " ").splitlines())
 
 
-def split_hypotheses(prediction: Prediction | None) -> Sequence[Prediction | None]:
-    """Return a prediction for each hypothesis of an n-best list, or the prediction alone."""
+def split_hypotheses(
+    prediction: Prediction | None, count: int | None = None
+) -> Sequence[Prediction | None]:
+    """Return a prediction for each hypothesis of an n-best list, or the prediction alone.
+
+    Args:
+        prediction: the prediction; None for an empty row.
+        count: the number of hypotheses; None: all.
+
+    Raises:
+        UserError: the list has fewer hypotheses.
+    """
     if prediction is None or "hypotheses" not in prediction.outputs:
         return [prediction]
     contract, outputs = prediction.contract, prediction.outputs
-    names = (contract["answer"], str(contract["score"]), "search_score")
-    values = zip(outputs["hypotheses"], outputs["lengths"], strict=True)
-    hypotheses = [one if isinstance(one, str) else one[:length] for one, length in values]
-    scores = (outputs[name].tolist() for name in ("log_probabilities", "scores"))
-    return [
-        Prediction(dict(zip(names, values, strict=True)), contract)
-        for values in zip(hypotheses, *scores, strict=True)
-        if not values[-1] <= _NO_HYPOTHESIS
-    ]
+    size = len(outputs["hypotheses"])
+    if count is not None and not 1 <= count <= size:
+        message = f"This model lists its {size} best outputs, not {count}."
+        raise UserError(message, "--n-best", f"Use a number from 1 to {size}.")
+    texts, scores = zip(outputs["hypotheses"], outputs["lengths"], strict=True), outputs["scores"]
+    columns = {
+        contract["answer"]: [one if isinstance(one, str) else one[:n] for one, n in texts],
+        str(contract["score"]): outputs["log_probabilities"].tolist(),
+    }
+    if "begins" in outputs:  # answers in a passage, which no search has scored
+        columns |= {"begin": outputs["begins"].tolist(), "end": outputs["ends"].tolist()}
+    else:
+        columns["search_score"] = scores.tolist()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    # To a blank question, all answers are empty and have the score NaN.
+    rows = rows[: 1 if math.isnan(scores[0]) else count]
+    rows = [row for row, one in zip(rows, scores, strict=False) if not one <= _NO_HYPOTHESIS]
+    return [Prediction(row, contract) for row in rows]
 
 
 def json_fields(

@@ -12,12 +12,11 @@ from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow
-from regard.pipeline.prediction.models import open_model
+from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.pipeline.prediction.output_format import to_list
-from regard.serving.contract import Contract, SavedModelError, input_kinds
-from regard.serving.saved_model import InputLengthError, Prediction
+from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError, input_kinds
+from regard.serving.saved_model import InputLengthError, Model, Prediction
 
-N_BEST = "nbest"  # the signature with all hypotheses
 RowPrediction = tuple[InputRow, Prediction | None]
 
 
@@ -32,7 +31,8 @@ class PredictOptions:
         width: the columns of the terminal.
         constraints: what the outputs must begin with and contain.
         search: keys of the section ``search`` that replace those of the model; with ``n_best`` or
-            several ``samples``, all hypotheses are printed, each with the input before it.
+            several ``samples``, all hypotheses are printed, each with the input before it. A model
+            without a search can have ``n_best`` only.
         with_score: whether to print the log-probability before each output.
         server: the address of the server that runs the model; None: it runs here.
     """
@@ -72,17 +72,17 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
 
         attention_page.validate_path(options.picture)
     with silence_output() as out:
-        model = OpenModel(name, registry, options.server, options.search, few_runs=bool(texts))
+        model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))
         _validate_options(model.contract, options)
         batches = InputParser(model.contract).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
-        signature = "serving_default"
+        signature = DEFAULT_SIGNATURE
         if options.align or options.picture is not None:
             signature = model.contract["detail"]
         if options.needs_list(model.contract) and N_BEST in model.contract["signatures"]:
             signature = N_BEST
-        for row, prediction in model.predict(batches, signature, options.constraints):
+        for row, prediction in predict_rows(model, name, batches, signature, options.constraints):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
             if prediction is not None and prediction.truncated:
@@ -92,74 +92,58 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             out.flush()
         if options.picture is not None:
             title = name.rpartition("/")[2]
-            attention_page.write(options.picture, title, model.model, pairs)
+            attention_page.write(options.picture, title, model, pairs)
     return truncated
 
 
-class OpenModel:
-    """A model whose errors are user errors.
+def predict_rows(
+    model: Model,
+    name: str,
+    batches: Iterable[list[InputRow]],
+    signature: str = DEFAULT_SIGNATURE,
+    constraints: Constraints | None = None,
+) -> Iterator[RowPrediction]:
+    """Yield each row with its prediction, in order; an empty row has none.
 
     Args:
-        name: the model; see ``open_model``.
-        registry: the registry's folder.
-        server: the server that runs it, if any.
-        search: keys of the section ``search`` that replace those of the model.
-        few_runs: see ``Session``.
+        model: the model.
+        name: its name, for error messages.
+        batches: the rows.
+        signature: the signature to run, unless there are constraints.
+        constraints: what the outputs must begin with and contain.
 
     Raises:
-        UserError: there is no such model, or it cannot be used.
+        UserError: the model rejects a row; the predictions before it have been yielded.
     """
-
-    def __init__(
-        self,
-        name: str,
-        registry: Path,
-        server: str | None = None,
-        search: Mapping[str, Any] | None = None,
-        few_runs: bool = False,
-    ):
-        self.model, _ = open_model(name, registry, server, search, few_runs)
-        self._name = name
-        self.contract = self.model.contract
-
-    def predict(
-        self,
-        batches: Iterable[list[InputRow]],
-        name: str = "serving_default",
-        constraints: Constraints | None = None,
-    ) -> Iterator[RowPrediction]:
-        """Yield each row with its prediction, in order; an empty row has none.
-
-        Raises:
-            UserError: the model rejects a row; the predictions before it have been yielded.
-        """
-        name = SIGNATURE if constraints else name
-        for batch in batches:
-            rows = [row for row in batch if row.values]
-            if constraints:
-                rows = [_constrain(row, constraints, self.contract) for row in rows]
-            predictions = self._predict_batch(name, rows)
+    signature = SIGNATURE if constraints else signature
+    for batch in batches:
+        rows = [row for row in batch if row.values]
+        if constraints:
+            rows = [_constrain(row, constraints, model.contract) for row in rows]
+        try:
+            predictions = _predict_batch(model, signature, rows)
             for row in batch:
                 yield row, next(predictions) if row.values else None
-
-    def _predict_batch(self, name: str, rows: list[InputRow]) -> Iterator[Prediction]:
-        """Yield the predictions of one batch; those before a rejected row come first."""
-        values = [row.values for row in rows if row.values is not None]
-        try:
-            yield from self.model.predict(name, values) if rows else []
-        except InputLengthError as error:
-            if len(rows) == 1:
-                remedy = "Shorten it, or train with a larger search.max_source_length or with "
-                remedy += "search.long_source: truncate."
-                if "unknown characters" in str(error):
-                    remedy = "Use characters that the target sentences of the training contain."
-                if error.is_too_short:
-                    remedy = "Give more points, or train with a smaller model.min_points."
-                raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
-            for row in rows:
-                yield from self._predict_batch(name, [row])
         except SavedModelError as error:
-            raise UserError(str(error), where=self._name) from error
+            raise UserError(str(error), where=name) from error
+
+
+def _predict_batch(model: Model, signature: str, rows: list[InputRow]) -> Iterator[Prediction]:
+    """Yield the predictions of one batch; those before a rejected row come first."""
+    values = [row.values for row in rows if row.values is not None]
+    try:
+        yield from model.predict(signature, values) if rows else []
+    except InputLengthError as error:
+        if len(rows) == 1:
+            remedy = "Shorten it, or train with a larger search.max_source_length or with "
+            remedy += "search.long_source: truncate."
+            if "unknown characters" in str(error):
+                remedy = "Use characters that the target sentences of the training contain."
+            if error.is_too_short:
+                remedy = "Give more points, or train with a smaller model.min_points."
+            raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
+        for row in rows:
+            yield from _predict_batch(model, signature, [row])
 
 
 def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:
@@ -169,7 +153,8 @@ def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> I
 def _format(
     row: InputRow, prediction: Prediction | None, contract: Contract, options: PredictOptions
 ) -> str:
-    hypotheses, is_list = output_format.split_hypotheses(prediction), options.needs_list(contract)
+    hypotheses = output_format.split_hypotheses(prediction, options.search.get("n_best"))
+    is_list = options.needs_list(contract)
     if options.as_json:
         rest = dataclasses.replace(row, typed={}) if is_list else row
         fields = [output_format.json_fields(rest, one, contract) for one in hypotheses]
@@ -238,14 +223,14 @@ def score(
         UserError: the model cannot score outputs, or a row is invalid.
     """
     with silence_output() as out:
-        model = OpenModel(name, registry, server)
+        model, _ = open_model(name, registry, server)
         signature = model.contract["scored"]
         if signature is None:
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
         batches = InputParser({**model.contract, "inputs": entries}).parse(texts)
-        for row, scored in model.predict(batches, signature):
+        for row, scored in predict_rows(model, name, batches, signature):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:
                 value = scored.score if scored else None

@@ -64,6 +64,14 @@ def explain(error: BaseException, node: str | None = None) -> Failure:
     return cast("Failure", {name: fact for name, fact in facts.items() if fact is not None})
 
 
+def as_user_error(error: OSError) -> UserError | None:
+    """Return an error of the system that the user can fix, such as a full disk."""
+    failure = explain(error)
+    if not failure.get("user"):
+        return None
+    return UserError(failure["error"], failure.get("where"), failure.get("remedy"))
+
+
 def _find_reason(error: BaseException) -> dict[str, Any]:
     """Return the facts of a failure; unknown ones may be None."""
     chain = list(_chain(error))

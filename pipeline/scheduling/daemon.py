@@ -24,7 +24,6 @@ from regard.pipeline.scheduling.state import Attempt, ScheduleState
 from regard.pipeline.scheduling.triggers import format_time, parse_duration
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from regard.serving import locks
-from regard.serving.locks import LockHolder
 
 LOCK = "lock"
 _MAX_SLEEP_SECONDS = 60.0  # the clock may be set meanwhile
@@ -83,9 +82,10 @@ class ScheduleDaemon:
         Raises:
             UserError: another process keeps the schedule, or its files cannot be read or written.
         """
-        with lock_pipeline(self._paths.schedule / LOCK, refusal=_lock_error) as guard:
+        path, subject = self._paths.schedule / LOCK, f"The schedule of {self.name}"
+        with lock_pipeline(path, subject=subject, remedy="Keep one schedule") as guard:
             try:
-                guard.describe("schedule")
+                guard.describe("of regard schedule")
                 self._state = states.read_state(self._paths.schedule)
                 if self._state.created is None:
                     self._state.created = self.now()
@@ -311,10 +311,3 @@ def find_process(paths: Path) -> int | None:
     """Return the id of the process that keeps a schedule, by the schedule's folder."""
     path = paths / LOCK
     return locks.read_holder(path).get("pid") if locks.is_locked(path) else None
-
-
-def _lock_error(path: Path, holder: LockHolder) -> UserError:
-    pid = holder.get("pid")
-    process = f"process {pid}" if pid else "another process"
-    message = f"The schedule of {path.parents[1].name} is already kept by {process}."
-    return UserError(message, str(path), f"Stop it with `kill {pid}`." if pid else None)

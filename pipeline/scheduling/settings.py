@@ -43,7 +43,11 @@ class ScheduleSettings:
             message = f"the name changed from {name} to {config.name}"
             raise UserError(message, f"{self.path}: name")
         schedule = config.schedule or ScheduleConfig()
-        zone = time_zone(schedule.timezone)
+        try:
+            zone = time_zone(schedule.timezone)
+        except ValueError as error:  # without cron, nothing else has read the machine's zone
+            remedy = "Set the environment variable TZ to a name such as Europe/Berlin."
+            raise UserError(f"The schedule cannot show times: {error}.", "TZ", remedy) from None
         self._trigger = cron_trigger(schedule.cron, zone) if schedule.cron else None
         self.config, self.schedule, self.zone = config, schedule, zone
 

@@ -183,7 +183,7 @@ def test_a_pipeline_in_use_is_not_cleaned(workspace, paths):
         record_run(paths, number)
     with lock_pipeline(paths.lock) as lock:
         lock.describe("20261122-000000")
-        with pytest.raises(UserError, match=r"m is in use \(run 20261122-000000\)"):
+        with pytest.raises(UserError, match=r"m is in use \(run 20261122-000000, process"):
             clean(workspace, "m", 1)
     assert len(run_store.runs_of(paths)) == 2
 

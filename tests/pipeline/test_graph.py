@@ -1,6 +1,7 @@
 """The graph's nodes, and what its cache keys depend on."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tfx.dsl.compiler import compiler
@@ -11,10 +12,11 @@ from regard.components.data.sources import find_files
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
-from regard.pipeline import worker
+from regard.pipeline import run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.progress import read
+from regard.pipeline.run import resolved_yaml
 from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
@@ -69,6 +71,34 @@ def test_a_floor_does_not_train_again(make):
 def test_the_evaluator_receives_the_words_of_the_train_split(make):
     (evaluator,) = [c for c in make().components if c.id == "Evaluator"]
     assert evaluator.inputs["findings"].producer_component_id == "ExampleValidator"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_repeated"),
+    [
+        ("CorpusGen", None, True),
+        ("Trainer", "Pusher", True),
+        ("Preprocess", "Trainer", True),
+        ("CorpusGen", "SchemaGen", False),
+        ("Predictor", None, False),
+        (None, "Trainer", False),
+    ],
+)
+def test_only_a_repeated_training_loses_its_checkpoints(
+    make, tmp_path, monkeypatch, first, last, is_repeated
+):
+    own = Path(checkpoints(make()))
+    mixed, other = own.with_name(f"{own.name}-mixed_float16"), own.with_name("0" * 16)
+    for folder in (own, mixed, other):
+        folder.mkdir(parents=True)
+    paths = Workspace(tmp_path).pipeline("tiny")
+    run = run_store.create(paths, first=first, last=last, runner="local")
+    run.config.write_text(resolved_yaml(load(tmp_path / "tiny.yaml", home=tmp_path)))
+    monkeypatch.setattr(worker, "_stop_on_signals", lambda: None)
+    monkeypatch.setattr(worker, "run", lambda build, *_: build() and worker.INTERRUPTED)
+    worker.main(str(run.directory))
+    remaining = [folder for folder in (own, mixed, other) if folder.exists()]
+    assert remaining == ([other] if is_repeated else [own, mixed, other])
 
 
 def test_a_schedule_is_in_no_key(make, tmp_path):

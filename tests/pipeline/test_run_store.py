@@ -5,7 +5,7 @@ import pytest
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
-from regard.pipeline import run_store
+from regard.pipeline import progress, run_store
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from regard.serving import locks
 
@@ -216,3 +216,23 @@ def test_nodes_of_a_killed_run_come_from_its_events(store, monkeypatch):
         "CorpusGen": {"state": "done", "seconds": 1.0, "peak_bytes": 7},
         "Trainer": {"state": "running"},
     }
+
+
+def test_the_runs_behind_cached_nodes_are_read_once(workspace, monkeypatch):
+    def add(**states):
+        run = run_store.create(workspace.pipeline("tiny"))
+        for name, state in states.items():
+            uri = {"out": "/a/old"} if (name, state) == ("Gone", "done") else {"out": "/a"}
+            events.write(run.events, "node", node=name, state=state, outputs=uri)
+        return run
+
+    first = add(A="done", B="done", Gone="done")
+    second = add(A="cached", B="done")
+    last = add(A="cached", B="cached", C="done", Gone="cached")
+    nodes, reads, read = progress.read(last.events).nodes, [], progress.read
+    monkeypatch.setattr(progress, "read", lambda path: reads.append(path) or read(path))
+    originals = run_store.original_nodes(last, nodes)
+    runs = {name: run.id for name, (run, _) in originals.items()}
+    assert runs == {"A": first.id, "B": second.id, "C": last.id}
+    assert originals["A"][1].state == progress.DONE
+    assert sorted(reads) == sorted(run.events for run in (first, second, last))

@@ -53,6 +53,19 @@ def tiny(tmp_path, monkeypatch):
     return Tiny(tmp_path, monkeypatch)
 
 
+def test_hidden_packages_cannot_be_imported_until_the_end_of_the_block(tmp_path, monkeypatch):
+    (tmp_path / "optional_package.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with worker.hidden_packages("optional_package", "json"):
+        assert importlib.import_module("json").loads("1") == 1  # imported before
+        with pytest.raises(ImportError):
+            importlib.import_module("optional_package")
+    assert importlib.import_module("optional_package")
+    with pytest.raises(KeyError), worker.hidden_packages("missing_package"):
+        raise KeyError
+    assert "missing_package" not in sys.modules
+
+
 @BOTH
 def test_second_run_is_cached(tiny, runner):
     assert tiny.run(runner) == worker.OK

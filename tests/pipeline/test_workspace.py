@@ -43,7 +43,7 @@ def test_second_run_is_refused_with_run_and_process(tmp_path):
         lock.describe("20261120-101643")
         with pytest.raises(UserError) as refusal:
             lock_pipeline(path)
-    assert f"quickstart is in progress (run 20261120-101643, process {os.getpid()})" in str(
+    assert f"quickstart is in use (run 20261120-101643, process {os.getpid()})" in str(
         refusal.value
     )
     assert "--wait" in refusal.value.remedy

@@ -17,7 +17,6 @@ from regard.pipeline.supervisor import View
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
-    from rich.text import Text
 
 _SYMBOLS = {
     progress.WAITING: ("○", "-", "dim"),
@@ -109,14 +108,17 @@ class LiveView:
         return Group(*parts)
 
     def _detail(self, node: NodeProgress) -> RenderableType:
+        from rich.columns import Columns
         from rich.console import Group
+        from rich.progress_bar import ProgressBar
         from rich.text import Text
 
         lines: list[RenderableType] = []
         if node.state == progress.RUNNING and node.text:
             lines.append(Text(node.text))
         if node.state == progress.RUNNING and node.fraction is not None:
-            lines.append(self._bar(node.fraction))
+            bar = ProgressBar(1.0, node.fraction, _BAR_WIDTH)
+            lines.append(Columns([bar, Text(f"{node.fraction:.0%}", "dim")]))
         if node.state in (progress.CACHED, progress.STOPPED):
             lines.append(Text(node.state, "dim"))
         if len(node.notes) > _MAX_NOTES:  # a search has one per trial
@@ -124,14 +126,6 @@ class LiveView:
         lines += [Text(text, "dim") for text in node.notes[-_MAX_NOTES:]]
         lines += [Text(text, "yellow") for text in node.warnings]
         return Group(*lines) if lines else Text("")
-
-    def _bar(self, fraction: float) -> Text:
-        from rich.text import Text
-
-        full, empty = ("━", "━") if self._console.encoding.startswith("utf") else ("#", "-")
-        filled = round(fraction * _BAR_WIDTH)
-        bar = Text(full * filled, "cyan", no_wrap=True)
-        return bar.append(empty * (_BAR_WIDTH - filled), "dim").append(f" {fraction:.0%}", "dim")
 
 
 class PlainView:

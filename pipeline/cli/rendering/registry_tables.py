@@ -21,13 +21,8 @@ _STYLES = {"live": "green", "withdrawn": "red"}
 
 def print_versions(entries: Sequence[VersionEntry], console: Console) -> None:
     """Print one line per version; in a narrow terminal, scores and decision go below it."""
-
-    def style(row: Sequence[str]) -> tuple[int, str] | None:
-        state = next((word for word in _STYLES if row[3].startswith(word)), None)
-        return (3, _STYLES[state]) if state else None
-
     rows = [_table_row(entry) for entry in entries]
-    terminal.print_table(_HEADINGS, rows, console, wrap_cells=2, style=style)
+    terminal.print_table(_HEADINGS, rows, console, wrap_cells=2, colored="state", colors=_STYLES)
 
 
 def _table_row(entry: VersionEntry) -> tuple[str, ...]:

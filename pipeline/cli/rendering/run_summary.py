@@ -1,6 +1,7 @@
 """The end of a run in the terminal: the summary, or the failure and the command to resume."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.console import Console
 
@@ -10,8 +11,6 @@ from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.progress import FAILED, STOPPED
 from regard.pipeline.run import Outcome, RunResult
-from regard.pipeline.run_store import Score
-from regard.pipeline.run_summary import ModelSummary, RunSummary
 
 
 def print_result(result: RunResult, console: Console, command: str) -> None:
@@ -49,7 +48,7 @@ def print_failure(outcome: Outcome, log: str, console: Console, command: str) ->
             terminal.print_text(console, (f"  {name:<7} ", "bold"), text)
 
 
-def print_summary(summary: RunSummary, console: Console) -> None:
+def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     """Print the summary as a table, then examples and the next commands."""
     terminal.print_fields(list(_fields(summary)), console)
     for example in summary.get("examples", []):
@@ -67,7 +66,7 @@ def print_summary(summary: RunSummary, console: Console) -> None:
             terminal.print_text(console, f"{'' if index else 'next':<6}{command}")
 
 
-def _fields(summary: RunSummary) -> Iterator[tuple[str, str]]:
+def _fields(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     data = summary.get("data", {})
     if data.get("rows"):
         yield "data", ", ".join(f"{count:,} {split}" for split, count in data["rows"].items())
@@ -92,7 +91,7 @@ def _fields(summary: RunSummary) -> Iterator[tuple[str, str]]:
         yield "stopped at", ", ".join(stopped)
 
 
-def _model_text(model: ModelSummary) -> str:
+def _model_text(model: Mapping[str, Any]) -> str:
     epochs, stop_reason = model.get("epochs"), model.get("stop_reason")
     facts = (
         f"{model['parameters']:,} parameters" if "parameters" in model else "",
@@ -104,7 +103,7 @@ def _model_text(model: ModelSummary) -> str:
     return ", ".join(filter(None, facts))
 
 
-def _score_text(score: Score) -> str:
+def _score_text(score: Mapping[str, Any]) -> str:
     scale = score.get("scale", 100.0)
     text = f"{score.get('label', score['name'])} {formatting.value_with_interval(score, scale)}"
     baselines = [

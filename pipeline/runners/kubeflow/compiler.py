@@ -29,8 +29,6 @@ from regard.pipeline.runners.kubeflow.settings import kubeflow_section, run_para
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
-    from kfp.pipeline_spec.pipeline_spec_pb2 import PipelineDeploymentConfig
-
     from regard.pipeline.config import Config
     from regard.pipeline.config.kubeflow import KubeflowConfig, PodConfig, ResourcesConfig
     from regard.pipeline.context import PipelineContext
@@ -52,6 +50,8 @@ def compile_pipeline(config: Config) -> CompiledPipeline:
         pod, label = kubeflow.pod_of(node), f"{node}_executor"
         container = spec["deploymentSpec"]["executors"][label]["container"]
         container["image"] = kubeflow.image_of(node)
+        if resources := _resources(kubeflow.resources_of(node)):
+            container["resources"] = resources
         container["args"].insert(0, f"--artifact_folder={kubeflow.home}/artifacts")
         if pod.environment:
             container["env"] = [{"name": n, "value": v} for n, v in pod.environment.items()]
@@ -103,10 +103,6 @@ def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any
     from regard.pipeline.graph import build_pipeline
 
     pipeline = build_pipeline(cluster_context(config), config)
-    for node in pipeline.components:
-        resources = _resource_spec(kubeflow.resources_of(node.id))
-        if resources.ByteSize():
-            node.with_platform_config(resources)
     runner = tfx_runner.KubeflowV2DagRunner(
         tfx_runner.KubeflowV2DagRunnerConfig(
             default_image=kubeflow.image,
@@ -117,22 +113,13 @@ def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any
     return runner.run(pipeline, write_out=False)["pipelineSpec"]
 
 
-def _resource_spec(
-    resources: ResourcesConfig,
-) -> PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec:
-    """Return the resources of a node as TFX takes them."""
-    from kfp.pipeline_spec import pipeline_spec_pb2
-
-    container = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec
-    spec = container.ResourceSpec()
-    if resources.cpu is not None:
-        spec.cpu_request = spec.cpu_limit = resources.cpu
-    if resources.memory is not None:
-        spec.memory_request = spec.memory_limit = resources.memory
-    if resources.gpu:
-        spec.accelerator.type = _ACCELERATOR
-        spec.accelerator.count = resources.gpu
-    return spec
+def _resources(resources: ResourcesConfig) -> dict[str, Any]:
+    """Return the resources of a container; requests and limits are the same."""
+    gpus = {"type": _ACCELERATOR, "count": str(resources.gpu)} if resources.gpu else None
+    amounts = {"cpu": resources.cpu, "memory": resources.memory}
+    limits = {f"{name}{kind}": n for name, n in amounts.items() for kind in ("Request", "Limit")}
+    values = {**limits, "accelerator": gpus}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _set_parameter_defaults(spec: dict[str, Any], config: Config) -> None:

@@ -103,6 +103,14 @@ def test_an_import_for_type_checking_does_not_count(small):
     assert [path.stem for path in source_files("regard.a", package=package)] == ["__init__", "a"]
 
 
+def test_an_import_that_only_type_checkers_skip_counts(small):
+    package = small(
+        a="import typing\nif not typing.TYPE_CHECKING:\n    from regard.b import B\n",
+        b="class B: ...\n",
+    )
+    assert package / "b.py" in source_files("regard.a", package=package)
+
+
 def test_imports_inside_functions_and_names_in_strings_count(small):
     package = small(
         a="def f():\n    from regard.b import g\n    return g\n",

@@ -86,7 +86,7 @@ def test_every_key_has_a_description_and_every_description_a_key(model):
 
 def test_without_docstrings_sections_have_no_descriptions():
     code = """
-from regard.pipeline.config import config_reference, json_schema
+from regard.pipeline.config.reference import config_reference, json_schema
 from regard.pipeline.config.config import config_class
 config_reference("similarity"), json_schema("similarity")
 print(config_class("similarity").model_fields["training"].description)

@@ -121,7 +121,7 @@ def test_validate_does_not_import_training_libraries(home):
         ("run tiny.yam", "No such file"),
         ("run tiny.yaml --from Trianer", "Did you mean Trainer?"),
         ("run tiny.yaml --from Pusher --to Trainer", "runs after"),
-        ("run tiny.yaml --runner spark", "local or beam"),
+        ("run tiny.yaml --runner spark", "'spark' is not one of"),
         ("runs quickstrat", "Unknown pipeline"),
         ("runs diff a b", "Unknown run 'a'"),
         ("runs dif a b", "Did you mean 'diff'"),

@@ -16,7 +16,7 @@ import sys
 from regard.pipeline import supervisor
 supervisor.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
 from regard.pipeline.compare import jobs
-sys.exit(jobs.main(sys.argv[1:]))
+jobs.main(sys.argv[1])
 """
 COMMAND = f"""
 import sys

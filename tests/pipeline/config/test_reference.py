@@ -8,9 +8,15 @@ import yaml
 
 from regard.components.common.errors import UserError
 from regard.models.tasks import TASKS
-from regard.pipeline.config import config_class, config_reference, json_schema, load
+from regard.pipeline.config import load
 from regard.pipeline.config.annotations import models_in
-from regard.pipeline.config.reference import starter, write_starter
+from regard.pipeline.config.config import config_class
+from regard.pipeline.config.reference import (
+    config_reference,
+    json_schema,
+    starter,
+    write_starter,
+)
 from tests.pipeline.config.refusals import problems_of
 
 
@@ -40,14 +46,14 @@ def test_reference_shows_and_explains_every_key(task: str) -> None:
 
 
 def test_other_variants_are_shown_as_comments() -> None:
-    text = config_reference()
+    text = config_reference("translation")
     assert "    #   type: exponential\n" in text
     assert "  #   type: greedy\n" in text
     assert "    #   decay_steps: 1000\n" in text
 
 
 def test_schema_has_descriptions_choices_and_strictness() -> None:
-    content = json.loads(json.dumps(json_schema()))
+    content = json.loads(json.dumps(json_schema("translation")))
     assert content["$schema"].startswith("https://json-schema.org/")
     assert content["required"] == ["name", "data"]
     tokenizer = content["$defs"]["TokenizerConfig"]
@@ -59,9 +65,9 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
 
 def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) -> None:
     install_plugin()
-    assert "    #   type: bilinear\n" in config_reference()
+    assert "    #   type: bilinear\n" in config_reference("translation")
     assert "    #   rank: 8\n" in config_reference("dialogue")
-    content = json.loads(json.dumps(json_schema()))
+    content = json.loads(json.dumps(json_schema("translation")))
     (score,) = (
         variant
         for variant in content["$defs"]["DecoderAttentionConfig"]["properties"]["score"]["oneOf"]

@@ -10,25 +10,25 @@ from tests import fake_models, fake_tasks
 
 
 def test_the_newest_or_a_given_version(registry):
-    newest = render.render("reverser", registry, "compose").files["models.config"]
-    pinned = render.render("reverser@1", registry, "compose").files["models.config"]
+    newest = render.render("reverser", registry, "compose")[0]["models.config"]
+    pinned = render.render("reverser@1", registry, "compose")[0]["models.config"]
     assert "latest { num_versions: 1 }" in newest
     assert "specific { versions: 1 }" in pinned
     assert "latest" not in pinned
 
 
 def test_the_registry_of_each_target(registry):
-    compose = render.render("reverser", registry, "compose")
-    assert json.dumps(str(registry)) in compose.files["compose.yaml"]
-    assert not compose.requirements
-    kubernetes = render.render("reverser", registry, "kubernetes", namespace="nlp")
-    assert kubernetes.requirements == [
+    files, requirements = render.render("reverser", registry, "compose")
+    assert json.dumps(str(registry)) in files["compose.yaml"]
+    assert not requirements
+    _, requirements = render.render("reverser", registry, "kubernetes", namespace="nlp")
+    assert requirements == [
         "needs  the claim 'regard-registry' in the namespace 'nlp', with the versions in"
         " reverser/, readable by several pods (ReadOnlyMany or ReadWriteMany) and by any user",
         "needs  a metrics server, for the autoscaler",
     ]
-    inside = render.render("reverser", registry, "kserve", storage="pvc://claim/a/b/")
-    assert "in a/b/reverser/, readable" in inside.requirements[0]
+    _, requirements = render.render("reverser", registry, "kserve", storage="pvc://claim/a/b/")
+    assert "in a/b/reverser/, readable" in requirements[0]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_operations_checked_at_publication_are_not_checked_again(registry, monke
     record = {"config": {"serving": {"tf_serving_versions": ["2.19"]}}}
     (tmp_path / "checked" / "1" / "regard.json").write_text(json.dumps(record))
     monkeypatch.setattr(render.supported_ops, "used_ops", lambda path: {"NoSuchOperation": "node"})
-    assert render.render("checked", tmp_path, "compose").files
+    assert render.render("checked", tmp_path, "compose")[0]
     with pytest.raises(UserError, match="NoSuchOperation"):
         render.render("checked", tmp_path, "compose", image="tensorflow/serving:2.20.0")
 
@@ -92,5 +92,5 @@ def test_modified_files_are_kept(tmp_path):
 def test_kserve_does_not_batch_models_of_points(tmp_path, model, is_batched):
     """It cannot pad."""
     fake_models.save(model(), tmp_path / "m" / "1")
-    service = render.render("m", tmp_path, "kserve").files["inference_service.yaml"]
+    service = render.render("m", tmp_path, "kserve")[0]["inference_service.yaml"]
     assert ("--enable_batching=true" in service) is is_batched

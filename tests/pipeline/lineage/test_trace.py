@@ -343,3 +343,13 @@ def test_the_json_form_and_a_removed_parent(place):
     assert content["data"]["state"] == UNCHANGED
     assert content["parents"] == [{"model": "tiny@2"}]
     assert any("tiny@2: it is not in the registry" in text for text in content["missing"])
+
+
+def test_a_variable_that_is_not_set_is_named(place):
+    folder = place.push(1)
+    record = json.loads((folder / "regard.json").read_text())
+    record["config"]["data"]["root"] = "${NOWHERE}/data"
+    (folder / "regard.json").write_text(json.dumps(record))
+    lineage = trace(folder, place.workspace)
+    assert lineage.data.state == UNKNOWN
+    assert "State of the data: the environment variable NOWHERE is not set." in lineage.missing

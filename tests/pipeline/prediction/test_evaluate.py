@@ -8,8 +8,10 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from regard.components.common.errors import UserError
+from regard.components.registry.records import VersionRecord
+from regard.models import tasks
 from regard.pipeline.cli.evaluate import evaluate as command
-from regard.pipeline.prediction.evaluate import REPORT, EvaluateOptions, evaluate
+from regard.pipeline.prediction.evaluate import REPORT, _evaluation_config, evaluate
 from tests import fake_models, fake_tasks
 
 SOURCES = ["a small dog runs", "two cats sleep here", "the old house", "a dog", "green trees grow"]
@@ -36,9 +38,7 @@ def sides(tmp_path):
 
 
 def _evaluate(*names, files, **options):
-    return evaluate(
-        [str(name) for name in names], names[0].parent, EvaluateOptions(files, **options)
-    )
+    return evaluate([str(name) for name in names], names[0].parent, files, **options)
 
 
 def test_metrics_are_those_of_sacrebleu(models, sides, tmp_path):
@@ -161,3 +161,13 @@ def test_the_command_prints_a_table_and_json(models, sides, capfd):
 def test_the_command_needs_data(models):
     with pytest.raises(UserError, match="data are missing or ambiguous"):
         command([str(models / "reverser")])
+
+
+def test_variables_of_commands_are_needed_only_for_their_metrics():
+    external = {"judge": {"command": ["judge", "--token", "${NOWHERE}"]}}
+    record = VersionRecord(config={"evaluation": {"external": external, "metrics": ["chrf"]}})
+    description = tasks.describe("translation")
+    config = _evaluation_config(description, record, (), description.features)
+    assert config.metrics == ("chrf",)
+    with pytest.raises(UserError, match="the environment variable NOWHERE is not set"):
+        _evaluation_config(description, record, ("judge",), description.features)

@@ -15,8 +15,8 @@ from regard.components.common.native_output import silence_output
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.input_rows import InputParser
+from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.output_format import one_line
-from regard.pipeline.prediction.predict import OpenModel
 from regard.serving.contract import CONTRACT
 from tests import fake_models, fake_tasks
 
@@ -33,16 +33,17 @@ def model(tmp_path_factory):
 def others(tmp_path_factory):
     """A model of two texts, one of points and one of images."""
     folder = tmp_path_factory.mktemp("others")
-    for name in ("Matcher", "Sorter", "Namer"):
+    for name in ("Matcher", "Sorter", "Namer", "Finder"):
         fake_models.save(getattr(fake_tasks, name)(), folder / name)
     (folder / "a.png").write_bytes(fake_tasks.png(3, 4))
     return folder
 
 
 def _predict(path, *texts, align=False):
-    loaded = OpenModel(str(path), path)
-    name = loaded.contract["detail"] if align else "serving_default"
-    return loaded.predict([list(InputParser(loaded.contract).parse_arguments(texts))], name)
+    loaded, _ = open_model(str(path), path)
+    signature = loaded.contract["detail"] if align else "serving_default"
+    rows = list(InputParser(loaded.contract).parse_arguments(texts))
+    return prediction.predict_rows(loaded, str(path), [rows], signature)
 
 
 @pytest.fixture
@@ -104,6 +105,28 @@ def test_two_texts_and_a_number(others, printed):
     assert output == {"first": "abc", "second": "abx", "similarity": pytest.approx(2 / 3)}
 
 
+def test_a_model_without_a_search_lists_its_best_answers(others, printed):
+    path, texts = others / "Finder", ("Anna ran home", "Who?", "Bob", "Who?")
+    assert printed(path, *texts, n_best=2, with_score=True).splitlines() == [
+        "-1.000000\tAnna ran home\tWho?\tAnna",
+        "-2.000000\tAnna ran home\tWho?\tran",
+        "-1.000000\tBob\tWho?\tBob",
+    ]
+    assert len(printed(path, *texts[:2], n_best=3).splitlines()) == 3
+    # To a blank question there is no answer.
+    blank = json.loads(printed(path, "Anna ran", "", n_best=3, as_json=True))
+    assert blank["hypotheses"] == [{"answer": "", "score": None, "begin": 0, "end": 0}]
+    one = json.loads(printed(path, *texts[:2], n_best=2, as_json=True))["hypotheses"][1]
+    assert (one["answer"], one["begin"], one["end"]) == ("ran", 5, 8)
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_a_list_has_no_more_answers_than_the_model_exports(others, count):
+    with pytest.raises(UserError, match="lists its 3 best outputs, not") as caught:
+        predict(str(others / "Finder"), ["Anna ran", "Who?"], n_best=count)
+    assert caught.value.remedy == "Use a number from 1 to 3."
+
+
 def test_two_texts_on_a_line_of_standard_input(others):
     status, out, err = _from_standard_input(others / "Matcher", "ab\tax\n\nalone\n")
     assert (status, out) == (2, "0.5\n\n")
@@ -153,14 +176,14 @@ def test_attention_that_cannot_be_shown(others, tmp_path, name, picture, where, 
 def test_a_broken_model_is_a_user_error(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be loaded"):
-        OpenModel(str(tmp_path), tmp_path)
+        open_model(str(tmp_path), tmp_path)
 
 
 def test_a_model_without_a_contract_is_a_user_error(tmp_path):
     path = fake_models.save(fake_models.Reverser(), tmp_path / "old")
     (path / CONTRACT).unlink()
     with pytest.raises(UserError, match="exported by an older Regard") as caught:
-        OpenModel(str(path), path)
+        open_model(str(path), path)
     assert caught.value.where == str(path)
 
 

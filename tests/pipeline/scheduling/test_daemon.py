@@ -193,7 +193,7 @@ def test_an_older_run_of_the_schedule_is_no_manual_run(simulation):
 
 def test_one_daemon_per_pipeline(simulation):
     daemon, other = FakeDaemon(simulation, 1), FakeDaemon(simulation, 1)
-    refused = pytest.raises(UserError, match="schedule of tiny is already kept by process")
+    refused = pytest.raises(UserError, match=r"schedule of tiny is in use \(run of regard sched")
     with daemon.open(), refused, other.open():
         pass
 

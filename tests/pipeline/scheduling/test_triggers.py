@@ -5,6 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from regard.components.common.errors import UserError
+from regard.pipeline.scheduling.settings import ScheduleSettings
 from regard.pipeline.scheduling.triggers import (
     cron_trigger,
     next_fire_time,
@@ -99,6 +101,17 @@ def test_time_zones(monkeypatch):
     monkeypatch.setattr("tzlocal.unix._cache_tz", None)
     with pytest.raises(ValueError, match="the machine's time zone has no name"):
         time_zone(None)
+
+
+def test_a_machine_without_a_named_zone_is_a_user_error(tmp_path, monkeypatch):
+    """Also if only the times of messages need it."""
+    monkeypatch.setenv("TZ", "CET-1CEST")
+    monkeypatch.setattr("tzlocal.unix._cache_tz", None)
+    path = tmp_path / "tiny.yaml"
+    path.write_text("name: tiny\ndata: {train: train.tsv}\n")
+    with pytest.raises(UserError, match="time zone has no name") as caught:
+        ScheduleSettings(path)
+    assert caught.value.where == "TZ"
 
 
 def test_durations():

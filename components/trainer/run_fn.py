@@ -114,9 +114,10 @@ def train(
     serialized = read_sentencepiece_models(folder, features)
     sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     feature_spec = tft.TFTransformOutput(data.transform_graph).transformed_feature_spec()
-    sampling = training.subword_sampling and SubwordSampling(
-        serialized, training.subword_sampling.alpha, training.max_length, training.seed
-    )
+    sampling = None
+    if training.subword_sampling:
+        alpha = training.subword_sampling.alpha
+        sampling = SubwordSampling(serialized, alpha, training.max_length, training.seed)
     train_batches, eval_batches = (
         Batches(
             files,

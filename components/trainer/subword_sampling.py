@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -70,7 +71,7 @@ class SubwordSampling:
         seed = np.random.SeedSequence([self._seed, *key]).generate_state(1)[0]
         with self._lock, ThreadPoolExecutor(1) as new_thread:
             sentencepiece.set_random_generator_seed(int(seed))
-            options = {"enable_sampling": True, "alpha": self._alpha, "nbest_size": -1}
+            options: Any = {"enable_sampling": True, "alpha": self._alpha, "nbest_size": -1}
             sampled = new_thread.submit(processor.encode, texts, num_threads=1, **options).result()
         rows = [
             old if UNK in old or not 0 < len(new) < self._max_length else new

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 _BITS = "half_val"  # the bits of numbers with 16 of them, as integers
+_CHUNK = 1 << 16  # values at once: a number of Python takes 32 bytes
 # Types by their numbers in TensorFlow: NumPy's name, and the field of a tensor's values.
 _TYPES = {
     1: ("float32", "float_val"),
@@ -78,7 +79,9 @@ def write_tensor(tensor: Any, array: np.ndarray) -> None:
         tensor.tensor_shape.dim.add(size=size)
     field = _TYPES[tensor.dtype][1]
     values = np.ascontiguousarray(array).view(np.uint16) if field == _BITS else array
-    getattr(tensor, field).extend(values.ravel().tolist())
+    flat = values.ravel()
+    for start in range(0, flat.size, _CHUNK):
+        getattr(tensor, field).extend(flat[start : start + _CHUNK].tolist())
 
 
 def read_tensor(tensor: Any) -> np.ndarray:

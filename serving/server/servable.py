@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -214,6 +214,9 @@ class Servable:
                 self.run(name, inputs)
             if only is None and name == DEFAULT_SIGNATURE and STEP in self.signatures:
                 list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
+
+
+LoadServable = Callable[[str, Path], Servable]
 
 
 def remove_path(text: str, path: Path) -> str:

@@ -96,6 +96,11 @@ class AttendingDecoder(Decoder):
     def unroll_with_distribution(
         self, tokens: Tensor, memory: Memory, training: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``unroll`` and the distribution from which the alignments were sampled.
+
+        The distribution is ``[batch, target, source]``. It equals the alignments unless the
+        decoder is ``stochastic``.
+        """
         logits, alignments = self._unroll(tokens, memory, training)
         return logits, alignments[0], alignments[-1]
 

@@ -191,17 +191,6 @@ class Decoder(ConfiguredLayer):
         """
         return {}
 
-    def unroll_with_distribution(
-        self, tokens: Tensor, memory: Memory, training: bool = False
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``unroll`` and the distribution from which the alignments were sampled.
-
-        The distribution is ``[batch, target, source]``. It equals the alignments unless the
-        decoder is ``stochastic``.
-        """
-        logits, alignments = self.unroll(tokens, memory, training=training)
-        return logits, alignments, alignments
-
 
 def flatten_rows(x: Tensor) -> Tensor:
     """Reshape ``[batch, hypotheses, depth]`` to ``[batch * hypotheses, depth]``."""

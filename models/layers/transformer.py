@@ -100,10 +100,50 @@ class TransformerBlock(ConfiguredLayer):
 class TransformerStack(ConfiguredLayer):
     """Base class of the Transformer encoder and decoder: embedding, positions, blocks, last norm.
 
-    A subclass sets ``settings`` and ``embedding``, then calls ``create_stack``.
+    A subclass sets ``embedding``, then calls ``create_stack``.
+
+    Args:
+        vocabulary: the size of the vocabulary.
+        embedding: the depth of the embeddings, of every block and of the outputs.
+        dropout: the dropout rate of the embeddings and of the output of each sublayer.
+        layers: the number of blocks.
+        heads: the number of heads; divides ``embedding``.
+        feed_forward: the inner depth of the feed-forward networks.
+        norm: ``pre`` or ``post``, as in ``TransformerBlock``.
+        positions: a name in ``POSITIONS``.
+        max_positions: the number of learned positions.
+        position_merge: ``add`` or ``concat``, as in ``Positions``.
+        max_distance: the distance from which relative positions are equal.
+        activation: the activation of the feed-forward networks.
+        attention_dropout: the dropout rate of the attention weights.
+        activation_dropout: the dropout rate inside the feed-forward networks.
+        scale: multiply the embeddings by the square root of their depth (Vaswani et al. 2017,
+            §3.4).
     """
 
     embedding: Any
+
+    def __init__(
+        self,
+        vocabulary: int | None,
+        embedding: int = 256,
+        dropout: float = 0.0,
+        layers: int = 6,
+        heads: int = 8,
+        feed_forward: int = 1024,
+        norm: str = "pre",
+        positions: str = "sinusoidal",
+        max_positions: int = 1024,
+        position_merge: str = "add",
+        max_distance: int = 16,
+        activation: str = "relu",
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        scale: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
 
     def create_stack(self, block: type[TransformerBlock], **options: Any) -> None:
         """Create all layers after the embedding.
@@ -195,13 +235,10 @@ class BlockAttention(NamedTuple):
 
     Attributes:
         cross: the attention to the memory, ``[batch, heads, target, source]``.
-        cross_distribution: the distribution from which ``cross`` was sampled; equal to ``cross``
-            unless the alignment is stochastic.
         target: the self-attention, ``[batch, heads, target, target]``.
     """
 
     cross: Tensor
-    cross_distribution: Tensor
     target: Tensor
 
 
@@ -271,10 +308,8 @@ class DecoderBlock(TransformerBlock):
             return self.attention(x, causal=True, angles=angles, per_head=True, training=training)
 
         def cross(x: Tensor) -> tuple[Tensor, Any]:
-            context, weights, distribution = self.cross.attend_with_distribution(
-                x, prepared, None, training
-            )
-            return context, BlockAttention(weights, distribution, target)
+            context, weights, _ = self.cross.attend_with_distribution(x, prepared, None, training)
+            return context, BlockAttention(weights, target)
 
         outputs, target = self._residual(attention, self.attention_norm, inputs, training)
         outputs, attention_weights = self._residual(cross, self.cross_norm, outputs, training)

@@ -45,16 +45,6 @@ def test_a_deserialized_decoder_can_share_its_embedding():
     assert again.embedding.table is shared.table
 
 
-def test_by_default_the_distribution_is_the_alignment():
-    class Constant(Decoder):
-        def unroll(self, tokens, memory, training=False):
-            return tokens, memory
-
-    logits, alignments, distribution = Constant().unroll_with_distribution(1, 2)
-    assert (logits, alignments, distribution) == (1, 2, 2)
-    assert not Constant().stochastic
-
-
 @pytest.mark.parametrize("method", ["start", "step", "unroll"])
 def test_an_abstract_method_raises(method):
     with pytest.raises(TypeError, match="Decoder does not implement"):

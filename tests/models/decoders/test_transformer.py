@@ -116,3 +116,11 @@ def test_soft_attention_is_its_own_distribution(source_memory):
     _, alignments, distribution = decoder.unroll_with_distribution(TOKENS, source_memory)
     np.testing.assert_array_equal(alignments, distribution)
     assert alignments.shape == (2, 4, 3)
+
+
+def test_reinforce_is_refused():
+    """A step has a choice for every head of every layer."""
+    hard = {"type": "hard", "training": "reinforce"}
+    with pytest.raises(ValueError, match="use a recurrent decoder"):
+        created(attention={"alignment": hard})
+    created(attention={"alignment": {**hard, "training": "straight_through"}})

@@ -11,7 +11,7 @@ from regard.models.losses import PENALTIES, guided_alignment, penalty, token_los
 from regard.models.reinforce import Reinforce
 from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.search import Hypotheses, Search
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.trainable_model import TrainableModel
 from regard.models.vocabulary import BOS, EOS, PAD
@@ -68,14 +68,12 @@ class Seq2Seq(TrainableModel):
         guided_alignment = dict(guided_alignment or {})
         scheduled_sampling = dict(scheduled_sampling or {})
         self.settings = constructor_arguments(locals(), exclude=self.parts)
-        unknown = sorted(penalties.keys() - PENALTIES.keys())
-        if unknown:
-            choices = ", ".join(sorted(PENALTIES))
-            raise ValueError(f"Unknown penalty {unknown[0]!r}. Choices: {choices}.")
+        for name in penalties:
+            check_name("penalty", PENALTIES, name)
         self.encoder = encoder
         self.decoder = decoder
         if share_embeddings:
-            decoder.share_embedding(encoder.embedding)
+            decoder.embedding.share(encoder.embedding)
         self.reinforce = (
             Reinforce(**self.settings["reinforce"], name="reinforce")
             if decoder.stochastic

@@ -8,7 +8,7 @@ from keras import ops
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.matching import CrossAttention
 from regard.models.layers.pooling import POOLINGS
-from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.serialization import check_name, constructor_arguments, register, spec
 from regard.models.tensors import Tensor
 from regard.models.trainable_model import TrainableModel
 
@@ -58,9 +58,7 @@ class Similarity(TrainableModel):
         super().__init__(**kwargs)
         cross = None if cross is None else dict(cross)
         self.settings = constructor_arguments(locals(), exclude=self.parts)
-        if comparison not in COMPARISONS:
-            choices = ", ".join(COMPARISONS)
-            raise ValueError(f"Unknown comparison {comparison!r}. Choices: {choices}.")
+        check_name("comparison", COMPARISONS, comparison)
         policy = self.dtype_policy
         self.encoder = encoder
         self.pooling = spec("pooling", POOLINGS, pooling, dtype=policy, name="pooling")

@@ -48,7 +48,7 @@ class AttendingDecoder(Decoder):
 
         Raises:
             ValueError: the attention is unknown; ``heads`` does not divide ``memory_depth``, or
-                comes with a stochastic alignment or with coverage; or ``copies`` without attention.
+                comes with a stochastic alignment; or ``copies`` without attention.
         """
         options = {**(attention or {}), "dtype": self.dtype_policy, "name": "attention"}
         self.attention_heads = options.pop("heads", 1)
@@ -56,8 +56,6 @@ class AttendingDecoder(Decoder):
             self.attention = MultiHeadAttention(self.attention_heads, memory_depth, **options)
             if self.stochastic:
                 raise ValueError("REINFORCE needs one choice per step: use one head.")
-            if self.covers:
-                raise ValueError("Coverage is the attention of one head: use one head.")
         elif attention is not None:
             self.attention = Attention(**options)
         elif copies:

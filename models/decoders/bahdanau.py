@@ -8,7 +8,7 @@ from keras import ops
 from regard.models.decoders.attending import Alignments, context_depth
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.layers.loops import batch_first, scan_steps
-from regard.models.serialization import register
+from regard.models.serialization import check_name, register
 from regard.models.tensors import Memory, State, Tensor
 
 READOUTS = ("maxout", "tanh")
@@ -45,8 +45,7 @@ class BahdanauDecoder(RecurrentDecoder):
         readout: str = "maxout",
         **kwargs: Any,
     ):
-        if readout not in READOUTS:
-            raise ValueError(f"Unknown readout {readout!r}. Choices: {', '.join(READOUTS)}.")
+        check_name("readout", READOUTS, readout)
         extra = context_depth(memory_depth, kwargs.get("attention"))
         super().__init__(vocabulary, memory_depth, final_depth, units=units, extra=extra, **kwargs)
         self.settings["readout"] = readout

@@ -50,16 +50,6 @@ class Decoder(ConfiguredLayer):
         """Whether source tokens are copied, so that the memory must contain ``ids``."""
         return self.copying is not None
 
-    def share_embedding(self, layer: TokenEmbedding) -> None:
-        """Use the embedding matrix of another layer.
-
-        Raises:
-            ValueError: the decoder is built, or the embeddings differ in size.
-        """
-        if self.built:
-            raise ValueError("An embedding can only be shared before the decoder is built.")
-        self.embedding.share(layer)
-
     def get_build_config(self) -> None:
         """Return None: a loaded decoder may have to share an embedding before it is built.
 

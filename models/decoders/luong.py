@@ -28,10 +28,7 @@ class LuongDecoder(RecurrentDecoder):
         final_depth: the depth of the encoder's final states; 0 if there are none.
         units: the size of a state and of the attentional state.
         input_feeding: feed the attentional state into the next step.
-        kwargs: as in ``RecurrentDecoder``.
-
-    Raises:
-        ValueError: a score with coverage without ``input_feeding``.
+        kwargs: as in ``RecurrentDecoder``. A score with coverage needs ``input_feeding``.
     """
 
     def __init__(
@@ -46,8 +43,6 @@ class LuongDecoder(RecurrentDecoder):
         extra = units if input_feeding else 0
         super().__init__(vocabulary, memory_depth, final_depth, units=units, extra=extra, **kwargs)
         self.settings["input_feeding"] = self.input_feeding = input_feeding
-        if self.covers and not input_feeding:
-            raise ValueError("A score with coverage needs input_feeding.")
         self.combine = keras.layers.Dense(
             units, activation="tanh", use_bias=False, dtype=self.dtype_policy, name="combine"
         )

@@ -18,7 +18,7 @@ from regard.models.layers.dropout import (
     sequence_dropout,
 )
 from regard.models.layers.embeddings import TokenEmbedding
-from regard.models.serialization import constructor_arguments
+from regard.models.serialization import check_name, constructor_arguments
 from regard.models.tensors import Memory, State, Tensor
 
 Gradients = Sequence[DeferredWeightGradient]
@@ -52,10 +52,9 @@ class RecurrentDecoder(AttendingDecoder):
         extra: the depth of the additional input of the first layer at each step.
 
     Raises:
-        ValueError: the cell, dropout type or attention is unknown; ``layers`` is below 1; the
-            embeddings are tied and do not have the depth ``units``; ``heads`` does not divide
-            ``memory_depth``, or comes with a stochastic alignment or with coverage; or
-            ``pointer_generator`` without attention.
+        ValueError: the cell, dropout type or attention is unknown; the embeddings are tied and do
+            not have the depth ``units``; ``heads`` does not divide ``memory_depth``, or comes with
+            a stochastic alignment; or ``pointer_generator`` without attention.
     """
 
     def __init__(
@@ -90,8 +89,7 @@ class RecurrentDecoder(AttendingDecoder):
         self.embedding = TokenEmbedding(
             vocabulary, embedding, per_step, scale, dtype=policy, name="embedding"
         )
-        if initial_state not in ("encoder", "zeros"):
-            raise ValueError(f"Unknown initial_state {initial_state!r}. Choices: encoder, zeros.")
+        check_name("initial_state", ("encoder", "zeros"), initial_state)
         self.cells = create_cells(cell, units, layers, extra, dtype=policy)
         # Whether each layer's input is added to its output.
         self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]

@@ -10,7 +10,12 @@ from regard.models.attention.relative import RELATIVE_POSITIONS
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.normalization import LayerNormalization
 from regard.models.layers.positions import create_positions
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
+from regard.models.serialization import (
+    ConfiguredLayer,
+    check_name,
+    constructor_arguments,
+    register,
+)
 from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")
@@ -54,8 +59,7 @@ class TransformerBlock(ConfiguredLayer):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if norm not in NORMS:
-            raise ValueError(f"Unknown norm {norm!r}. Choices: {', '.join(NORMS)}.")
+        check_name("norm", NORMS, norm)
         policy = self.dtype_policy
         options = {"dropout": attention_dropout, "relative": relative, "dtype": policy}
         self.attention = MultiHeadAttention(heads, width, **options, name="attention")
@@ -153,12 +157,9 @@ class TransformerStack(ConfiguredLayer):
             options: the arguments that only this class of blocks takes.
 
         Raises:
-            ValueError: a name is unknown, there is no layer, or ``heads`` does not divide
-                ``embedding``.
+            ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
         """
         settings, policy = self.settings, self.dtype_policy
-        if settings["layers"] < 1:
-            raise ValueError(f"A Transformer needs at least one layer, not {settings['layers']}.")
         self.positions = create_positions(settings, dtype=policy, name="positions")
         if settings["positions"] in RELATIVE_POSITIONS:
             distance = settings["max_distance"]
@@ -173,7 +174,6 @@ class TransformerStack(ConfiguredLayer):
             block(*sizes, **options, dtype=policy, name=f"layer_{i}")
             for i in range(settings["layers"])
         ]
-        self.positions.check(self.head_depth)
         self.norm = None
         if settings["norm"] == "pre":
             self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
@@ -369,17 +369,13 @@ class FeedForward(ConfiguredLayer):
     Shapes: ``[..., depth]`` → ``[..., depth]``.
 
     Raises:
-        ValueError: the activation is unknown, or ``inner`` is less than 1.
+        ValueError: the activation is unknown.
     """
 
     def __init__(self, inner: int, activation: str = "relu", dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if activation not in ACTIVATIONS:
-            choices = ", ".join(ACTIVATIONS)
-            raise ValueError(f"Unknown activation {activation!r}. Choices: {choices}.")
-        if inner < 1:
-            raise ValueError(f"inner must be at least 1, not {inner}.")
+        check_name("activation", ACTIVATIONS, activation)
         self.inner, self.activation = inner, activation
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 

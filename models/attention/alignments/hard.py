@@ -8,7 +8,7 @@ from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, Alignment, masked_softmax
 from regard.models.noise import gumbel_noise
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 TRAININGS = ("reinforce", "straight_through")
@@ -49,10 +49,8 @@ class HardAlignment(Alignment):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if training not in TRAININGS:
-            raise ValueError(f"Unknown training {training!r}. Choices: {', '.join(TRAININGS)}.")
-        if inference not in INFERENCES:
-            raise ValueError(f"Unknown inference {inference!r}. Choices: {', '.join(INFERENCES)}.")
+        check_name("training", TRAININGS, training)
+        check_name("inference", INFERENCES, inference)
         if not 0.0 <= expectation <= 1.0:
             raise ValueError(f"expectation must be from 0 to 1, not {expectation}.")
         self.stochastic = training == "reinforce"

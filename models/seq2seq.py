@@ -138,36 +138,33 @@ class Seq2Seq(TrainableModel):
         """The keys of the result of ``heads``."""
         return (*getattr(self.encoder, "head_names", ()), *self.decoder.head_names)
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Tensor = None,
-        training: bool = True,
-    ) -> Tensor:
+    def batch_loss(self, inputs: Any, outputs: Any, training: bool) -> Tensor:
         """Return the mean loss per target token in nats, and update the running means."""
-        target = x["target"]
+        target = inputs["target"]
         mask = ops.cast(ops.not_equal(target, PAD), "float32")
         vocabulary = self.decoder.embedding.vocabulary if self.decoder.copies else None
         losses = token_losses(
-            y_pred["logits"], target, self.settings["label_smoothing"], vocabulary
+            outputs["logits"], target, self.settings["label_smoothing"], vocabulary
         )
         count = ops.sum(mask)
         self.plain_loss.update_state(ops.sum(losses.plain * mask) / ops.maximum(count, 1.0), count)
         correct = ops.sum(losses.correct * mask)
         self.accuracy.update_state(correct / ops.maximum(count, 1.0), count)
-        loss = sum(self.losses, ops.sum(losses.smoothed * mask) / ops.maximum(count, 1.0))
+        loss = ops.sum(losses.smoothed * mask) / ops.maximum(count, 1.0)
         if self.settings["penalties"] and training:
             loss = loss + penalty(
-                self.settings["penalties"], y_pred["alignment"], y_pred["mask"], mask
+                self.settings["penalties"], outputs["alignment"], outputs["mask"], mask
             )
         if (guidance := self.settings["guided_alignment"]) and training:
-            alignment_loss = guided_alignment(y_pred["alignment"], x["links"], mask)
+            alignment_loss = guided_alignment(outputs["alignment"], inputs["links"], mask)
             loss = loss + guidance["weight"] * alignment_loss
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
-                -losses.plain, y_pred["alignment"], y_pred["distribution"], mask, training=training
+                -losses.plain,
+                outputs["alignment"],
+                outputs["distribution"],
+                mask,
+                training=training,
             )
         return loss
 

@@ -88,7 +88,13 @@ class ServedModule(tf.Module):
         settings: The section ``model``.
         search: The section ``search``; None for a task without one.
         split_sentences: Whether long texts are predicted sentence by sentence.
+
+    Attributes:
+        tokenizer_names: The tokenizers to export; empty: all. Of a shared one, copies would be
+            stored.
     """
+
+    tokenizer_names: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -102,7 +108,8 @@ class ServedModule(tf.Module):
         super().__init__()
         object.__setattr__(self, "_model", model)  # TensorFlow would track an ordinary attribute
         self.weights = [weight.value for weight in model.weights]
-        self.tokenizers = dict(tokenizers)
+        names = self.tokenizer_names or tokenizers
+        self.tokenizers = {name: tokenizers[name] for name in names}
         self._description, self._settings, self._limits = description, settings, search
         self.split_sentences = split_sentences
         tokenizer = self.tokenizers.get(description.reference.name)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.search_outputs import N_BEST, limit_characters
+from regard.models.tasks.search_outputs import N_BEST, limit_characters, to_dense
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD
 
@@ -64,13 +64,6 @@ def tokenize(tokenizer: Any, texts: tf.Tensor) -> Tokens:
     )
 
 
-def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
-    """Return ``[batch, tokens]`` with at least one column: loops need a step."""
-    dense = tokens.to_tensor(PAD)
-    missing = tf.cast(tf.shape(dense)[1] == 0, tf.int32)
-    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=PAD)
-
-
 def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
     """Convert byte offsets ``[batch, n]``, n > 0, in texts ``[batch]`` to character offsets."""
     _, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
@@ -82,6 +75,7 @@ def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
 class ServedSpan(ServedModule):
     """Tokenizer, model and search for the best span in one graph, as TensorFlow Serving runs it."""
 
+    tokenizer_names = ("passage",)
     _model: SpanReader
 
     def signatures(self) -> dict[str, Signature]:

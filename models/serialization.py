@@ -96,13 +96,3 @@ def constructor_arguments(
     """
     hidden = {"self", "kwargs", "__class__", *exclude}
     return {name: value for name, value in values.items() if name not in hidden}
-
-
-def layer_config(value: Any) -> Any:
-    """Serialize a nested layer for ``get_config``."""
-    return keras.saving.serialize_keras_object(value)
-
-
-def layer_from_config(value: Any) -> Any:
-    """Invert ``layer_config``; a layer is returned unchanged."""
-    return keras.saving.deserialize_keras_object(value) if isinstance(value, dict) else value

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 from typing_extensions import Self
 
-from regard.models.serialization import layer_config, layer_from_config
 from regard.models.tensors import Tensor
 from regard.models.vocabulary import PAD
 
@@ -96,9 +95,11 @@ class TrainableModel(keras.Model):
         return {"loss": float(results["plain_loss"])}
 
     def get_config(self) -> dict[str, Any]:
-        parts = {name: layer_config(getattr(self, name)) for name in self.parts}
+        serialize = keras.saving.serialize_keras_object
+        parts = {name: serialize(getattr(self, name)) for name in self.parts}
         return {**super().get_config(), **parts, **self.settings}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        return cls(**{**config, **{name: layer_from_config(config[name]) for name in cls.parts}})
+        deserialize = keras.saving.deserialize_keras_object
+        return cls(**{**config, **{name: deserialize(config[name]) for name in cls.parts}})

@@ -188,22 +188,18 @@ def _box_shares(rows: Rows) -> list[list[float | None]]:
     return fractions
 
 
-def _find_phrase(tokens: Sequence[str], phrase: str) -> range:
+def _find_phrase(tokens: Sequence[str], phrase: str) -> list[int]:
     """Return the tokens of the first occurrence of a phrase of whole words; empty without one."""
-    words: list[tuple[str, int, int]] = []  # the word, its first token and its end
-    for i, token in enumerate(tokens):
-        if token == _END:
-            break
-        if token.startswith(_WORD_START) or not words:
-            words.append((token.replace(_WORD_START, ""), i, i + 1))
-        else:
-            prefix, start, _ = words[-1]
-            words[-1] = (prefix + token, start, i + 1)
+    units, count = _unit_of_tokens(tokens, "word")
+    words = [""] * count
+    for token, unit in zip(tokens, units, strict=True):
+        if unit >= 0:
+            words[unit] += token.replace(_WORD_START, "")
     sought = phrase.split()
-    for i in range(len(words) - len(sought) + 1):
-        if [word for word, _, _ in words[i : i + len(sought)]] == sought:
-            return range(words[i][1], words[i + len(sought) - 1][2])
-    return range(0)
+    for i in range(count - len(sought) + 1):
+        if words[i : i + len(sought)] == sought:
+            return [token for token, unit in enumerate(units) if i <= unit < i + len(sought)]
+    return []
 
 
 def _share_inside(grids: Sequence[Any], box: Sequence[float]) -> float:

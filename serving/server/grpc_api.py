@@ -81,7 +81,8 @@ def _create_handler(
         except Exception as exception:
             # Only its texts: the traceback, like that of `abort`, would keep the whole message
             # until the next garbage collection.
-            return _status(exception)
+            error = as_serving_error(exception)
+            return error.code, error.grpc_message
 
     async def call(_: object, context: Any) -> bytes:
         response = await respond(context)
@@ -102,11 +103,6 @@ async def _write_all(responses: AsyncGenerator[Any, None], context: Any) -> None
             except asyncio.TimeoutError:
                 message = "The client does not read its stream."
                 raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
-
-
-def _status(exception: Exception) -> tuple[StatusCode, str]:
-    error = as_serving_error(exception)
-    return error.code, error.grpc_message
 
 
 class _Receiver:

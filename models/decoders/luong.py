@@ -66,12 +66,9 @@ class LuongDecoder(RecurrentDecoder):
         embedded, prepared = self.embedding(tokens), state["memory"]
         inputs = self._loop_inputs(embedded)
         cells, hidden = self._advance(inputs, state["cells"], state.get("attentional"))
-        context, alignments, coverage = self._attend_once(
-            hidden, prepared, state["position"], self._coverage(state)
-        )
+        context, alignments, progress = self._attend_once(hidden, prepared, self._progress(state))
         attentional = self._attentional(context, hidden, self._split_kernel()[1])
-        new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
-        new_state |= coverage
+        new_state = {"memory": prepared, "cells": cells, **progress}
         if self.input_feeding:
             new_state["attentional"] = attentional
         logits = self.output(attentional, embedded, alignments[0], prepared)
@@ -94,20 +91,17 @@ class LuongDecoder(RecurrentDecoder):
         kernel = self._split_kernel()[1]  # split outside of the loop, where its gradient is cheap
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            cells, attentional, position, coverage, _ = carry
+            cells, attentional, progress, _ = carry
             cells, hidden = self._advance(inputs, cells, attentional, masks, gradients)
-            context, alignments, coverage = self._attend_once(
-                hidden, prepared, position, coverage, training
-            )
+            context, alignments, progress = self._attend_once(hidden, prepared, progress, training)
             attentional = self._attentional(context, hidden, kernel)
-            carry = (cells, attentional, position + 1, coverage, alignments)
+            carry = (cells, attentional, progress, alignments)
             return carry, carry
 
         alignments = self._zero_alignments(prepared, state["attentional"].dtype)
-        coverage = self._coverage(state)
-        start = (state["cells"], state["attentional"], state["position"], coverage, alignments)
+        start = (state["cells"], state["attentional"], self._progress(state), alignments)
         loop_inputs = self._loop_inputs(embedded, masks, gradients)
-        _, (cells, attentional, _, _, alignments) = scan_steps(step, start, loop_inputs)
+        _, (cells, attentional, _, alignments) = scan_steps(step, start, loop_inputs)
         extra = previous_states(state["attentional"], attentional)
         self._set_gradient_inputs(gradients, state["cells"], cells, extra, embedded, masks)
         return batch_first(attentional), tuple(batch_first(x) for x in alignments)

@@ -146,36 +146,32 @@ class RecurrentDecoder(AttendingDecoder):
         return (zeros, ops.cast(zeros, "float32")) if self.stochastic else (zeros,)
 
     def _attend_once(
-        self,
-        query: Tensor,
-        prepared: State,
-        position: Tensor,
-        coverage: State,
-        training: bool = False,
+        self, query: Tensor, prepared: State, progress: State, training: bool = False
     ) -> tuple[Tensor, Alignments, State]:
         """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``.
 
-        ``coverage`` is the result of ``_coverage`` or of the previous step, and the last output
-        is that after this step.
+        ``progress`` is the result of ``_progress`` or of the previous step, and the last output is
+        that after this step.
         """
         batch = ops.shape(prepared["mask"])[0]
-        if coverage:
-            covered = coverage["coverage"]
-            shape = (batch, -1, ops.shape(covered)[-1])
-            prepared = {**prepared, "coverage": ops.reshape(covered, shape)}
         # The hypotheses of a row are several queries to the row's one memory.
         query = ops.reshape(query, (batch, -1, self.units))
-        position = ops.reshape(position, (batch, -1))
+        position = ops.reshape(progress["position"], (batch, -1))
+        following = {"position": progress["position"] + 1}
+        if self.covers:
+            coverage = progress["coverage"]
+            shape = (batch, -1, ops.shape(coverage)[-1])
+            prepared = {**prepared, "coverage": ops.reshape(coverage, shape)}
         context, alignments = self._attend(query, prepared, position, training)
         alignments = tuple(flatten_rows(x) for x in alignments)
-        if coverage:
-            coverage = {"coverage": covered + ops.cast(alignments[0], "float32")}
-        return flatten_rows(context), alignments, coverage
+        if self.covers:
+            following["coverage"] = coverage + ops.cast(alignments[0], "float32")
+        return flatten_rows(context), alignments, following
 
     @staticmethod
-    def _coverage(state: State) -> State:
-        """Return the entry ``coverage`` of a state, if there is one."""
-        return {name: state[name] for name in ("coverage",) if name in state}
+    def _progress(state: State) -> State:
+        """Return the entries of a state that attention reads and changes."""
+        return {name: state[name] for name in ("position", "coverage") if name in state}
 
     def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
         """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""

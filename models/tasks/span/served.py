@@ -137,6 +137,8 @@ class ServedSpan(ServedModule):
         """
         spans, passages, log_probs, cut = self._answers(passage, question)
         begins, ends = to_dense(passages.begins), to_dense(passages.ends)
+        # The offsets of a whole passage would take memory for all rows.
+        passage, _ = limit_characters(passage, self._settings.max_length)
         pieces = tf.strings.substr(passage[:, None], begins, ends - begins)
         steps = log_probs.shape[1]
         names = [*(f"hop {i}" for i in range(1, steps - 1)), "begin", "end"]
@@ -159,11 +161,13 @@ class ServedSpan(ServedModule):
         The answers are the outputs of ``predict`` and ``length``, each ``[batch, count]``.
         """
         limit, tokens, cut = self._settings.max_length, {}, 0
-        for name, text in {"passage": passage, "question": question}.items():
-            shortened, is_shortened = limit_characters(text, limit)
-            whole = tokenize(self.tokenizers["passage"], shortened)
+        passage, is_passage_cut = limit_characters(passage, limit)
+        question, is_question_cut = limit_characters(question, limit)
+        texts = {"passage": (passage, is_passage_cut), "question": (question, is_question_cut)}
+        for name, (text, is_cut) in texts.items():
+            whole = tokenize(self.tokenizers["passage"], text)
             lengths = tf.cast(whole.ids.row_lengths(), tf.int32)
-            cut += tf.maximum(lengths - limit, is_shortened)
+            cut += tf.maximum(lengths - limit, is_cut)
             tokens[name] = Tokens(*(part[:, :limit] for part in whole))
         inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
         log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))

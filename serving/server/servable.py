@@ -208,7 +208,7 @@ class Servable:
             raise invalid(f"{name} has more than {_MAX_WARMUP_REQUESTS} warm-up requests.")
         for request in requests:
             inputs = {one.key: read_tensor(one.value) for one in request.inputs}
-            name = request.model_spec.signature_name
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             self.validate_inputs(name, inputs)
             if only in (None, name):
                 self.run(name, inputs)

@@ -163,13 +163,11 @@ def attention_in_box(rows: Rows, options: MetricOptions) -> Statistics:
 
     fractions = _box_shares(rows)
     row_shares = [[share for share in row if share is not None] for row in fractions]
-    defined = [share for row in row_shares for share in row]
-    signature = f"phrases:{sum(map(len, fractions))}|named:{len(defined)}"
-    if not defined:
-        signature += "|undefined:no phrase of the boxes is in a caption"
     pairs = np.array([[sum(row), len(row)] for row in row_shares], "float64")
-    mean = sum(defined) / len(defined) if defined else math.nan
-    return Statistics(signature, pairs, ratio, mean)
+    count = sum(map(len, row_shares))
+    signature = f"phrases:{sum(map(len, fractions))}|named:{count}"
+    signature += "" if count else "|undefined:no phrase of the boxes is in a caption"
+    return Statistics(signature, pairs, ratio)
 
 
 def _box_shares(rows: Rows) -> list[list[float | None]]:

@@ -46,7 +46,7 @@ def mse(rows: Rows, options: MetricOptions) -> Statistics:
     hypotheses, references = _numbers(rows)
     pairs = zip(hypotheses, references, strict=True)
     errors = [(output - gold) ** 2 for output, gold in pairs]
-    result = mean_statistics(errors, f"nrefs:{rows.reference_count()}", precise=True)
+    result = mean_statistics(errors, f"nrefs:{rows.reference_count()}")
     return _undefined(result, _undefined_side((hypotheses, references), may_be_constant=True))
 
 

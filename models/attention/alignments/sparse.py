@@ -23,14 +23,24 @@ class SparsemaxAlignment(Alignment):
 
 def sparsemax(scores: Tensor, mask: Tensor = None) -> Tensor:
     """Return sparsemax over the last axis in float32; zeros for a completely masked row."""
+    # Not that of Keras 3.15, which is wrong if more than one position has a weight.
     scores = ops.cast(scores, "float32")
     if mask is not None:
         scores = ops.where(mask, scores, MASKED)
     scores = ops.maximum(scores, MASKED)
     scores = scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True, initial=MASKED))
-    weights = ops.sparsemax(scores)
-    # The scores of a completely masked row are equal.
-    return weights if mask is None else weights * ops.cast(mask, "float32")
+    # The support needs no gradient; τ is a function of the scores in the support.
+    descending = -ops.sort(-ops.stop_gradient(scores), axis=-1)
+    count = ops.cast(ops.arange(ops.shape(scores)[-1]) + 1, "float32")
+    in_support = ops.cast(1.0 + count * descending > ops.cumsum(descending, axis=-1), "float32")
+    size = ops.sum(in_support, axis=-1, keepdims=True)
+    threshold = (ops.sum(in_support * descending, axis=-1, keepdims=True) - 1.0) / size
+    support = ops.cast(ops.stop_gradient(scores) > threshold, "float32")
+    if mask is not None:
+        support = support * ops.cast(mask, "float32")
+    size = ops.maximum(ops.sum(support, axis=-1, keepdims=True), 1.0)
+    threshold = (ops.sum(support * scores, axis=-1, keepdims=True) - 1.0) / size
+    return ops.maximum(scores - threshold, 0.0) * support
 
 
 @register

@@ -99,8 +99,8 @@ class Search:
             The hypotheses, best first.
         """
         keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
-        given = {"limits": limits, "minimums": minimums, "prefix": prefix, "phrases": phrases}
-        constraints: Any = {n: ops.cast(x, "int32") for n, x in given.items() if x is not None}
+        values = {"limits": limits, "minimums": minimums, "prefix": prefix, "phrases": phrases}
+        constraints: Any = {n: ops.cast(x, "int32") for n, x in values.items() if x is not None}
         keys = ops.cast(keys, "int32")
         return self.run(
             step, state, {"memory": state["memory"], "constraints": constraints, "keys": keys}

@@ -105,28 +105,13 @@ class Ensemble(Seq2Seq):
     scores are those of the mean of the models' probabilities.
 
     Args:
-        models: the models; the ensemble uses their weights.
-
-    Raises:
-        ValueError: there is no model, or the vocabularies differ in size.
+        models: at least one model; the ensemble uses their weights.
     """
 
-    def __init__(self, models: Sequence[Seq2Seq], name: str | None = None, dtype: Any = None):
-        models = list(models)
-        if not models:
-            raise ValueError("An ensemble needs at least one model.")
-        for side in ("encoder", "decoder"):
-            sizes = [getattr(model, side).embedding.vocabulary for model in models]
-            if len(set(sizes)) > 1:
-                raise ValueError(
-                    f"The models of an ensemble must share one vocabulary, but the vocabularies of "
-                    f"their {side}s have {', '.join(map(str, sizes))} tokens."
-                )
+    def __init__(self, models: Sequence[Seq2Seq]):
         super().__init__(
             EnsembleEncoder([model.encoder for model in models], name="encoders"),
             EnsembleDecoder([model.decoder for model in models], name="decoders"),
-            name=name,
-            dtype=dtype,
         )
 
 

@@ -131,10 +131,7 @@ def penalty(
 ) -> Tensor:
     """Return the weighted sum of penalties per target token, like the loss."""
     total = sum(
-        (
-            weight * PENALTIES[name](alignment, source_mask, target_mask)
-            for name, weight in weights.items()
-        ),
-        ops.zeros_like(target_mask[:, 0]),
+        weight * ops.sum(PENALTIES[name](alignment, source_mask, target_mask))
+        for name, weight in weights.items()
     )
-    return ops.sum(total) / ops.maximum(ops.sum(target_mask), 1.0)
+    return total / ops.maximum(ops.sum(target_mask), 1.0)

@@ -8,7 +8,12 @@ from keras import ops
 from regard.models.decoders.base import Decoder
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.noise import gumbel_noise, uniform_noise
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
+from regard.models.serialization import (
+    ConfiguredLayer,
+    check_name,
+    constructor_arguments,
+    register,
+)
 from regard.models.tensors import Memory, Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
@@ -51,8 +56,7 @@ class ScheduledSampling(ConfiguredLayer):
     ):
         super().__init__(autocast=False, **kwargs)  # the memory keeps the dtype of the encoder
         self.settings = constructor_arguments(locals())
-        if schedule not in SCHEDULES:
-            raise ValueError(f"Unknown schedule {schedule!r}. Choices: {', '.join(SCHEDULES)}.")
+        check_name("schedule", SCHEDULES, schedule)
         self.seed_generator = keras.random.SeedGenerator()
         self.built = True
 

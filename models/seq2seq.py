@@ -11,7 +11,7 @@ from regard.models.losses import PENALTIES, guided_alignment, penalty, token_los
 from regard.models.reinforce import Reinforce
 from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.search import Hypotheses, Search
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.trainable_model import TrainableModel
 from regard.models.vocabulary import BOS, EOS, PAD
@@ -68,14 +68,12 @@ class Seq2Seq(TrainableModel):
         guided_alignment = dict(guided_alignment or {})
         scheduled_sampling = dict(scheduled_sampling or {})
         self.settings = constructor_arguments(locals(), exclude=self.parts)
-        unknown = sorted(penalties.keys() - PENALTIES.keys())
-        if unknown:
-            choices = ", ".join(sorted(PENALTIES))
-            raise ValueError(f"Unknown penalty {unknown[0]!r}. Choices: {choices}.")
+        for name in penalties:
+            check_name("penalty", PENALTIES, name)
         self.encoder = encoder
         self.decoder = decoder
         if share_embeddings:
-            decoder.share_embedding(encoder.embedding)
+            decoder.embedding.share(encoder.embedding)
         self.reinforce = (
             Reinforce(**self.settings["reinforce"], name="reinforce")
             if decoder.stochastic
@@ -140,36 +138,33 @@ class Seq2Seq(TrainableModel):
         """The keys of the result of ``heads``."""
         return (*getattr(self.encoder, "head_names", ()), *self.decoder.head_names)
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Tensor = None,
-        training: bool = True,
-    ) -> Tensor:
+    def batch_loss(self, inputs: Any, outputs: Any, training: bool) -> Tensor:
         """Return the mean loss per target token in nats, and update the running means."""
-        target = x["target"]
+        target = inputs["target"]
         mask = ops.cast(ops.not_equal(target, PAD), "float32")
         vocabulary = self.decoder.embedding.vocabulary if self.decoder.copies else None
         losses = token_losses(
-            y_pred["logits"], target, self.settings["label_smoothing"], vocabulary
+            outputs["logits"], target, self.settings["label_smoothing"], vocabulary
         )
         count = ops.sum(mask)
         self.plain_loss.update_state(ops.sum(losses.plain * mask) / ops.maximum(count, 1.0), count)
         correct = ops.sum(losses.correct * mask)
         self.accuracy.update_state(correct / ops.maximum(count, 1.0), count)
-        loss = sum(self.losses, ops.sum(losses.smoothed * mask) / ops.maximum(count, 1.0))
+        loss = ops.sum(losses.smoothed * mask) / ops.maximum(count, 1.0)
         if self.settings["penalties"] and training:
             loss = loss + penalty(
-                self.settings["penalties"], y_pred["alignment"], y_pred["mask"], mask
+                self.settings["penalties"], outputs["alignment"], outputs["mask"], mask
             )
         if (guidance := self.settings["guided_alignment"]) and training:
-            alignment_loss = guided_alignment(y_pred["alignment"], x["links"], mask)
+            alignment_loss = guided_alignment(outputs["alignment"], inputs["links"], mask)
             loss = loss + guidance["weight"] * alignment_loss
         if self.reinforce is not None and training:
             loss = loss + self.reinforce(
-                -losses.plain, y_pred["alignment"], y_pred["distribution"], mask, training=training
+                -losses.plain,
+                outputs["alignment"],
+                outputs["distribution"],
+                mask,
+                training=training,
             )
         return loss
 

@@ -1,6 +1,6 @@
 """Registration of layers with Keras, and their creation by name."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -46,9 +46,18 @@ def by_name(kind: str, choices: Mapping[str, T], name: str) -> T:
     Raises:
         ValueError: the name is unknown; the message suggests the closest one.
     """
-    if name in choices:
-        return choices[name]
-    raise ValueError(f"Unknown {kind} {name!r}. {suggest(name, sorted(choices))}.")
+    check_name(kind, choices, name)
+    return choices[name]
+
+
+def check_name(kind: str, choices: Collection[str], name: str) -> None:
+    """Check that a name is one of the choices.
+
+    Raises:
+        ValueError: it is not; the message suggests the closest one.
+    """
+    if name not in choices:
+        raise ValueError(f"Unknown {kind} {name!r}. {suggest(name, sorted(choices))}.")
 
 
 def spec(
@@ -87,13 +96,3 @@ def constructor_arguments(
     """
     hidden = {"self", "kwargs", "__class__", *exclude}
     return {name: value for name, value in values.items() if name not in hidden}
-
-
-def layer_config(value: Any) -> Any:
-    """Serialize a nested layer for ``get_config``."""
-    return keras.saving.serialize_keras_object(value)
-
-
-def layer_from_config(value: Any) -> Any:
-    """Invert ``layer_config``; a layer is returned unchanged."""
-    return keras.saving.deserialize_keras_object(value) if isinstance(value, dict) else value

@@ -8,7 +8,7 @@ from keras import ops
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.matching import CrossAttention
 from regard.models.layers.pooling import POOLINGS
-from regard.models.serialization import constructor_arguments, register, spec
+from regard.models.serialization import check_name, constructor_arguments, register, spec
 from regard.models.tensors import Tensor
 from regard.models.trainable_model import TrainableModel
 
@@ -35,7 +35,7 @@ class Similarity(TrainableModel):
         dropout: the dropout rate of the features and of the hidden layer.
 
     ``call`` takes a dictionary of ``first`` and ``second``, padded ids ``[batch, length]``, and
-    returns a dictionary of ``similarity`` ``[batch]``; ``compute_loss`` also reads ``score``
+    returns a dictionary of ``similarity`` ``[batch]``; ``batch_loss`` also reads ``score``
     ``[batch]``, from 0 to 1.
 
     Raises:
@@ -58,9 +58,7 @@ class Similarity(TrainableModel):
         super().__init__(**kwargs)
         cross = None if cross is None else dict(cross)
         self.settings = constructor_arguments(locals(), exclude=self.parts)
-        if comparison not in COMPARISONS:
-            choices = ", ".join(COMPARISONS)
-            raise ValueError(f"Unknown comparison {comparison!r}. Choices: {choices}.")
+        check_name("comparison", COMPARISONS, comparison)
         policy = self.dtype_policy
         self.encoder = encoder
         self.pooling = spec("pooling", POOLINGS, pooling, dtype=policy, name="pooling")
@@ -164,22 +162,10 @@ class Similarity(TrainableModel):
         hidden = self.hidden(self.dropout(features, training=training))
         return ops.sigmoid(self.output_layer(self.dropout(hidden, training=training))[:, 0])
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Any:
+    def batch_loss(self, inputs: Any, outputs: Any, training: bool) -> Any:
         """Return the mean squared error of the rows; rows without tokens are padding."""
-        is_valid = ops.any(ops.not_equal(x["first"], 0), axis=-1)
-        mask = ops.cast(is_valid, "float32")
-        count = ops.maximum(ops.sum(mask), 1.0)
-        errors = ops.square(ops.cast(y_pred["similarity"], "float32") - x["score"])
-        mean = ops.sum(errors * mask) / count
-        self.plain_loss.update_state(mean, ops.sum(mask))
-        return sum(self.losses, mean)
+        errors = ops.square(ops.cast(outputs["similarity"], "float32") - inputs["score"])
+        return self.mean_over_rows(errors, inputs["first"])
 
 
 def _mean(states: Tensor, mask: Tensor) -> Tensor:

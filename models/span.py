@@ -34,7 +34,7 @@ class SpanReader(TrainableModel):
 
     ``call`` takes a dictionary of ``passage`` and ``question``, padded ids ``[batch, length]``, and
     returns a dictionary of ``logits`` ``[batch, hops + 2, passage]`` and ``to_question`` ``[batch,
-    passage, question]``, the attention of the passage; ``compute_loss`` also reads ``answer``
+    passage, question]``, the attention of the passage; ``batch_loss`` also reads ``answer``
     ``[batch, 2]``, the first and the last token of the answer.
     """
 
@@ -80,19 +80,9 @@ class SpanReader(TrainableModel):
         vector = self.dropout(self.pooling(values, question["mask"])[0], training=training)
         return {"logits": self.pointer(vector, memory, mask), "to_question": to_question}
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Any:
+    def batch_loss(self, inputs: Any, outputs: Any, training: bool) -> Any:
         """Return the mean negative log-probability of the answers; empty rows are padding."""
-        mask = ops.cast(ops.any(ops.not_equal(x["passage"], 0), axis=-1), "float32")
-        count = ops.maximum(ops.sum(mask), 1.0)
-        log_probs = ops.log_softmax(y_pred["logits"][:, -2:], axis=-1)
-        chosen = ops.take_along_axis(log_probs, ops.cast(x["answer"], "int32")[..., None], axis=-1)
-        mean = -ops.sum(ops.sum(chosen, axis=(1, 2)) * mask) / count
-        self.plain_loss.update_state(mean, ops.sum(mask))
-        return sum(self.losses, mean)
+        log_probs = ops.log_softmax(outputs["logits"][:, -2:], axis=-1)
+        answers = ops.cast(inputs["answer"], "int32")[..., None]
+        chosen = ops.take_along_axis(log_probs, answers, axis=-1)
+        return self.mean_over_rows(-ops.sum(chosen, axis=(1, 2)), inputs["passage"])

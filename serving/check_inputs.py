@@ -3,7 +3,9 @@
 import base64
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
+
+from typing_extensions import NotRequired, TypedDict
 
 from regard.serving.contract import Contract
 
@@ -12,21 +14,18 @@ _HEADS_ROWS = 2
 _MAX_SHOWN = 60
 
 
-class _RequiredRowKeys(TypedDict):
-    row: int | str
-    inputs: Mapping[str, Any]
-    description: str
-    answer: Mapping[str, Any]
-
-
-class RequestRow(_RequiredRowKeys, total=False):
+class RequestRow(TypedDict):
     """A row in JSON: its number, inputs (images in base64), their summary, and earlier outputs.
 
     ``kept_by`` says which earlier run the outputs come from, by default the Predictor's.
     """
 
-    kept_by: str
-    device: str
+    row: int | str
+    inputs: Mapping[str, Any]
+    description: str
+    answer: Mapping[str, Any]
+    kept_by: NotRequired[str]
+    device: NotRequired[str]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import NotRequired, TypedDict
 
 InputKind = Literal["text", "image", "points", "positions"]
 CONTRACT = "assets.extra/contract.json"
@@ -27,21 +29,18 @@ LENGTH_SPEC = ("int32", "[batch]")
 KINDS_WITH_LENGTH = ("points", "positions")
 
 
-class _RequiredInputKeys(TypedDict):
-    name: str
-    kind: InputKind
-
-
-class InputEntry(_RequiredInputKeys, total=False):
+class InputEntry(TypedDict):
     """An input of a signature.
 
     ``like`` names the model input or output that it repeats, ``default`` is the value of an input
     that a client may leave out. ``dimensions`` are those of points, if they are not 2.
     """
 
-    like: str
-    default: str
-    dimensions: int
+    name: str
+    kind: InputKind
+    like: NotRequired[str]
+    default: NotRequired[str]
+    dimensions: NotRequired[int]
 
 
 class SignatureEntry(TypedDict):
@@ -87,15 +86,10 @@ class Contract(TypedDict):
     scored: str | None
     size: SizeEntry | None
     looks: AttentionEntry | None
-    heads: HeadsEntry | None
+    heads: NotRequired[HeadsEntry | None]  # not in older exports, like `stream_problem`
     cut: str | None
-    stream_problem: str | None
+    stream_problem: NotRequired[str | None]
     signatures: dict[str, SignatureEntry]
-
-
-# Contracts of older exports have no `heads` and `stream_problem`.
-_OPTIONAL_KEYS = ("heads", "stream_problem")
-_REQUIRED_KEYS = tuple(key for key in Contract.__annotations__ if key not in _OPTIONAL_KEYS)
 
 
 class SavedModelError(Exception):
@@ -122,7 +116,7 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
         contract = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SavedModelError(f"Its {CONTRACT} is not valid JSON: {error}") from None
-    missing = [key for key in _REQUIRED_KEYS if key not in contract]
+    missing = sorted(Contract.__required_keys__ - set(contract))
     if missing:
         raise SavedModelError(f"Its {CONTRACT} has no {', '.join(missing)}.")
     signatures = [contract, *contract["signatures"].values()]

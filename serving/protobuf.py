@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 _BITS = "half_val"  # the bits of numbers with 16 of them, as integers
+_CHUNK = 1 << 16  # values at once: a number of Python takes 32 bytes
 # Types by their numbers in TensorFlow: NumPy's name, and the field of a tensor's values.
 _TYPES = {
     1: ("float32", "float_val"),
@@ -31,6 +32,23 @@ _TYPES = {
 }
 # The states of a version by their numbers.
 STATES = {0: "UNKNOWN", 10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END"}
+# The HTTP status of each code of gRPC; all others are 500.
+HTTP_STATUSES = {
+    "OK": 200,
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "ABORTED": 409,
+    "ALREADY_EXISTS": 409,
+    "RESOURCE_EXHAUSTED": 429,
+    "CANCELLED": 499,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
 _NUMBERS = {dtype: number for number, (dtype, _) in _TYPES.items()}
 
 
@@ -78,7 +96,9 @@ def write_tensor(tensor: Any, array: np.ndarray) -> None:
         tensor.tensor_shape.dim.add(size=size)
     field = _TYPES[tensor.dtype][1]
     values = np.ascontiguousarray(array).view(np.uint16) if field == _BITS else array
-    getattr(tensor, field).extend(values.ravel().tolist())
+    flat = values.ravel()
+    for start in range(0, flat.size, _CHUNK):
+        getattr(tensor, field).extend(flat[start : start + _CHUNK].tolist())
 
 
 def read_tensor(tensor: Any) -> np.ndarray:

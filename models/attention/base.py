@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.serialization import ConfiguredLayer
+from regard.models.serialization import ConfiguredLayer, check_name
 from regard.models.tensors import Tensor
 
 # Added to a score that must not count.
@@ -106,8 +106,7 @@ def is_split(values: str) -> bool:
     Raises:
         ValueError: the setting is unknown.
     """
-    if values not in VALUES:
-        raise ValueError(f"Unknown values {values!r}. Choices: {', '.join(VALUES)}.")
+    check_name("values", VALUES, values)
     return values == "split"
 
 

@@ -48,7 +48,7 @@ class AttendingDecoder(Decoder):
 
         Raises:
             ValueError: the attention is unknown; ``heads`` does not divide ``memory_depth``, or
-                comes with a stochastic alignment or with coverage; or ``copies`` without attention.
+                comes with a stochastic alignment; or ``copies`` without attention.
         """
         options = {**(attention or {}), "dtype": self.dtype_policy, "name": "attention"}
         self.attention_heads = options.pop("heads", 1)
@@ -56,8 +56,6 @@ class AttendingDecoder(Decoder):
             self.attention = MultiHeadAttention(self.attention_heads, memory_depth, **options)
             if self.stochastic:
                 raise ValueError("REINFORCE needs one choice per step: use one head.")
-            if self.covers:
-                raise ValueError("Coverage is the attention of one head: use one head.")
         elif attention is not None:
             self.attention = Attention(**options)
         elif copies:
@@ -96,6 +94,11 @@ class AttendingDecoder(Decoder):
     def unroll_with_distribution(
         self, tokens: Tensor, memory: Memory, training: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``unroll`` and the distribution from which the alignments were sampled.
+
+        The distribution is ``[batch, target, source]``. It equals the alignments unless the
+        decoder is ``stochastic``.
+        """
         logits, alignments = self._unroll(tokens, memory, training)
         return logits, alignments[0], alignments[-1]
 

@@ -8,7 +8,7 @@ from keras import ops
 from regard.models.decoders.attending import Alignments, context_depth
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.layers.loops import batch_first, scan_steps
-from regard.models.serialization import register
+from regard.models.serialization import check_name, register
 from regard.models.tensors import Memory, State, Tensor
 
 READOUTS = ("maxout", "tanh")
@@ -45,8 +45,7 @@ class BahdanauDecoder(RecurrentDecoder):
         readout: str = "maxout",
         **kwargs: Any,
     ):
-        if readout not in READOUTS:
-            raise ValueError(f"Unknown readout {readout!r}. Choices: {', '.join(READOUTS)}.")
+        check_name("readout", READOUTS, readout)
         extra = context_depth(memory_depth, kwargs.get("attention"))
         super().__init__(vocabulary, memory_depth, final_depth, units=units, extra=extra, **kwargs)
         self.settings["readout"] = readout
@@ -65,12 +64,10 @@ class BahdanauDecoder(RecurrentDecoder):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
         embedded, prepared = self.embedding(tokens), state["memory"]
-        context, alignments, coverage = self._attend_once(
-            state["cells"][-1][0], prepared, state["position"], self._coverage(state)
-        )
+        query = state["cells"][-1][0]
+        context, alignments, progress = self._attend_once(query, prepared, self._progress(state))
         cells, hidden = self._advance(self._loop_inputs(embedded), state["cells"], context)
-        new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
-        new_state |= coverage
+        new_state = {"memory": prepared, "cells": cells, **progress}
         readout = self._readout(hidden, embedded, context)
         logits = self.output(readout, embedded, alignments[0], prepared)
         return logits, new_state, alignments[0]
@@ -82,21 +79,20 @@ class BahdanauDecoder(RecurrentDecoder):
         gradients = self._deferred_gradients(training)
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            cells, _, _, position, coverage, _ = carry
-            context, alignments, coverage = self._attend_once(
-                cells[-1][0], prepared, position, coverage, training
+            cells, _, _, progress, _ = carry
+            context, alignments, progress = self._attend_once(
+                cells[-1][0], prepared, progress, training
             )
             cells, hidden = self._advance(inputs, cells, context, masks, gradients)
-            carry = (cells, hidden, context, position + 1, coverage, alignments)
+            carry = (cells, hidden, context, progress, alignments)
             return carry, carry
 
         hidden = state["cells"][-1][0]
         context = ops.zeros((ops.shape(hidden)[0], self.context_depth), hidden.dtype)
         alignments = self._zero_alignments(prepared, hidden.dtype)
-        coverage = self._coverage(state)
-        start = (state["cells"], hidden, context, state["position"], coverage, alignments)
+        start = (state["cells"], hidden, context, self._progress(state), alignments)
         _, outputs = scan_steps(step, start, self._loop_inputs(embedded, masks, gradients))
-        cells, hidden, context, _, _, alignments = outputs
+        cells, hidden, context, _, alignments = outputs
         self._set_gradient_inputs(gradients, state["cells"], cells, context, embedded, masks)
         readout = batch_first(self._readout(hidden, embedded, context))
         readout = self.dropout(readout, training=training)

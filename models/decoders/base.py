@@ -50,16 +50,6 @@ class Decoder(ConfiguredLayer):
         """Whether source tokens are copied, so that the memory must contain ``ids``."""
         return self.copying is not None
 
-    def share_embedding(self, layer: TokenEmbedding) -> None:
-        """Use the embedding matrix of another layer.
-
-        Raises:
-            ValueError: the decoder is built, or the embeddings differ in size.
-        """
-        if self.built:
-            raise ValueError("An embedding can only be shared before the decoder is built.")
-        self.embedding.share(layer)
-
     def get_build_config(self) -> None:
         """Return None: a loaded decoder may have to share an embedding before it is built.
 
@@ -190,17 +180,6 @@ class Decoder(ConfiguredLayer):
             Empty for other decoders.
         """
         return {}
-
-    def unroll_with_distribution(
-        self, tokens: Tensor, memory: Memory, training: bool = False
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``unroll`` and the distribution from which the alignments were sampled.
-
-        The distribution is ``[batch, target, source]``. It equals the alignments unless the
-        decoder is ``stochastic``.
-        """
-        logits, alignments = self.unroll(tokens, memory, training=training)
-        return logits, alignments, alignments
 
 
 def flatten_rows(x: Tensor) -> Tensor:

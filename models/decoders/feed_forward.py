@@ -48,9 +48,8 @@ class FeedForwardDecoder(AttendingDecoder):
         scale: multiply the embeddings by the square root of their depth, as ``RecurrentEncoder``.
 
     Raises:
-        ValueError: the attention or the pooling is unknown; ``attention`` has several heads or a
-            score with coverage; the depths of tied embeddings differ; or ``pointer_generator``
-            without attention.
+        ValueError: the attention or the pooling is unknown, the depths of tied embeddings differ,
+            or ``pointer_generator`` without attention.
     """
 
     def __init__(
@@ -78,8 +77,6 @@ class FeedForwardDecoder(AttendingDecoder):
         self.embedding = TokenEmbedding(*sizes, dtype=policy, name="embedding")
         self.hidden = keras.layers.Dense(units, activation="tanh", dtype=policy, name="hidden")
         self.create_attention(memory_depth, attention, pointer_generator)
-        if self.attention_heads > 1 or self.covers:
-            raise ValueError("A feed-forward decoder has one head, and no coverage in its score.")
         if self.attention is None:
             self.pooling = spec("pooling", POOLINGS, pooling, dtype=policy, name="pooling")
             self.context_depth = self.pooling.out_depth(memory_depth)

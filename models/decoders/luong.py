@@ -28,10 +28,7 @@ class LuongDecoder(RecurrentDecoder):
         final_depth: the depth of the encoder's final states; 0 if there are none.
         units: the size of a state and of the attentional state.
         input_feeding: feed the attentional state into the next step.
-        kwargs: as in ``RecurrentDecoder``.
-
-    Raises:
-        ValueError: a score with coverage without ``input_feeding``.
+        kwargs: as in ``RecurrentDecoder``. A score with coverage needs ``input_feeding``.
     """
 
     def __init__(
@@ -46,8 +43,6 @@ class LuongDecoder(RecurrentDecoder):
         extra = units if input_feeding else 0
         super().__init__(vocabulary, memory_depth, final_depth, units=units, extra=extra, **kwargs)
         self.settings["input_feeding"] = self.input_feeding = input_feeding
-        if self.covers and not input_feeding:
-            raise ValueError("A score with coverage needs input_feeding.")
         self.combine = keras.layers.Dense(
             units, activation="tanh", use_bias=False, dtype=self.dtype_policy, name="combine"
         )
@@ -71,12 +66,9 @@ class LuongDecoder(RecurrentDecoder):
         embedded, prepared = self.embedding(tokens), state["memory"]
         inputs = self._loop_inputs(embedded)
         cells, hidden = self._advance(inputs, state["cells"], state.get("attentional"))
-        context, alignments, coverage = self._attend_once(
-            hidden, prepared, state["position"], self._coverage(state)
-        )
+        context, alignments, progress = self._attend_once(hidden, prepared, self._progress(state))
         attentional = self._attentional(context, hidden, self._split_kernel()[1])
-        new_state = {"memory": prepared, "cells": cells, "position": state["position"] + 1}
-        new_state |= coverage
+        new_state = {"memory": prepared, "cells": cells, **progress}
         if self.input_feeding:
             new_state["attentional"] = attentional
         logits = self.output(attentional, embedded, alignments[0], prepared)
@@ -99,20 +91,17 @@ class LuongDecoder(RecurrentDecoder):
         kernel = self._split_kernel()[1]  # split outside of the loop, where its gradient is cheap
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            cells, attentional, position, coverage, _ = carry
+            cells, attentional, progress, _ = carry
             cells, hidden = self._advance(inputs, cells, attentional, masks, gradients)
-            context, alignments, coverage = self._attend_once(
-                hidden, prepared, position, coverage, training
-            )
+            context, alignments, progress = self._attend_once(hidden, prepared, progress, training)
             attentional = self._attentional(context, hidden, kernel)
-            carry = (cells, attentional, position + 1, coverage, alignments)
+            carry = (cells, attentional, progress, alignments)
             return carry, carry
 
         alignments = self._zero_alignments(prepared, state["attentional"].dtype)
-        coverage = self._coverage(state)
-        start = (state["cells"], state["attentional"], state["position"], coverage, alignments)
+        start = (state["cells"], state["attentional"], self._progress(state), alignments)
         loop_inputs = self._loop_inputs(embedded, masks, gradients)
-        _, (cells, attentional, _, _, alignments) = scan_steps(step, start, loop_inputs)
+        _, (cells, attentional, _, alignments) = scan_steps(step, start, loop_inputs)
         extra = previous_states(state["attentional"], attentional)
         self._set_gradient_inputs(gradients, state["cells"], cells, extra, embedded, masks)
         return batch_first(attentional), tuple(batch_first(x) for x in alignments)

@@ -13,7 +13,7 @@ from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
 from regard.models.layers.dropout import Dropout, dropout_mask
 from regard.models.layers.loops import batch_first, scan_steps
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Memory, State, Tensor
 from regard.models.vocabulary import BOS, EOS
 
@@ -53,8 +53,8 @@ class PointerDecoder(Decoder):
             be repeated.
 
     Raises:
-        ValueError: the cell, score or visits are unknown, ``layers`` is below 1, or ``clip`` is
-            not above 0; or, in ``build``, the score does not support the depths.
+        ValueError: the cell, score or visits are unknown, or ``clip`` is not above 0; or, in
+            ``build``, the score does not support the depths.
     """
 
     def __init__(
@@ -73,8 +73,7 @@ class PointerDecoder(Decoder):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if visits not in VISITS:
-            raise ValueError(f"Unknown visits {visits!r}. Choices: {', '.join(VISITS)}.")
+        check_name("visits", VISITS, visits)
         self.units, self.visits = units, visits
         policy = self.dtype_policy
         self.cells = create_cells(cell, units, layers, dtype=policy)

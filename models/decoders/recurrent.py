@@ -18,7 +18,7 @@ from regard.models.layers.dropout import (
     sequence_dropout,
 )
 from regard.models.layers.embeddings import TokenEmbedding
-from regard.models.serialization import constructor_arguments
+from regard.models.serialization import check_name, constructor_arguments
 from regard.models.tensors import Memory, State, Tensor
 
 Gradients = Sequence[DeferredWeightGradient]
@@ -52,10 +52,9 @@ class RecurrentDecoder(AttendingDecoder):
         extra: the depth of the additional input of the first layer at each step.
 
     Raises:
-        ValueError: the cell, dropout type or attention is unknown; ``layers`` is below 1; the
-            embeddings are tied and do not have the depth ``units``; ``heads`` does not divide
-            ``memory_depth``, or comes with a stochastic alignment or with coverage; or
-            ``pointer_generator`` without attention.
+        ValueError: the cell, dropout type or attention is unknown; the embeddings are tied and do
+            not have the depth ``units``; ``heads`` does not divide ``memory_depth``, or comes with
+            a stochastic alignment; or ``pointer_generator`` without attention.
     """
 
     def __init__(
@@ -90,8 +89,7 @@ class RecurrentDecoder(AttendingDecoder):
         self.embedding = TokenEmbedding(
             vocabulary, embedding, per_step, scale, dtype=policy, name="embedding"
         )
-        if initial_state not in ("encoder", "zeros"):
-            raise ValueError(f"Unknown initial_state {initial_state!r}. Choices: encoder, zeros.")
+        check_name("initial_state", ("encoder", "zeros"), initial_state)
         self.cells = create_cells(cell, units, layers, extra, dtype=policy)
         # Whether each layer's input is added to its output.
         self.residuals = [residual and (i > 0 or embedding == units) for i in range(layers)]
@@ -148,36 +146,32 @@ class RecurrentDecoder(AttendingDecoder):
         return (zeros, ops.cast(zeros, "float32")) if self.stochastic else (zeros,)
 
     def _attend_once(
-        self,
-        query: Tensor,
-        prepared: State,
-        position: Tensor,
-        coverage: State,
-        training: bool = False,
+        self, query: Tensor, prepared: State, progress: State, training: bool = False
     ) -> tuple[Tensor, Alignments, State]:
         """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``.
 
-        ``coverage`` is the result of ``_coverage`` or of the previous step, and the last output
-        is that after this step.
+        ``progress`` is the result of ``_progress`` or of the previous step, and the last output is
+        that after this step.
         """
         batch = ops.shape(prepared["mask"])[0]
-        if coverage:
-            covered = coverage["coverage"]
-            shape = (batch, -1, ops.shape(covered)[-1])
-            prepared = {**prepared, "coverage": ops.reshape(covered, shape)}
         # The hypotheses of a row are several queries to the row's one memory.
         query = ops.reshape(query, (batch, -1, self.units))
-        position = ops.reshape(position, (batch, -1))
+        position = ops.reshape(progress["position"], (batch, -1))
+        following = {"position": progress["position"] + 1}
+        if self.covers:
+            coverage = progress["coverage"]
+            shape = (batch, -1, ops.shape(coverage)[-1])
+            prepared = {**prepared, "coverage": ops.reshape(coverage, shape)}
         context, alignments = self._attend(query, prepared, position, training)
         alignments = tuple(flatten_rows(x) for x in alignments)
-        if coverage:
-            coverage = {"coverage": covered + ops.cast(alignments[0], "float32")}
-        return flatten_rows(context), alignments, coverage
+        if self.covers:
+            following["coverage"] = coverage + ops.cast(alignments[0], "float32")
+        return flatten_rows(context), alignments, following
 
     @staticmethod
-    def _coverage(state: State) -> State:
-        """Return the entry ``coverage`` of a state, if there is one."""
-        return {name: state[name] for name in ("coverage",) if name in state}
+    def _progress(state: State) -> State:
+        """Return the entries of a state that attention reads and changes."""
+        return {name: state[name] for name in ("position", "coverage") if name in state}
 
     def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
         """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""

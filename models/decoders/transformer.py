@@ -9,7 +9,7 @@ from regard.models.decoders.base import Decoder
 from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.layers.loops import append_step, initial_length
 from regard.models.layers.transformer import BlockAttention, DecoderBlock, TransformerStack
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import register
 from regard.models.tensors import Memory, State, Tensor
 
 
@@ -30,29 +30,17 @@ class TransformerDecoder(TransformerStack, Decoder):
         vocabulary: the size of the target vocabulary.
         memory_depth: the depth of the memory's values.
         final_depth: the depth of an encoder's final states; unused.
-        embedding: the depth of the embeddings and of every block.
-        dropout: the dropout rate of the embeddings and of the output of each sublayer.
         attention: ``score`` and ``alignment`` of the attention to the memory, each a name or
             ``{"type": name, **options}``. The default, also for None, is scaled_dot and soft,
             because without attention this decoder would have no information about the source.
         tied: use the embedding matrix as output matrix.
-        layers: the number of blocks.
-        heads: the number of heads; divides ``embedding``.
-        feed_forward: the inner depth of the feed-forward networks.
-        norm: ``pre`` or ``post``, as in ``TransformerBlock``.
-        positions: a name in ``POSITIONS``.
-        max_positions: the number of learned positions.
-        position_merge: ``add`` or ``concat``, as in ``Positions``.
-        max_distance: the distance from which relative positions are equal.
-        activation: the activation of the feed-forward networks.
-        attention_dropout: the dropout rate of the attention weights.
-        activation_dropout: the dropout rate inside the feed-forward networks.
-        scale: multiply the embeddings by the square root of their depth (§3.4).
         pointer_generator: mix in copies of source tokens (``Copying``); needs one vocabulary for
             both sides.
+        kwargs: as in ``TransformerStack``.
 
     Raises:
-        ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
+        ValueError: a name is unknown, ``heads`` does not divide ``embedding``, or the alignment
+            needs REINFORCE.
     """
 
     head_names = ("cross", "target")
@@ -62,38 +50,25 @@ class TransformerDecoder(TransformerStack, Decoder):
         vocabulary: int,
         memory_depth: int,
         final_depth: int = 0,
-        embedding: int = 256,
-        dropout: float = 0.0,
         attention: dict[str, Any] | None = None,
         tied: bool = False,
-        layers: int = 6,
-        heads: int = 8,
-        feed_forward: int = 1024,
-        norm: str = "pre",
-        positions: str = "sinusoidal",
-        max_positions: int = 1024,
-        position_merge: str = "add",
-        max_distance: int = 16,
-        activation: str = "relu",
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        scale: bool = True,
         pointer_generator: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        super().__init__(vocabulary, **kwargs)
         attention = dict(attention or {})
-        self.settings = constructor_arguments(locals())
+        own = {"memory_depth": memory_depth, "final_depth": final_depth, "attention": attention}
+        own |= {"tied": tied, "pointer_generator": pointer_generator}
+        self.settings = {**self.settings, **own}
+        embedding, scale = self.settings["embedding"], self.settings["scale"]
         # Dropout follows the positions, so the embedding has none.
         self.embedding = TokenEmbedding(
             vocabulary, embedding, scale=scale, dtype=self.dtype_policy, name="embedding"
         )
         self.create_stack(DecoderBlock, memory_depth=memory_depth, cross=attention)
+        if self.blocks[0].cross.stochastic:
+            raise ValueError("REINFORCE needs one choice per step: use a recurrent decoder.")
         self.create_output(vocabulary, embedding, tied, pointer_generator)
-
-    @property
-    def stochastic(self) -> bool:
-        return self.blocks[0].cross.stochastic
 
     def build(self, tokens_shape: Any = None) -> None:
         self.build_output(self.settings["embedding"])
@@ -174,22 +149,6 @@ class TransformerDecoder(TransformerStack, Decoder):
             "target": ops.stack([block.target for block in attention], axis=1),
         }
 
-    def unroll_with_distribution(
-        self, tokens: Tensor, memory: Memory, training: bool = False
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return logits, alignments and distributions; see ``Decoder``.
-
-        If ``stochastic``, these are the samples of all heads of all blocks, concatenated along the
-        source to ``[batch, target, blocks * heads * source]``, so that the log-probability of all
-        samples is a sum over that axis.
-        """
-        if not self.stochastic:
-            return super().unroll_with_distribution(tokens, memory, training=training)
-        logits, attention = self._unroll(tokens, memory, training)
-        samples = _concatenate_heads([block.cross for block in attention])
-        distribution = _concatenate_heads([block.cross_distribution for block in attention])
-        return logits, samples, distribution
-
     def _unroll(
         self, tokens: Tensor, memory: Memory, training: bool
     ) -> tuple[Tensor, list[BlockAttention]]:
@@ -210,10 +169,3 @@ class TransformerDecoder(TransformerStack, Decoder):
         ids = {"ids": memory["ids"]} if self.copies else {}
         blocks = [block.prepare(values, mask) for block in self.blocks]
         return {"mask": mask, "blocks": blocks, **ids}
-
-
-def _concatenate_heads(weights: list[Tensor]) -> Tensor:
-    """Join ``[batch, heads, target, source]`` to ``[batch, target, all heads * source]``."""
-    joined = ops.transpose(ops.concatenate(weights, axis=1), (0, 2, 1, 3))
-    _, target, heads, source = ops.shape(joined)
-    return ops.reshape(joined, (-1, target, heads * source))

@@ -35,9 +35,6 @@ class ConvolutionalEncoder(ConfiguredLayer):
     Shapes: images ``[batch, height, width, 3]``, numbers from 0 to 255 → a memory, a dictionary
     of ``values`` ``[batch, cells, units]``, row by row from the upper left corner, and ``mask``
     ``[batch, cells]``, which is true everywhere.
-
-    Raises:
-        ValueError: the size is not a multiple, or there is no stage.
     """
 
     final_depth = 0  # there are no final states
@@ -56,11 +53,6 @@ class ConvolutionalEncoder(ConfiguredLayer):
         size, channels = tuple(size), tuple(channels)
         self.settings = constructor_arguments(locals())
         factor = 2 ** len(channels)
-        if not channels or any(side % factor or side < factor for side in size):
-            raise ValueError(
-                f"Images of {' x '.join(map(str, size))} pixels cannot be halved {len(channels)} "
-                f"times. Use at least one stage, and sides that are multiples of {factor}."
-            )
         policy = self.dtype_policy
         self.grid = (size[0] // factor, size[1] // factor)
         self.stages = [

@@ -45,7 +45,7 @@ class RecurrentEncoder(ConfiguredLayer):
     for each tensor of a cell's state, the top layer last.
 
     Raises:
-        ValueError: the cell or dropout type is unknown, or ``layers`` is below 1.
+        ValueError: the cell or dropout type is unknown.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class EncoderStack(ConfiguredLayer):
         head_names: the names of the attention weights of all heads, for ``Seq2Seq.heads``.
 
     Raises:
-        ValueError: an encoder is unknown or has invalid options, or there is none.
+        ValueError: an encoder is unknown or has invalid options.
     """
 
     def __init__(
@@ -56,8 +56,6 @@ class EncoderStack(ConfiguredLayer):
         super().__init__(**kwargs)
         encoders = [dict(one) for one in encoders]
         self.settings = constructor_arguments(locals())
-        if not encoders:
-            raise ValueError("A stack needs at least one encoder.")
         self.encoders: list[Any] = []
         for i, options in enumerate(encoders):
             sizes = {"vocabulary": 0 if i else vocabulary, "embedding": embedding}

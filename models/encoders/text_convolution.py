@@ -23,8 +23,8 @@ class TextConvolutionEncoder(EmbeddingEncoder):
     Args:
         vocabulary: the size of the source vocabulary, as in ``source_embedding``.
         embedding: the depth of the embeddings.
-        dropout: the dropout rate of the embeddings, of the input of every convolution, and of the
-            memory.
+        dropout: the dropout rate of the embeddings, of the input of every convolution, and without
+            ``pooling`` of the memory.
         units: the depth of every layer and of the memory.
         layers: the number of convolutions.
         kernel_size: the number of positions that a convolution combines.
@@ -92,11 +92,12 @@ class TextConvolutionEncoder(EmbeddingEncoder):
             else:
                 linear, gate = ops.split(outputs, 2, axis=-1)
                 values = (values + linear * ops.sigmoid(gate)) * valid * 0.5**0.5
-        if self.pooling:
-            length, times = ops.shape(memory["values"])[1], 2 ** len(self.convolutions)
-            values = ops.repeat(values, times, axis=1)[:, :length]
-            values = values * ops.cast(memory["mask"][..., None], values.dtype)
-        return {**memory, "values": self.dropout(values, training=training)}
+        if not self.pooling:
+            return {**memory, "values": self.dropout(values, training=training)}
+        # No dropout: the largest of the copies of a vector would never be a dropped one.
+        length, times = ops.shape(memory["values"])[1], 2 ** len(self.convolutions)
+        values = ops.repeat(values, times, axis=1)[:, :length]
+        return {**memory, "values": values * ops.cast(memory["mask"][..., None], values.dtype)}
 
     def _windows(self, values: Tensor) -> Tensor:
         """Return the neighbours of each position, concatenated.

@@ -6,7 +6,7 @@ from keras import ops
 
 from regard.models.layers.embeddings import source_embedding
 from regard.models.layers.transformer import EncoderBlock, TransformerStack
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import register
 from regard.models.tensors import Memory, Tensor
 
 
@@ -20,20 +20,7 @@ class TransformerEncoder(TransformerStack):
     Args:
         vocabulary: the size of the source vocabulary, as in ``source_embedding``.
         dimensions: the number of coordinates of a point.
-        embedding: the depth of the embeddings, of every block and of the memory.
-        dropout: the dropout rate of the embeddings and of the output of each sublayer.
-        layers: the number of blocks.
-        heads: the number of heads; divides ``embedding``.
-        feed_forward: the inner depth of the feed-forward networks.
-        norm: ``pre`` or ``post``, as in ``TransformerBlock``.
-        positions: a name in ``POSITIONS``.
-        max_positions: the number of learned positions.
-        position_merge: ``add`` or ``concat``, as in ``Positions``.
-        max_distance: the distance from which relative positions are equal.
-        activation: the activation of the feed-forward networks.
-        attention_dropout: the dropout rate of the attention weights.
-        activation_dropout: the dropout rate inside the feed-forward networks.
-        scale: multiply the embeddings by the square root of their depth (§3.4).
+        kwargs: as in ``TransformerStack``.
 
     Shapes: ids ``[batch, source]``, or points as ``PointEmbedding`` takes
     them → a memory, a dictionary of ``values`` ``[batch, source, embedding]`` (zero at padding)
@@ -46,33 +33,14 @@ class TransformerEncoder(TransformerStack):
     final_depth = 0  # there are no final states
     head_names = ("source",)
 
-    def __init__(
-        self,
-        vocabulary: int | None,
-        embedding: int = 256,
-        dropout: float = 0.0,
-        layers: int = 6,
-        heads: int = 8,
-        feed_forward: int = 1024,
-        norm: str = "pre",
-        positions: str = "sinusoidal",
-        max_positions: int = 1024,
-        position_merge: str = "add",
-        max_distance: int = 16,
-        activation: str = "relu",
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        scale: bool = True,
-        dimensions: int = 2,
-        **kwargs: Any,
-    ):
-        super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
+    def __init__(self, vocabulary: int | None, dimensions: int = 2, **kwargs: Any):
+        super().__init__(vocabulary, **kwargs)
+        self.settings["dimensions"] = dimensions
         # Dropout follows the positions, so the embedding has none.
         self.embedding = source_embedding(
             vocabulary,
-            embedding,
-            scale=scale,
+            self.settings["embedding"],
+            scale=self.settings["scale"],
             dimensions=dimensions,
             dtype=self.dtype_policy,
             name="embedding",

@@ -30,7 +30,7 @@ class AnswerPointer(ConfiguredLayer):
     ``[batch, passage]`` → logits ``[batch, hops + 2, passage]`` in float32, very low at padding.
 
     Raises:
-        ValueError: the score is unknown, or ``hops`` is below 0.
+        ValueError: the score is unknown.
     """
 
     def __init__(
@@ -42,8 +42,6 @@ class AnswerPointer(ConfiguredLayer):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if hops < 0:
-            raise ValueError(f"hops must be at least 0, not {hops}.")
         policy = self.dtype_policy
         (self.cell,) = create_cells("gru", units, 1, dtype=policy)
         names = [*(f"hop_{i}" for i in range(hops)), "begin", "end"]

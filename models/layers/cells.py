@@ -270,10 +270,8 @@ def create_cells(
         options: further arguments of all cells.
 
     Raises:
-        ValueError: the cell is unknown, or ``layers`` is below 1.
+        ValueError: the cell is unknown.
     """
-    if layers < 1:
-        raise ValueError(f"Recurrent layers need at least one layer, not {layers}.")
     create_cell = by_name("cell", CELLS, cell)
     return [
         create_cell(units, extra=0 if i else extra, name=f"layer_{i}", **options)

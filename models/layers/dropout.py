@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from regard.models.serialization import register
+from regard.models.serialization import check_name, register
 from regard.models.tensors import Tensor
 
 DROPOUT_TYPES = ("plain", "variational")
@@ -60,8 +60,7 @@ def sequence_dropout(rate: float, kind: str, **kwargs: Any) -> Dropout:
     Raises:
         ValueError: the kind is unknown.
     """
-    if kind not in DROPOUT_TYPES:
-        raise ValueError(f"Unknown dropout_type {kind!r}. Choices: {', '.join(DROPOUT_TYPES)}.")
+    check_name("dropout_type", DROPOUT_TYPES, kind)
     shape = (None, 1, None) if kind == "variational" else None
     return Dropout(rate, noise_shape=shape, **kwargs)
 

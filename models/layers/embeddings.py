@@ -96,15 +96,7 @@ class TokenEmbedding(ConfiguredLayer):
 
         Returns:
             ``[..., vocabulary]`` in the compute dtype.
-
-        Raises:
-            ValueError: the depths of states and vectors differ.
         """
-        if hidden.shape[-1] != self.depth:
-            raise ValueError(
-                f"Tied embeddings need equal depths, but the states have {hidden.shape[-1]} and "
-                f"the vectors {self.depth}."
-            )
         # Called outside of ``__call__``, where Keras does not cast variables.
         table = ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
         rows = ops.reshape(ops.cast(hidden, self.compute_dtype), (-1, self.depth))

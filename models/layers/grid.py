@@ -49,7 +49,7 @@ class GridPositions(ConfiguredLayer):
     Shapes: ``[batch, height, width, depth]`` → the same.
 
     Raises:
-        ValueError: the positions are unknown; or, in ``build``, the depth is below 2.
+        ValueError: the positions are unknown.
     """
 
     def __init__(
@@ -66,8 +66,6 @@ class GridPositions(ConfiguredLayer):
 
     def build(self, grid_shape: tuple[int | None, ...]) -> None:
         depth = int(grid_shape[-1] or 0)
-        if depth < 2:
-            raise ValueError(f"Grid positions need a depth of at least 2, not {depth}.")
         self.depths = (depth - depth // 2, depth // 2)
         for side, side_depth in zip(self.sides, self.depths, strict=True):
             side.build((None, None, side_depth))
@@ -91,27 +89,14 @@ class GridSelfAttention(ConfiguredLayer):
     h = W_h x of smaller depths, β = softmax(fᵀ g), o = W_v Σ β h, and γ o + x, where γ starts at
     0, so that training starts with the convolutions only.
 
-    Args:
-        reduction: f and g have the depth divided by ``reduction``, h the depth divided by 2.
+    As in the paper, f and g have an eighth of the depth of x; h has half of it.
 
     Shapes: ``[batch, height, width, depth]`` → the same.
-
-    Raises:
-        ValueError: in ``build``, the depth is less than ``reduction``.
     """
-
-    def __init__(self, reduction: int = 8, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        self.reduction = reduction
 
     def build(self, grid_shape: tuple[int | None, ...]) -> None:
         depth = int(grid_shape[-1] or 0)
-        if depth < max(2, self.reduction):
-            raise ValueError(
-                f"The depth of the grid, {depth}, must be at least {max(2, self.reduction)}."
-            )
-        small, half = depth // self.reduction, depth // 2
+        small, half = max(depth // 8, 1), max(depth // 2, 1)
         self.query = self.create_dense("query", depth, small, use_bias=False)
         self.key = self.create_dense("key", depth, small, use_bias=False)
         self.value = self.create_dense("value", depth, half, use_bias=False)

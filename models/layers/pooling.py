@@ -142,16 +142,11 @@ class SelfAttentionPooling(Pooling):
         units: the size of the hidden layer.
         hops: the number of sums.
         penalty: the weight of ‖A Aᵀ - I‖², which makes the hops differ (§2.1).
-
-    Raises:
-        ValueError: ``units`` or ``hops`` is below 1.
     """
 
     def __init__(self, units: int = 64, hops: int = 2, penalty: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if units < 1 or hops < 1:
-            raise ValueError(f"units and hops must be at least 1, not {units} and {hops}.")
 
     def out_depth(self, depth: int) -> int:
         return depth * int(self.settings["hops"])

@@ -6,7 +6,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
+from regard.models.serialization import (
+    ConfiguredLayer,
+    by_name,
+    check_name,
+    constructor_arguments,
+    register,
+)
 from regard.models.tensors import Tensor
 
 BASE = 10000.0  # wavelengths of sinusoids and rotations are from 2π to BASE · 2π
@@ -30,8 +36,7 @@ class Positions(ConfiguredLayer):
         self.settings = constructor_arguments(locals())
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, not {max_positions}.")
-        if merge not in MERGES:
-            raise ValueError(f"Unknown merge {merge!r}. Choices: {', '.join(MERGES)}.")
+        check_name("merge", MERGES, merge)
         self.max_positions, self.merge = max_positions, merge
         self.supports_masking = True
 
@@ -56,13 +61,6 @@ class Positions(ConfiguredLayer):
     def position_vectors(self, position: Tensor, depth: int) -> Tensor | None:
         """Return the vectors of positions, ``[batch or 1, length, depth]``, or None."""
         return None
-
-    def check(self, depth: int) -> None:
-        """Check that these positions support the depth of a head.
-
-        Raises:
-            ValueError: they do not.
-        """
 
     def angles(self, position: Tensor, depth: int) -> tuple[Tensor, Tensor] | None:
         """Return cosines and sines for ``rotate``, ``[batch or 1, 1, length, depth / 2]``, or None.
@@ -125,12 +123,8 @@ class RotaryPositions(Positions):
 
     Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", §3.2.2: the
     product of a query at m and a key at n depends only on m - n. Rotated pairs are (i, i + d/2)
-    instead of (2i, 2i + 1), which only changes the order of the components.
+    instead of (2i, 2i + 1), which only changes the order of the components. d must be even.
     """
-
-    def check(self, depth: int) -> None:
-        if depth % 2:
-            raise ValueError(f"Rotary positions need heads with an even depth, not {depth}.")
 
     def angles(self, position: Tensor, depth: int) -> tuple[Tensor, Tensor] | None:
         phase = phases(position, depth)[:, None]

@@ -10,7 +10,12 @@ from regard.models.attention.relative import RELATIVE_POSITIONS
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.normalization import LayerNormalization
 from regard.models.layers.positions import create_positions
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
+from regard.models.serialization import (
+    ConfiguredLayer,
+    check_name,
+    constructor_arguments,
+    register,
+)
 from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")
@@ -54,8 +59,7 @@ class TransformerBlock(ConfiguredLayer):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if norm not in NORMS:
-            raise ValueError(f"Unknown norm {norm!r}. Choices: {', '.join(NORMS)}.")
+        check_name("norm", NORMS, norm)
         policy = self.dtype_policy
         options = {"dropout": attention_dropout, "relative": relative, "dtype": policy}
         self.attention = MultiHeadAttention(heads, width, **options, name="attention")
@@ -100,10 +104,50 @@ class TransformerBlock(ConfiguredLayer):
 class TransformerStack(ConfiguredLayer):
     """Base class of the Transformer encoder and decoder: embedding, positions, blocks, last norm.
 
-    A subclass sets ``settings`` and ``embedding``, then calls ``create_stack``.
+    A subclass sets ``embedding``, then calls ``create_stack``.
+
+    Args:
+        vocabulary: the size of the vocabulary.
+        embedding: the depth of the embeddings, of every block and of the outputs.
+        dropout: the dropout rate of the embeddings and of the output of each sublayer.
+        layers: the number of blocks.
+        heads: the number of heads; divides ``embedding``.
+        feed_forward: the inner depth of the feed-forward networks.
+        norm: ``pre`` or ``post``, as in ``TransformerBlock``.
+        positions: a name in ``POSITIONS``.
+        max_positions: the number of learned positions.
+        position_merge: ``add`` or ``concat``, as in ``Positions``.
+        max_distance: the distance from which relative positions are equal.
+        activation: the activation of the feed-forward networks.
+        attention_dropout: the dropout rate of the attention weights.
+        activation_dropout: the dropout rate inside the feed-forward networks.
+        scale: multiply the embeddings by the square root of their depth (Vaswani et al. 2017,
+            §3.4).
     """
 
     embedding: Any
+
+    def __init__(
+        self,
+        vocabulary: int | None,
+        embedding: int = 256,
+        dropout: float = 0.0,
+        layers: int = 6,
+        heads: int = 8,
+        feed_forward: int = 1024,
+        norm: str = "pre",
+        positions: str = "sinusoidal",
+        max_positions: int = 1024,
+        position_merge: str = "add",
+        max_distance: int = 16,
+        activation: str = "relu",
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        scale: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.settings = constructor_arguments(locals())
 
     def create_stack(self, block: type[TransformerBlock], **options: Any) -> None:
         """Create all layers after the embedding.
@@ -113,12 +157,9 @@ class TransformerStack(ConfiguredLayer):
             options: the arguments that only this class of blocks takes.
 
         Raises:
-            ValueError: a name is unknown, there is no layer, or ``heads`` does not divide
-                ``embedding``.
+            ValueError: a name is unknown, or ``heads`` does not divide ``embedding``.
         """
         settings, policy = self.settings, self.dtype_policy
-        if settings["layers"] < 1:
-            raise ValueError(f"A Transformer needs at least one layer, not {settings['layers']}.")
         self.positions = create_positions(settings, dtype=policy, name="positions")
         if settings["positions"] in RELATIVE_POSITIONS:
             distance = settings["max_distance"]
@@ -133,7 +174,6 @@ class TransformerStack(ConfiguredLayer):
             block(*sizes, **options, dtype=policy, name=f"layer_{i}")
             for i in range(settings["layers"])
         ]
-        self.positions.check(self.head_depth)
         self.norm = None
         if settings["norm"] == "pre":
             self.norm = LayerNormalization(epsilon=EPSILON, dtype=policy, name="norm")
@@ -195,13 +235,10 @@ class BlockAttention(NamedTuple):
 
     Attributes:
         cross: the attention to the memory, ``[batch, heads, target, source]``.
-        cross_distribution: the distribution from which ``cross`` was sampled; equal to ``cross``
-            unless the alignment is stochastic.
         target: the self-attention, ``[batch, heads, target, target]``.
     """
 
     cross: Tensor
-    cross_distribution: Tensor
     target: Tensor
 
 
@@ -271,10 +308,8 @@ class DecoderBlock(TransformerBlock):
             return self.attention(x, causal=True, angles=angles, per_head=True, training=training)
 
         def cross(x: Tensor) -> tuple[Tensor, Any]:
-            context, weights, distribution = self.cross.attend_with_distribution(
-                x, prepared, None, training
-            )
-            return context, BlockAttention(weights, distribution, target)
+            context, weights, _ = self.cross.attend_with_distribution(x, prepared, None, training)
+            return context, BlockAttention(weights, target)
 
         outputs, target = self._residual(attention, self.attention_norm, inputs, training)
         outputs, attention_weights = self._residual(cross, self.cross_norm, outputs, training)
@@ -334,17 +369,13 @@ class FeedForward(ConfiguredLayer):
     Shapes: ``[..., depth]`` → ``[..., depth]``.
 
     Raises:
-        ValueError: the activation is unknown, or ``inner`` is less than 1.
+        ValueError: the activation is unknown.
     """
 
     def __init__(self, inner: int, activation: str = "relu", dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if activation not in ACTIVATIONS:
-            choices = ", ".join(ACTIVATIONS)
-            raise ValueError(f"Unknown activation {activation!r}. Choices: {choices}.")
-        if inner < 1:
-            raise ValueError(f"inner must be at least 1, not {inner}.")
+        check_name("activation", ACTIVATIONS, activation)
         self.inner, self.activation = inner, activation
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 

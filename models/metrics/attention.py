@@ -163,13 +163,11 @@ def attention_in_box(rows: Rows, options: MetricOptions) -> Statistics:
 
     fractions = _box_shares(rows)
     row_shares = [[share for share in row if share is not None] for row in fractions]
-    defined = [share for row in row_shares for share in row]
-    signature = f"phrases:{sum(map(len, fractions))}|named:{len(defined)}"
-    if not defined:
-        signature += "|undefined:no phrase of the boxes is in a caption"
     pairs = np.array([[sum(row), len(row)] for row in row_shares], "float64")
-    mean = sum(defined) / len(defined) if defined else math.nan
-    return Statistics(signature, pairs, ratio, mean)
+    count = sum(map(len, row_shares))
+    signature = f"phrases:{sum(map(len, fractions))}|named:{count}"
+    signature += "" if count else "|undefined:no phrase of the boxes is in a caption"
+    return Statistics(signature, pairs, ratio)
 
 
 def _box_shares(rows: Rows) -> list[list[float | None]]:
@@ -188,22 +186,18 @@ def _box_shares(rows: Rows) -> list[list[float | None]]:
     return fractions
 
 
-def _find_phrase(tokens: Sequence[str], phrase: str) -> range:
+def _find_phrase(tokens: Sequence[str], phrase: str) -> list[int]:
     """Return the tokens of the first occurrence of a phrase of whole words; empty without one."""
-    words: list[tuple[str, int, int]] = []  # the word, its first token and its end
-    for i, token in enumerate(tokens):
-        if token == _END:
-            break
-        if token.startswith(_WORD_START) or not words:
-            words.append((token.replace(_WORD_START, ""), i, i + 1))
-        else:
-            prefix, start, _ = words[-1]
-            words[-1] = (prefix + token, start, i + 1)
+    units, count = _unit_of_tokens(tokens, "word")
+    words = [""] * count
+    for token, unit in zip(tokens, units, strict=True):
+        if unit >= 0:
+            words[unit] += token.replace(_WORD_START, "")
     sought = phrase.split()
-    for i in range(len(words) - len(sought) + 1):
-        if [word for word, _, _ in words[i : i + len(sought)]] == sought:
-            return range(words[i][1], words[i + len(sought) - 1][2])
-    return range(0)
+    for i in range(count - len(sought) + 1):
+        if words[i : i + len(sought)] == sought:
+            return [token for token, unit in enumerate(units) if i <= unit < i + len(sought)]
+    return []
 
 
 def _share_inside(grids: Sequence[Any], box: Sequence[float]) -> float:

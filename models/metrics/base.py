@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import numbers
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -131,8 +130,8 @@ class Statistics:
         rows: a NumPy array ``[rows, n]``, float64, whose sums give the value of any sample of rows;
             None if the value does not follow from sums.
         value: the metric for a sum of rows, ``[n]``; NaN if it is undefined.
-        precise_value: the metric of all rows, if it differs from that of their sum: it may be
-            undefined, or summed more precisely. None: the sum gives the value bit for bit.
+        precise_value: the metric of all rows, if it differs from that of their sum or is undefined.
+            None: the sum gives the value bit for bit.
     """
 
     signature: str
@@ -170,19 +169,17 @@ class Statistics:
 MetricFunction = Callable[[Rows, MetricOptions], Statistics]
 
 
-def mean_statistics(values: Sequence[float], signature: str, precise: bool = False) -> Statistics:
+def mean_statistics(values: Sequence[float], signature: str) -> Statistics:
     """Return a metric that is the mean of one number per row.
 
     Args:
         values: the numbers.
         signature: the metric's signature.
-        precise: whether the numbers are not whole, so that the order of a sum matters.
     """
     import numpy as np
 
     pairs = np.stack([np.asarray(values, "float64"), np.ones(len(values))], axis=1)
-    mean = statistics.fmean(values) if precise else None
-    return Statistics(signature, pairs, ratio, mean)
+    return Statistics(signature, pairs, ratio)
 
 
 def match_statistics(

@@ -46,7 +46,7 @@ def hull_area(rows: Rows, options: MetricOptions) -> Statistics:
         use = is_simple and area
         ratios.append(_area([points[i] for i in hypothesis]) / area if use else 0.0)
     signature = f"nrefs:{rows.reference_count()}|crossed:{crossed}|short:{short}"
-    return mean_statistics(ratios, signature, precise=True)
+    return mean_statistics(ratios, signature)
 
 
 def tour_length(rows: Rows, options: MetricOptions) -> Statistics:
@@ -54,7 +54,7 @@ def tour_length(rows: Rows, options: MetricOptions) -> Statistics:
     if undefined := _undefined_tours(rows):
         return undefined
     lengths = [_length(points, hypothesis) for points, hypothesis, _ in _parse_rows(rows)]
-    return mean_statistics(lengths, "closed", precise=True)
+    return mean_statistics(lengths, "closed")
 
 
 def tour_ratio(rows: Rows, options: MetricOptions) -> Statistics:
@@ -66,7 +66,7 @@ def tour_ratio(rows: Rows, options: MetricOptions) -> Statistics:
         shortest = min(_length(points, reference) for reference in references)
         # If all points coincide, every tour is as short as the shortest.
         ratios.append(_length(points, hypothesis) / shortest if shortest else 1.0)
-    return mean_statistics(ratios, f"nrefs:{rows.reference_count()}|closed", precise=True)
+    return mean_statistics(ratios, f"nrefs:{rows.reference_count()}|closed")
 
 
 def valid_tours(rows: Rows, options: MetricOptions) -> Statistics:

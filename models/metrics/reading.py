@@ -31,7 +31,7 @@ def squad_f1(rows: base.Rows, options: base.MetricOptions) -> base.Statistics:
     """Compute the mean F1 of the words of answer and reference, 0 to 1."""
     pairs = zip(rows.hypotheses, rows.references, strict=True)
     scores = [max(_token_f1(output, one) for one in references) for output, references in pairs]
-    return base.mean_statistics(scores, f"nrefs:{rows.reference_count()}{_SIGNATURE}", precise=True)
+    return base.mean_statistics(scores, f"nrefs:{rows.reference_count()}{_SIGNATURE}")
 
 
 def _token_f1(output: str, reference: str) -> float:
@@ -67,4 +67,4 @@ def supporting_attention(rows: base.Rows, options: base.MetricOptions) -> base.S
     count = int(pairs[:, 1].sum())
     signature = f"rows:{count} of {len(pairs)}"
     signature += "" if count else "|undefined:no row has supporting sentences"
-    return base.Statistics(signature, pairs, base.ratio, base.ratio(pairs.sum(axis=0)))
+    return base.Statistics(signature, pairs, base.ratio)

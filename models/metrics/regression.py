@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.models.metrics.base import MetricOptions, Rows, Statistics, mean_statistics
@@ -45,8 +46,8 @@ def mse(rows: Rows, options: MetricOptions) -> Statistics:
     hypotheses, references = _numbers(rows)
     pairs = zip(hypotheses, references, strict=True)
     errors = [(output - gold) ** 2 for output, gold in pairs]
-    result = mean_statistics(errors, f"nrefs:{rows.reference_count()}", precise=True)
-    return _undefined(result, _non_finite_side(hypotheses, references))
+    result = mean_statistics(errors, f"nrefs:{rows.reference_count()}")
+    return _undefined(result, _undefined_side((hypotheses, references), may_be_constant=True))
 
 
 def _undefined(result: Statistics, reason: str) -> Statistics:
@@ -61,7 +62,7 @@ def _correlation(name: str, rows: Rows) -> Statistics:
     """Compute one of SciPy's correlations; it is undefined if one side is constant."""
     sides = _numbers(rows)
     result = Statistics(f"nrefs:{rows.reference_count()}")
-    if reason := _non_finite_side(*sides) or _constant_side(*sides):
+    if reason := _undefined_side(sides, may_be_constant=False):
         return _undefined(result, reason)
     from scipy import stats
 
@@ -69,19 +70,14 @@ def _correlation(name: str, rows: Rows) -> Statistics:
     return dataclasses.replace(result, precise_value=value)
 
 
-def _non_finite_side(hypotheses: list[float], references: list[float]) -> str:
-    """Describe the side with values that are not finite; return "" if there is none."""
-    for side, values in (("hypotheses", hypotheses), ("references", references)):
+def _undefined_side(sides: Sequence[list[float]], may_be_constant: bool) -> str:
+    """Describe the side for which a metric is undefined; return "" if there is none."""
+    for name, values in zip(("hypotheses", "references"), sides, strict=True):
         if not all(map(math.isfinite, values)):
-            return f"not all {side} are finite"
-    return ""
-
-
-def _constant_side(hypotheses: list[float], references: list[float]) -> str:
-    """Describe the side that does not vary; return "" if there is none."""
-    for side, values in (("hypotheses", hypotheses), ("references", references)):
-        if max(values) - min(values) <= _TOLERANCE * max(map(abs, values)):
-            return f"all {side} are the same"
+            return f"not all {name} are finite"
+        is_constant = max(values) - min(values) <= _TOLERANCE * max(map(abs, values))
+        if is_constant and not may_be_constant:
+            return f"all {name} are the same"
     return ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 from keras import ops
 
@@ -99,30 +99,16 @@ class Search:
             The hypotheses, best first.
         """
         keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
-        inputs: RowInputs = {
-            "memory": state["memory"],
-            "constraints": constraints(limits, minimums, prefix, phrases),
-            "keys": ops.cast(keys, "int32"),
-        }
-        return self.run(step, state, inputs)
+        values = {"limits": limits, "minimums": minimums, "prefix": prefix, "phrases": phrases}
+        constraints: Any = {n: ops.cast(x, "int32") for n, x in values.items() if x is not None}
+        keys = ops.cast(keys, "int32")
+        return self.run(
+            step, state, {"memory": state["memory"], "constraints": constraints, "keys": keys}
+        )
 
     def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
         """Search with the constant tensors of the rows; called by ``__call__``."""
         raise TypeError(f"{type(self).__name__} does not implement run.")
-
-
-def constraints(
-    limits: Tensor, minimums: Tensor = None, prefix: Tensor = None, phrases: Tensor = None
-) -> Constraints:
-    """Return the given constraints as int32 tensors with one entry per row."""
-    result: Constraints = {"limits": ops.cast(limits, "int32")}
-    if minimums is not None:
-        result["minimums"] = ops.cast(minimums, "int32")
-    if prefix is not None:
-        result["prefix"] = ops.cast(prefix, "int32")
-    if phrases is not None:
-        result["phrases"] = ops.cast(phrases, "int32")
-    return result
 
 
 def beam_state(state: State) -> State:

@@ -20,10 +20,7 @@ from regard.models.search.base import (
 from regard.models.search.candidates import Candidates, gather
 from regard.models.search.decode_loop import decode_loop, take_rows
 from regard.models.search.greedy import GreedySearch
-from regard.models.search.logits_processor import (
-    LogitsProcessor,
-    check_penalties,
-)
+from regard.models.search.logits_processor import NO_PENALTIES, LogitsProcessor, Penalties
 from regard.models.search.phrases import PhraseCandidates, Phrases
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS
@@ -50,20 +47,15 @@ class BeamSearch(Search):
     A beam size of 1 without length penalty is greedy search.
 
     Args:
-        beam_size: the number of prefixes.
+        beam_size: the number of prefixes, at least 1.
         length_penalty: α; 0 sorts by log-probability, which prefers short hypotheses.
         coverage_penalty: β, the weight of the penalty for source positions without attention.
-        n_best: the number of hypotheses to return; the default is ``beam_size``.
+        n_best: the number of hypotheses to return, at most ``beam_size``, which is the default.
         no_repeat_ngram_size: the length of n-grams that must not repeat; 0 disables it.
         repetition_penalty: divisor of the logits of tokens that the hypothesis already contains.
             With it, log P above is the penalised log-probability.
-        patience: finish a row after ``patience * beam_size`` ended hypotheses; by default it is
-            finished when no better hypothesis is possible.
-
-    Raises:
-        ValueError: ``beam_size`` is less than 1, ``n_best`` is less than 1 or more than
-            ``beam_size``, a penalty is out of its range, or ``patience`` would end the search
-            before there are ``n_best`` hypotheses.
+        patience: finish a row after ``patience * beam_size`` ended hypotheses, at least ``n_best``;
+            by default it is finished when no better hypothesis is possible.
     """
 
     def __init__(
@@ -76,30 +68,15 @@ class BeamSearch(Search):
         repetition_penalty: float = 1.0,
         patience: float | None = None,
     ):
-        if beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1, not {beam_size}.")
-        if length_penalty < 0:
-            raise ValueError(f"length_penalty must not be negative, but is {length_penalty}.")
-        if coverage_penalty < 0:
-            raise ValueError(f"coverage_penalty must not be negative, but is {coverage_penalty}.")
-        if n_best is None:
-            n_best = beam_size
-        if not 1 <= n_best <= beam_size:
-            raise ValueError(f"n_best must be from 1 to the beam_size, {beam_size}, not {n_best}.")
-        self.beam_size, self.length_penalty, self.hypotheses = beam_size, length_penalty, n_best
-        if patience is not None and patience * beam_size < n_best:
-            raise ValueError(
-                f"patience must be at least {n_best / beam_size:g} to find {n_best} hypotheses "
-                f"(n_best) with a beam_size of {beam_size}, but is {patience}."
-            )
-        self.patience = patience
-        self.coverage_penalty, self.beam_width = coverage_penalty, beam_size
-        self.penalties = check_penalties(no_repeat_ngram_size, repetition_penalty)
+        self.beam_size, self.beam_width, self.patience = beam_size, beam_size, patience
+        self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
+        self.hypotheses = beam_size if n_best is None else n_best
+        self.penalties = Penalties(no_repeat_ngram_size, repetition_penalty)
 
     def best(self) -> Search:
         """Return this search for the best hypothesis only; it can stop earlier."""
         if self.beam_size == 1 and not (self.length_penalty or self.coverage_penalty):
-            return GreedySearch(**self.penalties)
+            return GreedySearch(*self.penalties)
         search = copy.copy(self)
         search.hypotheses = 1
         return search
@@ -156,7 +133,7 @@ class _BeamSteps:
         phrases = inputs["constraints"].get("phrases")
         self.phrases = None if phrases is None else Phrases(phrases)
         # The penalties could forbid the tokens of a phrase.
-        penalties = search.penalties if self.phrases is None else None
+        penalties = search.penalties if self.phrases is None else NO_PENALTIES
         self.processor = LogitsProcessor(inputs["constraints"], self.size, penalties)
         self.max_penalty = search.penalty(self.limits)
         rows = ops.shape(self.limits)[0]

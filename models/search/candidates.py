@@ -59,8 +59,20 @@ class Candidates:
         self.gains = _take_flat(log_probs, indices) if has_penalty else None
 
     def _select_tokens(self, totals: Tensor) -> Tensor:
-        """Return the tokens ``[batch, columns]`` that may follow a prefix; EOS is the last one."""
-        return _candidate_tokens(totals, self.size)
+        """Return the tokens ``[batch, columns]`` that may follow a prefix; EOS is the last one.
+
+        Args:
+            totals: ``[batch, size, vocabulary]``.
+        """
+        first = EOS + 1  # PAD and BOS are never chosen
+        count = ops.shape(totals)[-1] - first
+        count = (min if totals.shape[-1] is not None else ops.minimum)(self.size, count)
+        _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], count)
+        regular = ops.cast(regular, "int32") + first
+        special = ops.convert_to_tensor([[UNK, EOS]], dtype="int32")
+        batch = ops.shape(totals)[0]
+        both = [ops.broadcast_to(x, (batch, ops.shape(x)[1])) for x in (regular, special)]
+        return ops.concatenate(both, axis=1)
 
     def best(self, with_eos: bool) -> tuple[Tensor, Tensor]:
         """Return the scores and candidates of the best ``size`` of a row, ``[batch, size]``.
@@ -94,19 +106,6 @@ def gather(x: Tensor, indices: Tensor) -> Tensor:
     batch, count, *rest = ops.shape(x)
     rows = ops.arange(batch, dtype="int32")[:, None] * count + ops.cast(indices, "int32")
     return ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)
-
-
-def _candidate_tokens(totals: Tensor, size: int) -> Tensor:
-    """Return the tokens ``[batch, columns]`` from totals ``[batch, size, vocabulary]``."""
-    first = EOS + 1  # PAD and BOS are never chosen
-    count = ops.shape(totals)[-1] - first
-    count = (min if totals.shape[-1] is not None else ops.minimum)(size, count)
-    _, regular = ops.top_k(ops.max(totals, axis=1)[:, first:], count)
-    regular = ops.cast(regular, "int32") + first
-    special = ops.convert_to_tensor([[UNK, EOS]], dtype="int32")
-    batch = ops.shape(totals)[0]
-    both = [ops.broadcast_to(x, (batch, ops.shape(x)[1])) for x in (regular, special)]
-    return ops.concatenate(both, axis=1)
 
 
 def _flat_indices(beams: Tensor, vocabulary: Tensor, tokens: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Constraints and penalties on the next token, the same for every search."""
 
-from typing import TypedDict
+from typing import NamedTuple
 
 from keras import ops
 
@@ -9,26 +9,22 @@ from regard.models.tensors import Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
 
-class Penalties(TypedDict):
-    """The options against repetition."""
+class Penalties(NamedTuple):
+    """The options against repetition.
 
-    no_repeat_ngram_size: int
-    repetition_penalty: float
-
-
-def check_penalties(no_repeat_ngram_size: int, repetition_penalty: float) -> Penalties:
-    """Return the two penalties.
-
-    Raises:
-        ValueError: ``no_repeat_ngram_size`` is negative, or ``repetition_penalty`` is below 1.
+    Attributes:
+        no_repeat_ngram_size: the length of n-grams that must not repeat (Paulus et al. 2018, "A
+            Deep Reinforced Model for Abstractive Summarization", §2.5); 0 disables it.
+        repetition_penalty: θ, by which the logits of tokens that the hypothesis already contains
+            are divided (Keskar et al. 2019, "CTRL", §4.1), or multiplied where they are negative,
+            so that the penalty always lowers them; at least 1.
     """
-    if no_repeat_ngram_size < 0:
-        raise ValueError(
-            f"no_repeat_ngram_size must not be negative, but is {no_repeat_ngram_size}."
-        )
-    if repetition_penalty < 1:
-        raise ValueError(f"repetition_penalty must be at least 1, not {repetition_penalty}.")
-    return {"no_repeat_ngram_size": no_repeat_ngram_size, "repetition_penalty": repetition_penalty}
+
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+
+
+NO_PENALTIES = Penalties()
 
 
 class LogitsProcessor:
@@ -43,15 +39,11 @@ class LogitsProcessor:
             ``[batch]``, the minimum lengths including EOS; ``prefix`` ``[batch, prefix]``, the
             first tokens of the hypotheses, padded with PAD. The last two are optional.
         hypotheses: the number of hypotheses per row; below, ``beams`` is ``batch * hypotheses``.
-        penalties: ``no_repeat_ngram_size``, the length of n-grams that must not repeat (Paulus
-            et al. 2018, "A Deep Reinforced Model for Abstractive Summarization", §2.5), and
-            ``repetition_penalty``, θ, by which the logits of tokens that the hypothesis already
-            contains are divided (Keskar et al. 2019, "CTRL", §4.1), or multiplied where they are
-            negative, so that the penalty always lowers them.
+        penalties: the penalties.
     """
 
     def __init__(
-        self, constraints: Constraints, hypotheses: int = 1, penalties: Penalties | None = None
+        self, constraints: Constraints, hypotheses: int = 1, penalties: Penalties = NO_PENALTIES
     ):
         def per_beam(x: Tensor) -> Tensor:
             return x if hypotheses == 1 else ops.repeat(x, hypotheses, axis=0)
@@ -64,9 +56,7 @@ class LogitsProcessor:
             # One more column, which is read at all positions after the prefix.
             end = (self.limits * 0 + PAD)[:, None]
             self.prefix = ops.concatenate([per_beam(constraints["prefix"]), end], axis=1)
-        penalties = penalties or check_penalties(0, 1.0)
-        self.no_repeat_ngram_size = penalties["no_repeat_ngram_size"]
-        self.repetition_penalty = penalties["repetition_penalty"]
+        self.no_repeat_ngram_size, self.repetition_penalty = penalties
 
     @property
     def has_repetition_penalty(self) -> bool:

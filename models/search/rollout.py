@@ -6,7 +6,7 @@ from keras import ops
 
 from regard.models.search import base
 from regard.models.search.decode_loop import decode_loop
-from regard.models.search.logits_processor import LogitsProcessor, Penalties
+from regard.models.search.logits_processor import NO_PENALTIES, LogitsProcessor, Penalties
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
@@ -18,7 +18,7 @@ class RollOutSearch(base.Search):
         penalties: the penalties of the logits processor.
     """
 
-    penalties: Penalties | None = None
+    penalties: Penalties = NO_PENALTIES
 
     def choose(self, scores: Tensor, position: Tensor, inputs: base.RowInputs) -> Tensor:
         """Return the next tokens, ``[batch * hypotheses]``.

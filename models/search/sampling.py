@@ -20,15 +20,11 @@ class SamplingSearch(RollOutSearch):
     et al. 2020, "The Curious Case of Neural Text Degeneration", §3.1).
 
     Args:
-        temperature: below 1 sharpens the distribution, above 1 flattens it.
+        temperature: above 0; below 1 sharpens the distribution, above 1 flattens it.
         top_k: the number of tokens to draw from; 0 means all.
-        top_p: the total probability of the tokens to draw from; 1 means all.
+        top_p: the total probability of the tokens to draw from, above 0; 1 means all.
         samples: the number of hypotheses per row.
         seed: the same seed and key of a row give the same hypotheses.
-
-    Raises:
-        ValueError: ``temperature`` or ``top_p`` is not above 0, ``top_p`` is above 1, ``top_k``
-            is negative, or ``samples`` is less than 1.
     """
 
     def __init__(
@@ -39,14 +35,6 @@ class SamplingSearch(RollOutSearch):
         samples: int = 1,
         seed: int = 0,
     ):
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, not {temperature}.")
-        if top_k < 0:
-            raise ValueError(f"top_k must not be negative, but is {top_k}.")
-        if not 0 < top_p <= 1:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}.")
-        if samples < 1:
-            raise ValueError(f"samples must be at least 1, not {samples}.")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.hypotheses, self.seed = samples, seed
 

@@ -248,12 +248,13 @@ def check_unused(
             yield Problem((section, name), message)
 
 
-def check_no_attention_training(config: Any) -> Iterator[Problem]:
-    """Check that a task without attention losses sets none."""
-    message = f"does not apply to the task {config.task}; remove it"
-    yield from check_unused(
-        config, "training", ("penalties", "reinforce", "scheduled_sampling"), message
-    )
+def check_no_text_training(config: Any) -> Iterator[Problem]:
+    """Check that a task without text as output sets no losses of text and of its attention."""
+    message = f"does not apply to the task {config.task}"
+    if config.training.label_smoothing:
+        yield Problem(("training", "label_smoothing"), f"{message}; use 0")
+    names = "penalties", "reinforce", "scheduled_sampling"
+    yield from check_unused(config, "training", names, f"{message}; remove it")
 
 
 def check_n_best(search: Any) -> Iterator[Problem]:

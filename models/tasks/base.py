@@ -142,6 +142,15 @@ def flat_values(column: Any) -> tf.Tensor:
     return tf.reshape(values, [-1])
 
 
+def to_ragged(column: Any) -> tf.RaggedTensor:
+    """Return a raw feature as ragged; it is dense if all rows have the same number of values."""
+    if isinstance(column, tf.RaggedTensor):
+        return column
+    if isinstance(column, tf.SparseTensor):
+        return tf.RaggedTensor.from_sparse(column)
+    return tf.RaggedTensor.from_tensor(column)
+
+
 def dtype_policy(training: TrainingConfig) -> keras.DTypePolicy:
     """Return the policy of a model's layers; ``precision: auto`` is float32.
 

@@ -79,10 +79,14 @@ def token_ids(
     else:
         ids = ids[:, :limit]
     ends = tf.fill([tf.shape(texts)[0], 1], EOS)
-    padded = tf.concat([ids, ends], axis=1).to_tensor(PAD)
-    # An empty batch gets one column: a loop without steps has nothing to stack.
-    missing = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
-    return tf.pad(padded, [[0, 0], [0, missing]], constant_values=PAD), cut
+    return to_dense(tf.concat([ids, ends], axis=1)), cut
+
+
+def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
+    """Return ``[batch, tokens]`` with at least one column: a loop without steps has no outputs."""
+    dense = tokens.to_tensor(PAD)
+    missing = tf.cast(tf.shape(dense)[1] == 0, tf.int32)
+    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=PAD)
 
 
 def limit_characters(texts: tf.Tensor, tokens: int) -> tuple[tf.Tensor, tf.Tensor]:

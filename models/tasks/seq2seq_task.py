@@ -16,7 +16,7 @@ from regard.models.tasks.base import (
     Task,
     Tokenizers,
     dtype_policy,
-    flat_values,
+    to_ragged,
 )
 from regard.models.tasks.copy_tokenizer import detokenize
 from regard.models.tasks.served_model import with_signature
@@ -79,12 +79,10 @@ class TextOutputTask(Seq2SeqTask):
             ``<reference>_ids`` ``[batch, (tokens of all texts)]`` and ``<reference>_lengths``
             ``[batch, (texts)]``, ragged int64.
         """
-        column = inputs[self.target]
-        is_sparse = isinstance(column, tf.SparseTensor)
-        ragged = tf.RaggedTensor.from_sparse if is_sparse else tf.RaggedTensor.from_tensor
-        tokens = tf.cast(tokenizers[self.target].tokenize(flat_values(column)), tf.int64)
+        texts = to_ragged(inputs[self.target])
+        tokens = tf.cast(tokenizers[self.target].tokenize(texts.values), tf.int64)
         # The rows' boundaries among all texts, and with them among all tokens.
-        splits = ragged(column).row_splits
+        splits = texts.row_splits
         ends = tf.gather(tokens.row_splits, splits)
         return {
             f"{self.target}_ids": tf.RaggedTensor.from_row_splits(tokens.values, ends),

@@ -98,7 +98,11 @@ class ServedModule(tf.Module):
     Attributes:
         weights: The weights in the model's order; of a quantized one the integers.
         scales: The factors of each quantized weight, by its number.
+        tokenizer_names: The tokenizers to export; empty: all. Of a shared one, copies would be
+            stored.
     """
+
+    tokenizer_names: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -119,7 +123,8 @@ class ServedModule(tf.Module):
                 weights[number] = tf.Variable(integers, trainable=False)
                 self.scales[str(number)] = tf.Variable(scales, trainable=False)
         self.weights = weights
-        self.tokenizers = dict(tokenizers)
+        names = self.tokenizer_names or tokenizers
+        self.tokenizers = {name: tokenizers[name] for name in names}
         self._description, self._settings, self._limits = description, settings, search
         self.split_sentences = split_sentences
         tokenizer = self.tokenizers.get(description.reference.name)

@@ -361,26 +361,16 @@ class ServedText(ServedTextOutput):
             "source_cut": cut,
         }
 
-    def _run_search(
-        self,
-        source: tf.Tensor,
-        encoded: tf.Tensor,
-        search: Search,
-        min_limits: tf.Tensor = 0,
-        **constraints: tf.Tensor,
-    ) -> Hypotheses:
+    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         tokens = tf.cast(count_tokens(encoded) - 1, tf.float32)
         longest = tf.cast(tokens * self._limits.max_length_factor, tf.int32)
-        limits = tf.maximum(longest + self._limits.max_length_offset + 1, min_limits)
-        minimums = None
-        if self._limits.min_length_factor:
-            shortest = tf.math.ceil(tokens * self._limits.min_length_factor)
-            minimums = tf.cast(shortest, tf.int32) + 1
         # Sampling depends only on the text and the seed.
         keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
-        return self._model.search(
-            encoded, search, limits, minimums=minimums, keys=keys, **constraints
-        )
+        options = {"limits": longest + self._limits.max_length_offset + 1, "keys": keys}
+        if self._limits.min_length_factor:
+            shortest = tf.math.ceil(tokens * self._limits.min_length_factor)
+            options["minimums"] = tf.cast(shortest, tf.int32) + 1
+        return options
 
 
 def _beam_search(search: Search) -> BeamSearch:

@@ -134,6 +134,10 @@ class StreamedModule(ServedModule):
         """
         raise NotImplementedError
 
+    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the ``limits``, ``keys`` and perhaps ``minimums`` of ``Search.__call__``."""
+        raise NotImplementedError
+
     def _run_search(
         self,
         source: tf.Tensor,
@@ -143,7 +147,9 @@ class StreamedModule(ServedModule):
         **constraints: tf.Tensor,
     ) -> Hypotheses:
         """Search with the limits of the sources, raised to ``min_limits`` ``[batch]``."""
-        raise NotImplementedError
+        options = self._row_options(source, encoded)
+        limits = tf.maximum(options.pop("limits"), min_limits)
+        return self._model.search(encoded, search, limits, **options, **constraints)
 
 
 def _number(state: Any) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from regard.models.settings.search import SearchLimits
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.alignment_links import link_features, link_matrix
-from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values
+from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values, to_ragged
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize
 from regard.models.tasks.seq2seq_task import TextOutputTask, append_eos
 from regard.models.tasks.served_text import ServedText
@@ -29,9 +29,8 @@ class TextToText(TextOutputTask):
         links = link_features(inputs, tokenizers, guidance, settings.copies) if guidance else {}
         sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
         if settings.copies:
-            tokenizer, column = CopyTokenizer.from_sources(tokenizer, sources), inputs["target"]
-            is_sparse = isinstance(column, tf.SparseTensor)
-            rows = column.indices[:, 0] if is_sparse else tf.range(tf.size(sources))
+            tokenizer = CopyTokenizer.from_sources(tokenizer, sources)
+            rows = to_ragged(inputs["target"]).value_rowids()
             tokenizers = {"target": tokenizer.for_rows(rows)}
         source = tf.cast(tokenizer.tokenize(sources), tf.int64)
         return {"source_ids": source, **self.target_features(inputs, tokenizers), **links}

@@ -13,7 +13,7 @@ from grpc import StatusCode
 from regard.components.registry.records import read_record
 from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
 from regard.serving.server.errors import ServingError
-from regard.serving.server.manager import LoadServable
+from regard.serving.server.servable import LoadServable
 
 _MAX_SECONDS = 600.0
 log = logging.getLogger("regard.serve")

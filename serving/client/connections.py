@@ -15,23 +15,18 @@ from typing import Any
 import numpy as np
 
 from regard.serving.client.conversion import ClientError, Input, Outputs, Row, Signature, split_rows
-from regard.serving.protobuf import STATES, field_type, message_class, read_tensor, write_tensor
+from regard.serving.protobuf import (
+    HTTP_STATUSES,
+    STATES,
+    field_type,
+    message_class,
+    read_tensor,
+    write_tensor,
+)
 
-# Gateways and the server use these statuses; some stand for two codes.
-_CODES = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    409: "ABORTED",
-    413: "RESOURCE_EXHAUSTED",
-    429: "RESOURCE_EXHAUSTED",
-    499: "CANCELLED",
-    501: "UNIMPLEMENTED",
-    502: "UNAVAILABLE",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
+# Of several codes for a status, the first one counts; gateways use two more statuses.
+_CODES = {status: code for code, status in reversed(HTTP_STATUSES.items())}
+_CODES |= {413: "RESOURCE_EXHAUSTED", 502: "UNAVAILABLE"}
 _DTYPES = {"float": "float32", "double": "float64", "string": "object"}
 _UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 

@@ -4,24 +4,9 @@ import logging
 
 from grpc import StatusCode
 
+from regard.serving.protobuf import HTTP_STATUSES
+
 _MAX_GRPC_CHARACTERS = 1024
-# Every other code is the server's fault: 500.
-_HTTP_STATUS = {
-    StatusCode.OK: 200,
-    StatusCode.CANCELLED: 499,
-    StatusCode.INVALID_ARGUMENT: 400,
-    StatusCode.FAILED_PRECONDITION: 400,
-    StatusCode.OUT_OF_RANGE: 400,
-    StatusCode.UNAUTHENTICATED: 401,
-    StatusCode.PERMISSION_DENIED: 403,
-    StatusCode.NOT_FOUND: 404,
-    StatusCode.ALREADY_EXISTS: 409,
-    StatusCode.ABORTED: 409,
-    StatusCode.RESOURCE_EXHAUSTED: 429,
-    StatusCode.UNIMPLEMENTED: 501,
-    StatusCode.UNAVAILABLE: 503,
-    StatusCode.DEADLINE_EXCEEDED: 504,
-}
 log = logging.getLogger("regard.serve")
 
 
@@ -43,7 +28,7 @@ class ServingError(Exception):
     @property
     def http_status(self) -> int:
         """The status of the REST API."""
-        return _HTTP_STATUS.get(self.code, 500)
+        return HTTP_STATUSES.get(self.code.name, 500)
 
     @property
     def grpc_message(self) -> str:

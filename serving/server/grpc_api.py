@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import math
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import grpc
@@ -81,7 +81,8 @@ def _create_handler(
         except Exception as exception:
             # Only its texts: the traceback, like that of `abort`, would keep the whole message
             # until the next garbage collection.
-            return _status(exception)
+            error = as_serving_error(exception)
+            return error.code, error.grpc_message
 
     async def call(_: object, context: Any) -> bytes:
         response = await respond(context)
@@ -102,11 +103,6 @@ async def _write_all(responses: AsyncGenerator[Any, None], context: Any) -> None
             except asyncio.TimeoutError:
                 message = "The client does not read its stream."
                 raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
-
-
-def _status(exception: Exception) -> tuple[StatusCode, str]:
-    error = as_serving_error(exception)
-    return error.code, error.grpc_message
 
 
 class _Receiver:
@@ -236,12 +232,14 @@ class _Methods:
     async def _read_inputs(
         self, request: Any, servable: Servable, signature: str
     ) -> dict[str, np.ndarray]:
-        declared = {one.key: _read_info(one.key, one.value) for one in request.inputs}
+        # Of an input that is sent several times, the last tensor counts.
+        tensors = {one.key: one.value for one in request.inputs}
+        declared = {name: _read_info(name, tensor) for name, tensor in tensors.items()}
         servable.validate_inputs(signature, declared)
         count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
         if count > max(size, _MAX_FILLED_VALUES):
             raise invalid(f"The inputs declare {count} values in a message of {size} bytes.")
-        return await self._admission.convert(max(8 * count, size), _to_arrays, request)
+        return await self._admission.convert(max(8 * count, size), _to_arrays, tensors)
 
     async def GetModelMetadata(self, request: Any) -> Any:
         """Return the signatures of a model."""
@@ -310,8 +308,8 @@ def _to_response(model: str, prediction: PredictResult) -> Any:
     return response
 
 
-def _to_arrays(request: Any) -> dict[str, np.ndarray]:
-    return {one.key: _to_array(one.key, one.value) for one in request.inputs}
+def _to_arrays(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {name: _to_array(name, tensor) for name, tensor in tensors.items()}
 
 
 def _to_array(name: str, proto: Any) -> np.ndarray:

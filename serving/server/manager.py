@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from grpc import StatusCode
 
-from regard.serving.server.batching import Batcher, Tensors, count_rows
+from regard.serving.server.batching import Batcher, Tensors
 from regard.serving.server.errors import ServingError, invalid
-from regard.serving.server.metrics import Metrics
+from regard.serving.server.metrics import Metrics, microseconds_since
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
 from regard.serving.server.request_log import RequestLog
-from regard.serving.server.servable import DEFAULT_SIGNATURE, Servable
+from regard.serving.server.servable import DEFAULT_SIGNATURE, LoadServable, Servable
 from regard.serving.server.versions import (
     AVAILABLE,
     END,
@@ -33,7 +33,6 @@ from regard.serving.server.versions import (
 )
 from regard.serving.streaming import STEP
 
-LoadServable = Callable[[str, Path], Servable]
 log = logging.getLogger("regard.serve")
 
 
@@ -76,6 +75,7 @@ class ModelManager:
         self._stream_slots = asyncio.Semaphore(options.max_streams)
         self._tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
+        self._change = asyncio.Lock()  # one scan or replacement of the models at a time
 
     @property
     def names(self) -> list[str]:
@@ -102,24 +102,29 @@ class ModelManager:
                 do not change.
         """
         models = list(models)
-        old_labels = {name: model.config.labels for name, model in self._models.items()}
-        # Load the versions first: a label may name a version that is only now configured.
-        self._set_models(
-            replace(one, labels=old_labels.get(one.name, one.labels)) for one in models
-        )
-        await self.poll()
-        for config in models:
-            model = self._models[config.name]
-            old = old_labels.get(config.name, config.labels)
-            for label, number in config.labels.items():
-                if number not in model.available() and old.get(label) != number:
-                    problem = f"Label {label!r} of model {config.name!r} names version {number}"
-                    message = f"{problem}, which is not available."
-                    raise ServingError(StatusCode.FAILED_PRECONDITION, message)
-            model.config = config
+        async with self._change:
+            old_labels = {name: model.config.labels for name, model in self._models.items()}
+            # Load the versions first: a label may name a version that is only now configured.
+            self._set_models(
+                replace(one, labels=old_labels.get(one.name, one.labels)) for one in models
+            )
+            await self._scan()
+            for config in models:
+                model = self._models[config.name]
+                old = old_labels.get(config.name, config.labels)
+                for label, number in config.labels.items():
+                    if number not in model.available() and old.get(label) != number:
+                        problem = f"Label {label!r} of model {config.name!r} names version {number}"
+                        message = f"{problem}, which is not available."
+                        raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+                model.config = config
 
     async def poll(self) -> None:
         """Scan all model folders once, and load and unload versions accordingly."""
+        async with self._change:
+            await self._scan()
+
+    async def _scan(self) -> None:
         await asyncio.gather(*(self._update(model) for model in list(self._models.values())))
 
     def find(self, spec: ModelSpec) -> Version:
@@ -178,13 +183,14 @@ class ModelManager:
         signature, started = signature or DEFAULT_SIGNATURE, time.monotonic()
         version = self.find(spec)
         most = max(self.options.batching.max_request_rows, self.options.batching.max_batch_size)
-        if (rows := count_rows(inputs)) > most:
+        # The largest: a graph can repeat the only row of one input for all rows of another.
+        rows = max([1, *(len(tensor) for tensor in inputs.values() if tensor.ndim)])
+        if rows > most:
             raise invalid(f"The request has {rows} rows; the maximum is {most}.")
         with version.hold() as servable:
             servable.validate_inputs(signature, inputs)
             names = servable.select_outputs(signature, outputs)
             results = await self._batcher(version, signature).submit(inputs)
-        rows = max(rows, 1)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
         self._log_success(started, spec, PredictResult(version.number, signature, results), inputs)
@@ -254,7 +260,7 @@ class ModelManager:
             self.metrics.count("request_count", model_name=known, status=status)
             if status == "OK":
                 labels = {"model_name": known, "API": api, "entrypoint": entry_point}
-                self.metrics.observe("request_latency", _microseconds_since(started), **labels)
+                self.metrics.observe("request_latency", microseconds_since(started), **labels)
             elif self._log:
                 self._log.add(started, {"model": known, "status": status}, {}, {})
 
@@ -289,13 +295,12 @@ class ModelManager:
         )
         # TensorFlow Serving labels SavedModels with this runtime.
         labels = {"model_name": servable.name, "API": "Predict", "runtime": "TF1"}
-        self.metrics.observe("runtime_latency", _microseconds_since(started), **labels)
+        self.metrics.observe("runtime_latency", microseconds_since(started), **labels)
         return outputs
 
     def _observe_batch(self, rows: int, opened_at: float) -> None:
-        queue_time = _microseconds_since(opened_at)
-        labels = {"thread_pool_name": "batch_threads"}
-        self.metrics.observe("batching_session:queuing_latency", queue_time, **labels)
+        latency, labels = "batching_session:queuing_latency", {"thread_pool_name": "batch_threads"}
+        self.metrics.observe(latency, microseconds_since(opened_at), **labels)
         self.metrics.observe("batching_session:processed_batch_size", rows)
         self.metrics.count("batching_session:wrapped_run_count")
 
@@ -376,7 +381,7 @@ class ModelManager:
             loop = asyncio.get_running_loop()
             try:
                 await loop.run_in_executor(self._load_pool, servable.warm_up)
-            except ServingError as error:
+            except Exception as error:
                 log.warning("version %s: a warm-up request failed: %s", version.number, error)
 
     def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
@@ -393,7 +398,3 @@ class ModelManager:
             return
         version.state = UNLOADING
         self._start_task(version.unload())
-
-
-def _microseconds_since(started: float) -> float:
-    return 1e6 * (time.monotonic() - started)

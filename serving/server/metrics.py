@@ -1,6 +1,7 @@
 """Counters and histograms under TensorFlow Serving's names, in Prometheus's text format."""
 
 import bisect
+import time
 from collections import defaultdict
 from itertools import accumulate
 
@@ -11,6 +12,11 @@ Labels = tuple[tuple[str, str], ...]
 def exponential_edges(scale: float, growth: float, count: int) -> tuple[float, ...]:
     """Return the upper edges of buckets that grow by a factor."""
     return tuple(scale * growth**i for i in range(count))
+
+
+def microseconds_since(started: float) -> float:
+    """Return the time since a moment of the monotonic clock."""
+    return 1e6 * (time.monotonic() - started)
 
 
 _LATENCY_EDGES = exponential_edges(10, 1.8, 33)  # microseconds

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -54,14 +54,22 @@ class RestApi:
         return Response(self._manager.metrics.text(), media_type="text/plain")
 
     async def handle(self, request: Request) -> Response:
-        """Handle a request to any path."""
+        """Return the result of a request to any path, or its error as JSON."""
         path = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1")
         if not path.lower().startswith("/v1/"):
             return Response("Not Found", 404, media_type="text/plain")
         if request.method == "OPTIONS":
             has_origin = re.match("https?://", request.headers.get("origin", ""))
             return Response(b"", 200 if has_origin else 400)
-        return await self._respond(lambda: self._dispatch(request, path))
+        try:
+            return await asyncio.wait_for(self._dispatch(request, path), self._timeout)
+        except asyncio.TimeoutError:
+            message = f"Timed out after {self._timeout:g} s."
+            return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
+        except ClientDisconnect:
+            return _error_response(ServingError(StatusCode.CANCELLED, "The client disconnected."))
+        except Exception as exception:
+            return _error_response(as_serving_error(exception))
 
     async def _dispatch(self, request: Request, path: str) -> Response:
         self._admission.check_host(request.headers.get("host", ""))
@@ -75,18 +83,6 @@ class RestApi:
                 return _response([_dump_metadata(spec.model, self._manager.find(spec))])
             return _response([_dump_status(self._manager.list_states(spec))])
         raise invalid(f"Unknown request: {request.method} {path}")
-
-    async def _respond(self, handle: Callable[[], Awaitable[Response]]) -> Response:
-        """Return the result of a handler, or its error, as JSON."""
-        try:
-            return await asyncio.wait_for(handle(), self._timeout)
-        except asyncio.TimeoutError:
-            message = f"Timed out after {self._timeout:g} s."
-            return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
-        except ClientDisconnect:
-            return _error_response(ServingError(StatusCode.CANCELLED, "The client disconnected."))
-        except Exception as exception:
-            return _error_response(as_serving_error(exception))
 
     async def _predict(self, spec: ModelSpec, request: Request) -> Response:
         convert = self._admission.convert

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -208,12 +208,15 @@ class Servable:
             raise invalid(f"{name} has more than {_MAX_WARMUP_REQUESTS} warm-up requests.")
         for request in requests:
             inputs = {one.key: read_tensor(one.value) for one in request.inputs}
-            name = request.model_spec.signature_name
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             self.validate_inputs(name, inputs)
             if only in (None, name):
                 self.run(name, inputs)
             if only is None and name == DEFAULT_SIGNATURE and STEP in self.signatures:
                 list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
+
+
+LoadServable = Callable[[str, Path], Servable]
 
 
 def remove_path(text: str, path: Path) -> str:

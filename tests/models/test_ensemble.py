@@ -17,12 +17,12 @@ LIMITS = np.array([6, 8])
 SEARCHES = [GreedySearch(), BeamSearch(3, 0.6, coverage_penalty=0.2)]
 
 
-def make(seed, decoder=LuongDecoder, units=6, vocabulary=8, dtype="float32"):
+def make(seed, decoder=LuongDecoder, units=6, dtype="float32"):
     keras.utils.set_random_seed(seed)
     encoder = RecurrentEncoder(9, embedding=5, units=units, dtype=dtype)
     attention = {"score": "general", "alignment": "soft"}
     decoder = decoder(
-        vocabulary,
+        8,
         encoder.depth,
         encoder.final_depth,
         embedding=5,
@@ -105,10 +105,3 @@ def test_models_in_half_precision_are_averaged_in_float32(models):
     assert np.abs(difference).max() < 0.5
     result = arrays(halves.search(SOURCE, BeamSearch(2), LIMITS))
     assert np.isfinite(result.scores).all()
-
-
-def test_models_that_do_not_fit_are_refused(models):
-    with pytest.raises(ValueError, match="at least one"):
-        Ensemble([])
-    with pytest.raises(ValueError, match="decoders have 8, 10 tokens"):
-        Ensemble([models[0], make(1, vocabulary=10)])

@@ -146,7 +146,7 @@ def test_the_generator_is_all_that_a_resume_needs():
 
 def test_an_unknown_schedule_is_refused():
     with pytest.raises(
-        ValueError, match=r"Unknown schedule 'cosine'\. Choices: linear, exponential"
+        ValueError, match=r"Unknown schedule 'cosine'\. Choices: exponential, inverse"
     ):
         ScheduledSampling("cosine")
     assert make(scheduled_sampling=None).sampling is None

@@ -186,5 +186,5 @@ def test_penalties_are_part_of_the_training_alone():
 
 
 def test_an_unknown_penalty():
-    with pytest.raises(ValueError, match=r"Unknown penalty 'covrage'. Choices: coverage, d"):
+    with pytest.raises(ValueError, match=r"Unknown penalty 'covrage'. Did you mean coverage"):
         make(penalties={"covrage": 1.0})

@@ -98,7 +98,7 @@ def test_the_loss_is_the_mean_squared_error_of_rows_that_are_there():
 
 
 def test_unknown_comparison():
-    with pytest.raises(ValueError, match=r"Unknown comparison 'dot'. Choices: features, cosine"):
+    with pytest.raises(ValueError, match=r"Unknown comparison 'dot'. Choices: cosine, features"):
         created(*MODELS[0], comparison="dot")
 
 

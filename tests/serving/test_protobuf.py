@@ -1,5 +1,7 @@
 """The client's own protocol buffers against those of TensorFlow."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,3 +43,16 @@ def test_the_last_value_stands_for_missing_ones():
     proto.tensor_content = b""
     proto.int_val[:] = [1, 7]
     assert parse(proto).tolist() == [[1, 7, 7], [7, 7, 7]]
+
+
+def test_a_large_array_is_written_in_parts():
+    """All at once, the numbers of Python would take eight times the memory of the array."""
+    array, message = np.zeros(1 << 20, np.float32), message_class("Tensor")()
+    tracemalloc.start()
+    try:
+        write_tensor(message, array)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(message.float_val) == array.size
+    assert peak < array.nbytes

@@ -124,7 +124,7 @@ def test_a_model_that_breaks_its_contract_is_rejected(reverser, contract, messag
     [
         (None, "exported by an older Regard or by another program"),
         ("{", "is not valid JSON"),
-        ('{"task": "translation"}', "has no inputs, answer, answer_kind, score"),
+        ('{"task": "translation"}', "has no answer, answer_kind, cut, detail, inputs"),
         (json.dumps(promising(kind="sound")), "unknown kinds: sound"),
     ],
 )

@@ -1,14 +1,13 @@
 """Hard attention: all weight on one position."""
 
-import math
 from typing import Any
 
 import keras
 from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, Alignment, masked_softmax
-from regard.models.noise import gumbel_noise
-from regard.models.serialization import constructor_arguments, register
+from regard.models.noise import gumbel_noise, uniform_noise
+from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Tensor
 
 TRAININGS = ("reinforce", "straight_through")
@@ -49,10 +48,8 @@ class HardAlignment(Alignment):
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
-        if training not in TRAININGS:
-            raise ValueError(f"Unknown training {training!r}. Choices: {', '.join(TRAININGS)}.")
-        if inference not in INFERENCES:
-            raise ValueError(f"Unknown inference {inference!r}. Choices: {', '.join(INFERENCES)}.")
+        check_name("training", TRAININGS, training)
+        check_name("inference", INFERENCES, inference)
         if not 0.0 <= expectation <= 1.0:
             raise ValueError(f"expectation must be from 0 to 1, not {expectation}.")
         self.stochastic = training == "reinforce"
@@ -101,9 +98,8 @@ class HardAlignment(Alignment):
         """Return 1 at the maximum and 0 elsewhere and at masked positions."""
         if scores.shape[-1] == 0:  # which has no argmax
             return scores
-        best = ops.argmax(scores, axis=-1)[..., None]
-        is_best = ops.equal(ops.cast(ops.arange(ops.shape(scores)[-1]), best.dtype), best)
-        return ops.cast(is_best if mask is None else ops.logical_and(is_best, mask), "float32")
+        best = ops.one_hot(ops.argmax(scores, axis=-1), ops.shape(scores)[-1], dtype="float32")
+        return best if mask is None else best * ops.cast(mask, "float32")
 
     def _noise(self, scores: Tensor, position: Tensor, random_key: Any, rows: Tensor) -> Tensor:
         """Return Gumbel noise: the argmax of scores + noise is a sample of the softmax.
@@ -118,12 +114,6 @@ class HardAlignment(Alignment):
 
     def _uses_soft_weights(self, scores: Tensor, random_key: Tensor) -> Tensor:
         """Return which rows get soft weights, ``[batch, 1, 1]``."""
-        share = self.settings["expectation"]
-        if share in (0.0, 1.0):
-            bound = math.inf if share else -math.inf
-        else:
-            bound = -math.log(
-                -math.log(share)
-            )  # Gumbel noise is below this bound with probability ``share``
         rows = ops.arange(ops.shape(scores)[0])[:, None, None]
-        return gumbel_noise(2, random_key[0], random_key[1], rows) < bound
+        noise = uniform_noise(2, random_key[0], random_key[1], rows)
+        return noise < self.settings["expectation"]

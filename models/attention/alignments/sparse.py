@@ -23,6 +23,7 @@ class SparsemaxAlignment(Alignment):
 
 def sparsemax(scores: Tensor, mask: Tensor = None) -> Tensor:
     """Return sparsemax over the last axis in float32; zeros for a completely masked row."""
+    # Not that of Keras 3.15, which is wrong if more than one position has a weight.
     scores = ops.cast(scores, "float32")
     if mask is not None:
         scores = ops.where(mask, scores, MASKED)

@@ -4,7 +4,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.search import Hypotheses, Search
 from regard.models.tasks.image_decoding import decode_image
 from regard.models.tasks.served_model import OutputLengths
 from regard.models.tasks.served_text import ServedTextOutput
@@ -54,15 +53,7 @@ class ServedCaptioner(ServedTextOutput):
         shape = tf.concat([tf.shape(weights)[:-1], self._model.encoder.grid], axis=0)
         return tf.reshape(weights, shape)
 
-    def _run_search(
-        self,
-        source: tf.Tensor,
-        encoded: tf.Tensor,
-        search: Search,
-        min_limits: tf.Tensor = 0,
-        **constraints: tf.Tensor,
-    ) -> Hypotheses:
-        limits = tf.maximum(tf.fill([tf.shape(encoded)[0]], self._max_length + 1), min_limits)
+    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         # Sampling depends only on the image and the seed.
         sums = tf.reduce_sum(tf.cast(encoded, tf.int32), axis=[1, 2, 3])
-        return self._model.search(encoded, search, limits, keys=sums, **constraints)
+        return {"limits": tf.fill(tf.shape(sums), self._max_length + 1), "keys": sums}

@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from regard.models.attention.alignments.base import MASKED
 from regard.models.decoders.pointer import FIRST
 from regard.models.search import Hypotheses
 from regard.models.seq2seq import Seq2Seq
@@ -127,7 +128,7 @@ class ServedPointer(ServedModule):
 
         ``score`` ``[batch]`` is the natural logarithm of the probability, including the end;
         ``position_scores`` ``[batch, positions]`` are those of single positions. An output that
-        violates the rule of ``visits`` gets about -1e9.
+        violates the rule of ``visits``, or has more positions than points, gets about -1e9.
 
         Raises:
             InvalidArgumentError: A position is not one of a point of its row, or the points are
@@ -141,13 +142,19 @@ class ServedPointer(ServedModule):
         message = "positions without a point; in the rows, counted from 0:"
         data = [message, tf.where(~valid)[:, 0]]
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(valid), data, 20)]):
-            ids = tf.pad(tf.where(mask, positions + FIRST, PAD), [[0, 0], [0, 1]])
-        ends = tf.one_hot(positions_length, width + 1, on_value=EOS, off_value=PAD, dtype=tf.int32)
+            # No output has more positions than points. Time and memory grow with the steps.
+            steps = tf.minimum(width, tf.maximum(tf.reduce_max(points_length, axis=0), 0))
+        lengths = tf.minimum(positions_length, points_length)
+        mask = tf.sequence_mask(lengths, steps)
+        ids = tf.pad(tf.where(mask, positions[:, :steps] + FIRST, PAD), [[0, 0], [0, 1]])
+        ends = tf.one_hot(lengths, steps + 1, on_value=EOS, off_value=PAD, dtype=tf.int32)
         scores, _ = self._model.score_with_alignment(source, ids + ends)
         scores = tf.cast(scores, tf.float32)
+        total = tf.where(positions_length > lengths, MASKED, tf.reduce_sum(scores, axis=1))
+        position_scores = tf.where(mask, scores[:, :steps], 0.0)
         return {
-            "score": tf.reduce_sum(scores, axis=1),
-            "position_scores": tf.where(mask, scores[:, :width], 0.0),
+            "score": total,
+            "position_scores": tf.pad(position_scores, [[0, 0], [0, width - steps]]),
             "length": tf.identity(positions_length),
         }
 

@@ -134,15 +134,13 @@ def validate(config: Any) -> Iterator[Problem]:
     path = ("model", "decoder", "score")
     yield from checks.check_widths(model.decoder.score, model.decoder, width, path)
     yield from checks.check_no_coverage(model.decoder.score, path)
-    if training.label_smoothing:
-        yield Problem(("training", "label_smoothing"), "does not apply to points; use 0")
     if training.precision != "float32":
         message = f"{training.precision} would round the coordinates; use float32"
         yield Problem(("training", "precision"), message)
     if training.jit_compile:
         message = "XLA cannot compile the recurrent layers of a pointer decoder; use false"
         yield Problem(("training", "jit_compile"), message)
-    yield from checks.check_no_attention_training(config)
+    yield from checks.check_no_text_training(config)
     yield from checks.check_unused(config, "search", _TEXT_KEYS, unused)
     message = f"{unused}, or see model.visits"
     yield from checks.check_unused(config, "search", _REPETITION_KEYS, message)

@@ -9,7 +9,7 @@ from regard.models.decoders.pointer import FIRST, PointerDecoder
 from regard.models.encoders import create_encoder
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.base import Columns, Tokenizers, dtype_policy
+from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, to_ragged
 from regard.models.tasks.pointer.served import ServedPointer, mark_points, normalize_points
 from regard.models.tasks.pointer.settings import PointerModelConfig, PointerPreprocessing
 from regard.models.tasks.seq2seq_task import Seq2SeqTask
@@ -29,7 +29,7 @@ class Pointing(Seq2SeqTask):
 
         An answer that violates the rule of ``visits`` has no ids, since no model could predict it.
         """
-        flat = _ragged(inputs["points"])
+        flat = to_ragged(inputs["points"])
         dimensions = settings.dimensions
         lengths = flat.row_lengths() // dimensions
         dense = flat.to_tensor()
@@ -37,7 +37,7 @@ class Pointing(Seq2SeqTask):
         if settings.normalise:
             points = tf.reshape(dense, [batch, width // dimensions, dimensions])
             dense = tf.reshape(normalize_points(points, lengths), [batch, width])
-        positions = _ragged(inputs["answer"])
+        positions = to_ragged(inputs["answer"])
         valid = _is_valid(positions, lengths, settings.visits)
         counts = tf.where(valid, positions.row_lengths(), 0)
         ids = tf.cast(positions.to_tensor() + FIRST, tf.int64)
@@ -96,15 +96,6 @@ class Pointing(Seq2SeqTask):
 
     def decode_ids(self, ids: tf.Tensor, tokenizers: Tokenizers) -> list[list[int]]:
         return [[int(i) - FIRST for i in row if i >= FIRST] for row in ids.numpy()]
-
-
-def _ragged(column: Any) -> tf.RaggedTensor:
-    """Return a column of a batch as ragged; it is dense if all rows have the same length."""
-    if isinstance(column, tf.RaggedTensor):
-        return column
-    if isinstance(column, tf.SparseTensor):
-        return tf.RaggedTensor.from_sparse(column)
-    return tf.RaggedTensor.from_tensor(column)
 
 
 def _is_valid(positions: tf.RaggedTensor, lengths: tf.Tensor, visits: str) -> tf.Tensor:

@@ -5,7 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.similarity import Similarity
-from regard.models.tasks.search_outputs import limit_characters
+from regard.models.tasks.copy_tokenizer import string_tokens
+from regard.models.tasks.search_outputs import limit_characters, to_dense
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD, UNK
 
@@ -16,12 +17,7 @@ def split_words(tokenizer: Any, text: tf.Tensor) -> tf.RaggedTensor:
     """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``."""
     # Word by word: SentencePiece would join adjacent unknown words of a sentence.
     words = tf.strings.split(text)
-    out_type = tokenizer.out_type
-    tokenizer.out_type = tf.string  # a second tokenizer would be a second model in the graph
-    try:
-        tokens = tokenizer.tokenize(words.flat_values)
-    finally:
-        tokenizer.out_type = out_type
+    tokens = string_tokens(tokenizer, words.flat_values, split=False)
     return words.with_flat_values(tokens).merge_dims(1, 2)
 
 
@@ -44,6 +40,7 @@ def word_ids(tokenizer: Any, words: tf.RaggedTensor, oov_buckets: int) -> tf.Rag
 class ServedSimilarity(ServedModule):
     """Tokenizer and model in one graph, as TensorFlow Serving runs it."""
 
+    tokenizer_names = ("first",)
     _model: Similarity
 
     def signatures(self) -> dict[str, Signature]:
@@ -112,10 +109,7 @@ class ServedSimilarity(ServedModule):
         words = split_words(self.tokenizers["first"], shortened)
         cut = tf.maximum(tf.cast(words.row_lengths(), tf.int32) - limit, is_shortened)
         words = words[:, :limit]
-        ids = word_ids(self.tokenizers["first"], words, self._settings.oov_buckets).to_tensor(PAD)
-        # Empty sentences get one column of padding: loops need a step.
-        missing = tf.cast(tf.shape(ids)[1] == 0, tf.int32)
-        ids = tf.pad(ids, [[0, 0], [0, missing]], constant_values=PAD)
+        ids = to_dense(word_ids(self.tokenizers["first"], words, self._settings.oov_buckets))
         return ids, words.to_tensor("", shape=tf.shape(ids, tf.int64)), cut
 
     def _to_scale(self, similarity: tf.Tensor) -> tf.Tensor:

@@ -195,10 +195,7 @@ def validate(config: Any) -> Iterator[Problem]:
     if isinstance(config.model.pooling, TopDownPoolingConfig):
         score = config.model.pooling.score
         yield from checks.check_no_coverage(score, ("model", "pooling", "score"))
-    if config.training.label_smoothing:
-        message = "does not apply to scores; use 0"
-        yield Problem(("training", "label_smoothing"), message)
-    yield from checks.check_no_attention_training(config)
+    yield from checks.check_no_text_training(config)
     yield from checks.check_layers(config)
     yield from checks.check_xla(config)
 

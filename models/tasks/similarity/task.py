@@ -9,7 +9,7 @@ from regard.models.encoders import create_encoder
 from regard.models.settings.training import TrainingConfig
 from regard.models.similarity import Similarity
 from regard.models.tasks.base import Columns, DecodeFn, Task, Tokenizers, dtype_policy, flat_values
-from regard.models.tasks.served_model import ServedModel, with_signature
+from regard.models.tasks.served_model import with_signature
 from regard.models.tasks.similarity.served import ServedSimilarity, split_words, word_ids
 from regard.models.tasks.similarity.settings import (
     SimilarityModelConfig,
@@ -110,9 +110,3 @@ class SentenceSimilarity(Task):
             return to_scale(scores), [[number] for number in to_scale(batch["score"])]
 
         return decode
-
-    def served_model(
-        self, model: Similarity, tokenizers: Tokenizers, *sections: Any, **options: bool
-    ) -> ServedModel:
-        # Exporting the other one would store the same tokenizer twice.
-        return super().served_model(model, {"first": tokenizers["first"]}, *sections, **options)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.search_outputs import N_BEST, limit_characters
+from regard.models.tasks.search_outputs import N_BEST, limit_characters, to_dense
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD
 
@@ -64,13 +64,6 @@ def tokenize(tokenizer: Any, texts: tf.Tensor) -> Tokens:
     )
 
 
-def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
-    """Return ``[batch, tokens]`` with at least one column: loops need a step."""
-    dense = tokens.to_tensor(PAD)
-    missing = tf.cast(tf.shape(dense)[1] == 0, tf.int32)
-    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=PAD)
-
-
 def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
     """Convert byte offsets ``[batch, n]``, n > 0, in texts ``[batch]`` to character offsets."""
     _, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
@@ -82,6 +75,7 @@ def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
 class ServedSpan(ServedModule):
     """Tokenizer, model and search for the best span in one graph, as TensorFlow Serving runs it."""
 
+    tokenizer_names = ("passage",)
     _model: SpanReader
 
     def signatures(self) -> dict[str, Signature]:
@@ -143,6 +137,8 @@ class ServedSpan(ServedModule):
         """
         spans, passages, log_probs, cut = self._answers(passage, question)
         begins, ends = to_dense(passages.begins), to_dense(passages.ends)
+        # The offsets of a whole passage would take memory for all rows.
+        passage, _ = limit_characters(passage, self._settings.max_length)
         pieces = tf.strings.substr(passage[:, None], begins, ends - begins)
         steps = log_probs.shape[1]
         names = [*(f"hop {i}" for i in range(1, steps - 1)), "begin", "end"]
@@ -165,11 +161,13 @@ class ServedSpan(ServedModule):
         The answers are the outputs of ``predict`` and ``length``, each ``[batch, count]``.
         """
         limit, tokens, cut = self._settings.max_length, {}, 0
-        for name, text in {"passage": passage, "question": question}.items():
-            shortened, is_shortened = limit_characters(text, limit)
-            whole = tokenize(self.tokenizers["passage"], shortened)
+        passage, is_passage_cut = limit_characters(passage, limit)
+        question, is_question_cut = limit_characters(question, limit)
+        texts = {"passage": (passage, is_passage_cut), "question": (question, is_question_cut)}
+        for name, (text, is_cut) in texts.items():
+            whole = tokenize(self.tokenizers["passage"], text)
             lengths = tf.cast(whole.ids.row_lengths(), tf.int32)
-            cut += tf.maximum(lengths - limit, is_shortened)
+            cut += tf.maximum(lengths - limit, is_cut)
             tokens[name] = Tokens(*(part[:, :limit] for part in whole))
         inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
         log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))

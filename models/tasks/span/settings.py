@@ -90,13 +90,10 @@ def validate(config: Any) -> Iterator[Problem]:
     if encoding is not None and encoding.action == "repair":
         message = "repaired passages have other offsets; use drop"
         yield Problem(("data", "checks", "encoding", "action"), message)
-    if config.training.label_smoothing:
-        message = "does not apply to positions; use 0"
-        yield Problem(("training", "label_smoothing"), message)
     width = checks.encoder_width(model.modelling, model.embedding)
     path = ("model", "pointer", "score")
     yield from checks.check_widths(model.pointer.score, model.pointer, width, path)
-    yield from checks.check_no_attention_training(config)
+    yield from checks.check_no_text_training(config)
     yield from checks.check_layers(config)
     yield from checks.check_xla(config)
 

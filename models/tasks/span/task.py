@@ -11,8 +11,9 @@ from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.span import SpanReader
 from regard.models.tasks.base import Columns, DecodeFn, Task, Tokenizers, dtype_policy, flat_values
-from regard.models.tasks.served_model import ServedModel, with_signature
-from regard.models.tasks.span.served import ServedSpan, to_characters, to_dense, tokenize
+from regard.models.tasks.search_outputs import to_dense
+from regard.models.tasks.served_model import with_signature
+from regard.models.tasks.span.served import ServedSpan, to_characters, tokenize
 from regard.models.tasks.span.settings import SpanModelConfig
 
 _TEXTS = ("passage", "question")
@@ -123,13 +124,6 @@ class SpanReading(Task):
             return answers, [[text] for text in texts(passage, batch["answer"])]
 
         return decode
-
-    def served_model(
-        self, model: SpanReader, tokenizers: Tokenizers, *sections: Any, **options: bool
-    ) -> ServedModel:
-        # Exporting the others would store the same tokenizer again.
-        own = {"passage": tokenizers["passage"]}
-        return super().served_model(model, own, *sections, **options)
 
 
 def _first_value(column: Any) -> tf.Tensor:

@@ -28,10 +28,10 @@ def test_incompatible_embeddings_cannot_be_shared():
     decoder = make()
     small = RecurrentEncoder(8, embedding=4, units=5).embedding
     with pytest.raises(ValueError, match=r"8 tokens with depth 4.*9 tokens with depth 4"):
-        decoder.share_embedding(small)
+        decoder.embedding.share(small)
     decoder.build()
-    with pytest.raises(ValueError, match="before the decoder is built"):
-        decoder.share_embedding(make().embedding)
+    with pytest.raises(ValueError, match="before it is built"):
+        decoder.embedding.share(make().embedding)
 
 
 def test_a_deserialized_decoder_can_share_its_embedding():
@@ -40,19 +40,9 @@ def test_a_deserialized_decoder_can_share_its_embedding():
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(decoder))
     shared = make().embedding
     shared.build()
-    again.share_embedding(shared)
+    again.embedding.share(shared)
     again.build()
     assert again.embedding.table is shared.table
-
-
-def test_by_default_the_distribution_is_the_alignment():
-    class Constant(Decoder):
-        def unroll(self, tokens, memory, training=False):
-            return tokens, memory
-
-    logits, alignments, distribution = Constant().unroll_with_distribution(1, 2)
-    assert (logits, alignments, distribution) == (1, 2, 2)
-    assert not Constant().stochastic
 
 
 @pytest.mark.parametrize("method", ["start", "step", "unroll"])

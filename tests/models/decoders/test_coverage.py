@@ -102,5 +102,6 @@ def test_where_nothing_accumulates_it_is_refused():
         Attention(score=KINDS["luong"][1]["score"])(query, query)
     with pytest.raises(ValueError, match="needs a recurrent decoder"):
         MultiHeadAttention(2, 4, score=KINDS["luong"][1]["score"])(query, query)
-    with pytest.raises(ValueError, match="needs input_feeding"):
-        created("luong", input_feeding=False)
+    model = created("luong", input_feeding=False)
+    with pytest.raises(ValueError, match="needs a recurrent decoder"):
+        model.teacher_force(SOURCE, TARGET)

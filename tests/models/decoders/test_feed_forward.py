@@ -151,8 +151,6 @@ def test_other_alignments(alignment):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"attention": {"heads": 2}}, "one head"),
-        ({"attention": {"score": {"type": "additive", "coverage": True}}}, "no coverage"),
         ({"pooling": "maximum"}, "Unknown pooling 'maximum'"),
         ({"pointer_generator": True}, "set `attention`"),
         ({"tied": True}, "must have the depth"),

@@ -96,23 +96,9 @@ def test_the_maximum_length_is_required(source_memory):
         created().start(source_memory)
 
 
-def test_hard_attention_returns_the_samples_of_every_head(source_memory):
-    hard = {"type": "hard", "training": "reinforce", "expectation": 0.0, "seed": 3}
-    decoder = created(attention={"alignment": hard})
-    assert decoder.stochastic
-    result = decoder.unroll_with_distribution(TOKENS, source_memory, training=True)
-    samples, distribution = (np.reshape(x, (2, 4, 2 * 2, 3)) for x in result[1:])
-    np.testing.assert_array_equal(np.sort(samples, -1), np.tile([0.0, 0.0, 1.0], (2, 4, 4, 1)))
-    np.testing.assert_allclose(distribution.sum(-1), 1.0, atol=1e-5)
-    assert ((distribution > 0) == source_memory["mask"][:, None, None, :]).all()
-    still, alignments = decoder.unroll(TOKENS, source_memory)
-    assert alignments.shape == (2, 4, 3)
-    np.testing.assert_array_equal(still, decoder.unroll(TOKENS, source_memory)[0])
-
-
-def test_soft_attention_is_its_own_distribution(source_memory):
-    decoder = created()
-    assert not decoder.stochastic
-    _, alignments, distribution = decoder.unroll_with_distribution(TOKENS, source_memory)
-    np.testing.assert_array_equal(alignments, distribution)
-    assert alignments.shape == (2, 4, 3)
+def test_reinforce_is_refused():
+    """A step has a choice for every head of every layer."""
+    hard = {"type": "hard", "training": "reinforce"}
+    with pytest.raises(ValueError, match="use a recurrent decoder"):
+        created(attention={"alignment": hard})
+    created(attention={"alignment": {**hard, "training": "straight_through"}})

@@ -101,8 +101,6 @@ def test_mixed_precision(positions):
     )
 
 
-def test_an_empty_list_and_an_unknown_type_are_refused():
-    with pytest.raises(ValueError, match="at least one"):
-        EncoderStack(10, [])
+def test_an_unknown_type_is_refused():
     with pytest.raises(ValueError, match="Unknown encoder 'recurent'"):
         EncoderStack(10, [{"type": "recurent"}])

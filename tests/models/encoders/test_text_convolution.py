@@ -48,3 +48,15 @@ def test_an_empty_batch_and_the_configuration():
     assert encoder(np.zeros((0, 5), "int32"))["values"].shape == (0, 5, 4)
     again = round_trip(encoder)
     assert again.get_config() == encoder.get_config()
+
+
+def test_dropout_keeps_the_copies_of_a_pooled_vector_equal():
+    """Else their maximum is never a dropped one, and larger in training than in inference."""
+    encoder = TextConvolutionEncoder(10, 3, 0.5, units=4, layers=2, pooling=True)
+    encoder.build()
+    fill(encoder, np.random.default_rng(2), 0.5)
+    ids = np.array([[5, 6, 7, 8, 9, 4, 5, 3]], "int32")
+    values = np.asarray(encoder(ids, training=True)["values"])[0]
+    for group in (values[:4], values[4:]):
+        np.testing.assert_array_equal(group, group[:1].repeat(4, axis=0))
+    assert np.abs(values).max() <= 1

@@ -97,8 +97,6 @@ def test_settings():
     again = AnswerPointer.from_config(layer.get_config())
     assert again.settings == layer.settings
     assert [pointer.name for pointer in again.pointers] == ["hop_0", "begin", "end"]
-    with pytest.raises(ValueError, match="hops must be at least 0"):
-        AnswerPointer(hops=-1)
     with pytest.raises(ValueError, match="Unknown score"):
         AnswerPointer(score="additiv")
     assert keras.saving.get_registered_name(AnswerPointer) == "regard>AnswerPointer"

@@ -39,11 +39,6 @@ def test_attend_is_a_product_with_the_table_itself(scale, shape):
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-def test_attend_refuses_another_depth():
-    with pytest.raises(ValueError, match="the states have 5 and the vectors 4"):
-        make().attend(ops.zeros((2, 5)))
-
-
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_computes_low_and_keeps_the_table_high(policy):
     layer = make(scale=True, dtype=policy)

@@ -9,9 +9,9 @@ from regard.models.layers.grid import Coordinates, GridPositions, GridSelfAttent
 GRID = np.random.default_rng(4).normal(size=(2, 3, 4, 8)).astype("float32")
 
 
-def attention(**options):
+def attention():
     keras.utils.set_random_seed(2)
-    layer = GridSelfAttention(**{"reduction": 4, **options})
+    layer = GridSelfAttention()
     layer.build(GRID.shape)
     return layer
 
@@ -69,6 +69,8 @@ def test_as_its_formula():
         np.testing.assert_allclose(result[row].reshape(12, 8), cells + 0.7 * attended, atol=1e-5)
 
 
-def test_too_little_depth():
-    with pytest.raises(ValueError, match="8, must be at least 16"):
-        attention(reduction=16)
+@pytest.mark.parametrize("depth", [1, 4])
+def test_every_depth_has_queries_and_values(depth):
+    layer = GridSelfAttention()
+    layer.build((None, 3, 4, depth))
+    np.testing.assert_array_equal(layer(GRID[..., :depth]), GRID[..., :depth])

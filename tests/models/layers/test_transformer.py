@@ -95,4 +95,3 @@ def test_a_decoder_block_equals_the_paper(norm):
     np.testing.assert_allclose(outputs, expected, atol=2e-5)
     np.testing.assert_allclose(attention.cross, reference.attended["cross"], atol=2e-5)
     np.testing.assert_allclose(attention.target, reference.attended["attention"], atol=2e-5)
-    np.testing.assert_array_equal(attention.cross, attention.cross_distribution)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from regard.models.search import BeamSearch, GreedySearch
-from regard.models.search.base import MIN_SCORE, constraints
-from regard.models.search.logits_processor import LogitsProcessor, check_penalties
+from regard.models.search.base import MIN_SCORE
+from regard.models.search.logits_processor import LogitsProcessor, Penalties
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
 
@@ -15,10 +15,9 @@ VOCABULARY = 9
 
 def allowed(ids, position, hypotheses=1, **settings):
     """The tokens that may come behind the first ``position`` of each row."""
-    limits = settings.pop("limits", np.full(len(ids), 100))
-    bounds = constraints(limits, settings.pop("minimums", None), settings.pop("prefix", None))
-    penalties = {**check_penalties(0, 1.0), **settings}
-    process = LogitsProcessor(bounds, hypotheses, penalties)
+    names = settings.keys() & {"limits", "minimums", "prefix"}
+    constraints = {"limits": np.full(len(ids), 100)} | {name: settings.pop(name) for name in names}
+    process = LogitsProcessor(constraints, hypotheses, Penalties(**settings))
     logits = np.random.default_rng(0).normal(size=(len(ids), VOCABULARY)).astype("float32")
     _, scores = process(logits, np.array(ids, "int32"), position)
     scores = keras.ops.convert_to_numpy(scores)
@@ -83,9 +82,8 @@ def test_the_repetition_penalty_is_ctrls(theta):
     random = np.random.default_rng(3)
     logits = random.normal(size=(2, VOCABULARY)) * 3
     ids = np.array([[4, 5, 4, 0], [8, 0, 0, 0]], "int32")
-    own, penalised = LogitsProcessor(
-        constraints(np.full(2, 9)), penalties=check_penalties(0, theta)
-    )(logits.astype("float32"), ids, 3)
+    process = LogitsProcessor({"limits": np.full(2, 9)}, penalties=Penalties(0, theta))
+    own, penalised = process(logits.astype("float32"), ids, 3)
     expected = logits.copy()
     for row, tokens in enumerate([{4, 5}, {8}]):
         for token in tokens:
@@ -117,6 +115,6 @@ def test_no_hypothesis_repeats_a_run(run, beam):
 
 def test_bfloat16_logits_are_taken_in_float32():
     logits = keras.ops.cast(np.array([[0.0, 1.0, 2.0, 3.0, 1.5]]), "bfloat16")
-    own, _ = LogitsProcessor(constraints(np.array([5])))(logits, np.zeros((1, 3), "int32"), 0)
+    own, _ = LogitsProcessor({"limits": np.array([5])})(logits, np.zeros((1, 3), "int32"), 0)
     assert keras.backend.standardize_dtype(own.dtype) == "float32"
     np.testing.assert_allclose(np.exp(own).sum(), 1.0, atol=1e-6)

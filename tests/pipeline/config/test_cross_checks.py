@@ -169,13 +169,13 @@ def test_ensembles_are_for_text_to_text_tasks(task: str, tmp_path: Path) -> None
 NOT_READ = {
     "similarity": {
         "training: {label_smoothing: 0.1, penalties: {coverage: 1.0}}": [
-            "4: training.label_smoothing: does not apply to scores; use 0",
+            "4: training.label_smoothing: does not apply to the task similarity; use 0",
             "4: training.penalties: does not apply to the task similarity; remove it",
         ]
     },
     "span": {
         "training: {label_smoothing: 0.1, jit_compile: true}": [
-            "4: training.label_smoothing: does not apply to positions; use 0",
+            "4: training.label_smoothing: does not apply to the task span; use 0",
             "4: training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: "
             "recurrent and model.modelling.type: recurrent); use false",
         ],

@@ -80,6 +80,16 @@ def test_a_tensor_that_declares_an_impossible_shape(server, size, message):
     assert message in caught.value.details()
 
 
+def test_an_input_that_is_sent_twice_cannot_hide_a_large_shape(server):
+    """Only the last tensor is checked, so only that one may be built."""
+    large = predict_request(source=["a"])
+    large.inputs["source"].tensor_shape.dim[0].size = 1 << 60
+    both = large.SerializeToString() + predict_request(source=["ab"]).SerializeToString()
+    predict = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    answer = predict_pb2.PredictResponse.FromString(predict(both))
+    assert list(answer.outputs["translation"].string_val) == [b"BA"]
+
+
 def test_one_value_may_stand_for_many(server):
     request = predict_request(source=["ab"])
     request.inputs["source"].tensor_shape.dim[0].size = 3

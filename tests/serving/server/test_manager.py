@@ -192,6 +192,17 @@ async def test_the_first_version_is_available_before_it_is_all_warm(folder, star
     assert WARM_UPS == [(1, "serving_default"), (1, None), (2, None)]
 
 
+async def test_a_warm_up_that_fails_in_the_background_does_not_stop_the_server(start, monkeypatch):
+    def warm_up(servable, only=None):
+        if only is None:
+            raise RuntimeError("an engine failed")
+
+    monkeypatch.setattr(FakeServable, "warm_up", warm_up)
+    created = await start()
+    await created.close()
+    assert created._run_pool._shutdown
+
+
 async def test_rows_share_a_run_only_if_the_signature_has_a_batch(start, monkeypatch):
     """A step of a stream takes the state of one stream."""
     runs, run = [], FakeServable.run
@@ -272,6 +283,56 @@ async def test_labels(folder, start):
         await created.reload([ModelConfig("m", folder, both, {"stable": 5})])
     for label, number in (("stable", 1), ("canary", 2)):
         assert created.find(ModelSpec("m", label=label)).number == number
+
+
+@pytest.fixture
+def slow_loading(monkeypatch):
+    """Make loading wait for the first event, and set the second one meanwhile."""
+    may_end, is_loading, create = threading.Event(), threading.Event(), FakeServable.__init__
+
+    def wait(servable, *arguments):
+        is_loading.set()
+        assert may_end.wait(60)
+        create(servable, *arguments)
+
+    def block():
+        monkeypatch.setattr(FakeServable, "__init__", wait)
+        return may_end, is_loading
+
+    yield block
+    may_end.set()
+
+
+async def test_a_version_that_loads_while_its_model_is_removed_is_unloaded(
+    folder, start, slow_loading
+):
+    created = await start()
+    (folder / "2").mkdir()
+    (folder / "2" / "saved_model.pb").touch()
+    may_end, is_loading = slow_loading()
+    poll = asyncio.ensure_future(created.poll())
+    await asyncio.to_thread(is_loading.wait, 60)
+    reload = asyncio.ensure_future(created.reload([]))
+    await asyncio.sleep(0.05)
+    may_end.set()
+    await asyncio.gather(poll, reload)
+    await wait_until_unloaded(created)
+    locks.acquire_existing(folder / "2" / "saved_model.pb").release()
+    assert created.names == []
+
+
+async def test_a_label_may_name_a_version_that_a_scan_is_loading(folder, start, slow_loading):
+    created = await start(ALL)
+    (folder / "2").mkdir()
+    may_end, is_loading = slow_loading()
+    poll = asyncio.ensure_future(created.poll())
+    await asyncio.to_thread(is_loading.wait, 60)
+    labels = {"canary": 2}
+    reload = asyncio.ensure_future(created.reload([ModelConfig("m", folder, ALL, labels)]))
+    await asyncio.sleep(0.05)
+    may_end.set()
+    await asyncio.gather(poll, reload)
+    assert created.find(ModelSpec("m", label="canary")).number == 2
 
 
 async def test_too_many_requests_are_rejected(start):

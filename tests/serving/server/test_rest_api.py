@@ -20,6 +20,16 @@ def test_columns(server):
     assert result["alignment"][0][0] == [0.0, 0.5, 0.0]
 
 
+def test_the_largest_input_counts_for_the_limit_of_rows(server):
+    """This graph, like those of real models, reads the one source for all targets."""
+    body = {"signature_name": "score", "inputs": {"source": ["ab"], "target": ["B"] * 256}}
+    assert len(post(server, "reverser:predict", body).json()["outputs"]["score"]) == 256
+    body["inputs"]["target"].append("B")
+    answer = post(server, "reverser:predict", body)
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "The request has 257 rows; the maximum is 256."}
+
+
 @pytest.mark.parametrize(
     ("path", "weight"),
     [

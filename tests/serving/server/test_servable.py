@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from grpc import StatusCode
+from tensorflow_serving.apis import prediction_log_pb2
 
+from regard.serving import warmup_requests
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
 from tests import fake_models
@@ -78,6 +80,19 @@ def test_only_signatures_with_a_batch_are_batchable(tmp_path):
     servable = Servable("streamer", path)
     names = {"": True, "stream_start": False, "stream_step": False, "constrained": True}
     assert {name: servable.is_batchable(name) for name in names} == names
+
+
+def test_a_warm_up_request_without_a_signature_is_one_of_the_default(tmp_path, monkeypatch):
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "1")
+    log = prediction_log_pb2.PredictionLog()
+    log.predict_log.request.inputs["source"].CopyFrom(tf.make_tensor_proto(["a"]))
+    (path / warmup_requests.FILE).parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path / warmup_requests.FILE)) as writer:
+        writer.write(log.SerializeToString())
+    servable, names = Servable("reverser", path), []
+    monkeypatch.setattr(servable, "run", lambda name, inputs: names.append(name))
+    servable.warm_up("serving_default")
+    assert names == ["serving_default"]
 
 
 def test_a_closed_model_returns_its_memory(folder):

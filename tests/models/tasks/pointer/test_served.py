@@ -147,6 +147,25 @@ def test_positions_that_name_no_point_are_refused(exported, positions):
         served.predict("score", inputs)
 
 
+@pytest.mark.parametrize("exported", ["any, drawn"], indirect=True)
+def test_more_positions_than_points_are_not_decoded(exported, monkeypatch):
+    model, config, _, served = exported
+    (long,) = served.predict("score", [{**requested()[0], "positions": [0, 1] * 4}])
+    assert long.score < -1e8
+    assert long.outputs["position_scores"].shape == (8,)
+    module, steps = served_module(model, config), []
+    score = module._model.score_with_alignment
+
+    def record(source, target):
+        steps.append(target.shape[1])
+        return score(source, target)
+
+    monkeypatch.setattr(module._model, "score_with_alignment", record)
+    points, lengths = map(tf.constant, rows(LENGTHS))
+    module.score(points, lengths, tf.zeros((4, 50), tf.int32), tf.fill([4], 2))
+    assert steps == [7]
+
+
 def test_scores_are_the_models(exported):
     model, config, _, served = exported
     module = served_module(model, config)

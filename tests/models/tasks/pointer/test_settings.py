@@ -53,7 +53,7 @@ CASES = {
     ],
     "model: {visits: twice}": ["4: model.visits: 'twice' is not a choice"],
     "training: {label_smoothing: 0.1}": [
-        "4: training.label_smoothing: does not apply to points; use 0"
+        "4: training.label_smoothing: does not apply to the task pointer; use 0"
     ],
     "training: {precision: mixed_bfloat16}": [
         "4: training.precision: mixed_bfloat16 would round the coordinates; use float32"

@@ -93,6 +93,21 @@ def test_tokens_are_parts_of_the_text(kind, rules):
         assert "".join(surfaces) == "".join(expected)
 
 
+def test_offsets_are_those_of_the_tokens_that_are_read(rules, monkeypatch):
+    """All characters of a long passage would be a column for every row of a batch."""
+    module, sizes = created(created_tokenizer(rules))[1].module, []
+
+    def record(texts, offsets):
+        sizes.extend(tf.strings.length(texts).numpy().tolist())
+        return to_characters(texts, offsets)
+
+    monkeypatch.setattr("regard.models.tasks.span.served.to_characters", record)
+    passages, questions = tf.constant(["Anna went " * 5000, "Anna"]), tf.constant(["Who?"] * 2)
+    result = module.align(passages, questions)
+    assert max(sizes) == 7 * 32
+    assert result["passage_ends"][0].numpy().tolist() == [4, 9, 14, 19, 24, 29, 34]
+
+
 def preprocess(tokenizer, passages, answers, starts):
     column = [[one] if isinstance(one, str) else one for one in answers]
     widest = max(map(len, column))

@@ -1,4 +1,4 @@
-"""Random segmentations of the training texts, drawn anew in every epoch."""
+"""Random segmentations of the training texts, drawn again in every epoch."""
 
 import threading
 from collections.abc import Mapping

@@ -36,7 +36,7 @@ class FakeTask:
         assert training.precision == "float32"
         return keras.Sequential([keras.Input((2,)), keras.layers.Dense(model.embedding)])
 
-    def served_model(self, model, tokenizers, settings, search, split_sentences):
+    def served_model(self, model, tokenizers, settings, search, **options):
         self.exported, self.search = model, search
         return ServedModel(self.reverser, self.reverser.signatures(), self.reverser.contract())
 

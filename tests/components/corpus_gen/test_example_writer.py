@@ -38,10 +38,17 @@ def test_full_disk_is_an_os_error():
     assert caught.value.errno == errno.ENOSPC
 
 
-def test_no_text_and_a_missing_text_are_empty_lists():
-    record = ExampleEncoder(SUMMARISED, "a.tsv", Images(""))(1, ["a", [], None])
-    stored = tf.train.Example.FromString(record).features.feature
+def test_reused_example_gives_the_same_bytes():
+    rows = [["a" * 1000, ["b", "c"], "d"], ["a", [], None], ["e", ["f"], "g"]]
+    encode = ExampleEncoder(SUMMARISED, "a.tsv", Images(""))
+    for number in range(3000):  # more bytes than one example is used for
+        record = encode(number, rows[number % 3])
+    for number, values in enumerate(rows):
+        alone = ExampleEncoder(SUMMARISED, "a.tsv", Images(""))(number, values)
+        assert encode(number, values) == alone
+    stored = tf.train.Example.FromString(encode(1, rows[1])).features.feature
     assert list(stored["summary"].bytes_list.value) == list(stored["title"].bytes_list.value) == []
+    assert len(record) < 200
 
 
 def encoded(features, values, root=""):

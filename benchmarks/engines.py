@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BATCH, THREADS = 64, 2
 SYSTEMS = ["ctranslate2", "served-ctranslate2", "served-tensorflow"]
 SYSTEMS += ["ctranslate2-int8", "served-ctranslate2-int8"]
+_WARM_UP_SECONDS = 10.0  # the server runs all signatures once in the background
 Translate = Callable[[Sequence[str]], list[str]]
 
 
@@ -73,6 +74,7 @@ def _open(name: str, arguments: argparse.Namespace) -> Iterator[Translate]:
     try:
         assert server.stdout is not None
         server.stdout.readline()
+        time.sleep(_WARM_UP_SECONDS)
         yield _served(f"127.0.0.1:{port}", Path(arguments.model).name.partition("@")[0])
     finally:
         server.send_signal(signal.SIGTERM)

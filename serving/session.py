@@ -114,10 +114,7 @@ class Session:
         graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
         arguments = options, None, os.fsencode(path), tags, 1, graph, None
         try:
-            content = _INLINE_FUNCTIONS if few_runs else _NO_OPTIMIZER
-            if "TF_NUM_INTRAOP_THREADS" not in os.environ:
-                content += _THREADS_OF_OPERATION
-            _call("SetConfig", options, content, len(content))
+            _configure(options, _INLINE_FUNCTIONS if few_runs else _NO_OPTIMIZER)
             session = _call("LoadSessionFromSavedModel", *arguments)
         except SessionError:
             library.TF_DeleteGraph(graph)
@@ -201,9 +198,17 @@ def initialize() -> None:
     """Load TensorFlow and find its devices, which prints to the terminal."""
     library = _library()
     graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
+    _configure(options, b"")
     session = _call("NewSession", graph, options)
     library.TF_DeleteSessionOptions(options)
     _close(session, graph)
+
+
+def _configure(options: int, content: bytes) -> None:
+    """Set a serialized ``ConfigProto``, with the threads of an operation."""
+    if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+        content += _THREADS_OF_OPERATION
+    _call("SetConfig", options, content, len(content))
 
 
 class _Handle:

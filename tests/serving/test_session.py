@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -234,3 +235,18 @@ def test_it_does_not_import_tensorflow_which_can_follow(tmp_path):
         print(json.dumps([one.hypothesis, early, len(later[0])]))"""
     output = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert json.loads(output) == ["A", [], 2]
+
+
+def test_an_operation_has_one_thread_unless_the_environment_says_otherwise(folder):
+    """Also if the first session, which decides, is that of `initialize`."""
+    code = f"""if True:
+        import os
+        from regard.serving import session
+        session.initialize()
+        session.Session({str(folder)!r})
+        print(len(os.listdir("/proc/self/task")))"""
+    counts = [
+        int(subprocess.check_output([sys.executable, "-c", code], env={**os.environ, **threads}))
+        for threads in ({}, {"TF_NUM_INTRAOP_THREADS": "5"})
+    ]
+    assert counts[1] - counts[0] == 4

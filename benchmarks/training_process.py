@@ -151,7 +151,8 @@ def _build_regard(
 
 def _build_keras(request: Mapping[str, Any], vocabulary_size: int) -> keras.Model:
     model, training = request["model"], request["training"]
-    sys.path.append(request["keras_hub"])
+    if request["program"] == "keras-hub":
+        sys.path.append(request["keras_hub"])
     keras.config.set_dtype_policy(training["precision"])
     build = keras_models.builder_for(request["program"], model)
     keras_model = build(model, vocabulary_size, training["max_length"])

@@ -114,6 +114,10 @@ def test_different_probabilities_leave_no_export(registry, tmp_path):
     try:
         with pytest.raises(RuntimeError, match="log-probability of a token differs by"):
             to_ctranslate2("small", registry, tmp_path / "fast", "float32")
+        answers[0]["answer"]["score"] -= 5.0
+        path.write_text(json.dumps(answers))
+        with pytest.raises(UserError, match="Use another quantization than int8"):
+            to_ctranslate2("small", registry, tmp_path / "fast", "int8")
     finally:
         path.write_text(before)
     assert list(tmp_path.iterdir()) == []

@@ -173,10 +173,28 @@ def test_n_best_of_a_beam(tmp_path, in_process):
 def test_int8_is_verified(version, in_process):
     engine = ctranslate2_loader("int8", 1)("small", version)
     assert engine.run("", batch(TEXTS))["translation"].shape == (len(TEXTS),)
-    bad = engine._hypothesis(["\u2581", "x"] * 3 + ["</s>"], -1.0, None)
-    engine._translate = lambda tokens, name: {row: [bad] for row in range(len(tokens))}
+    bad = engine._hypothesis(["\u2581", "x"] * 3 + ["</s>"], -30.0, None)
+    engine._translate = lambda ids, name: {row: [bad] for row, one in enumerate(ids) if one}
     with pytest.raises(ServingError, match="worse: the probability of a token is lower by"):
         engine.verify("int8")
+    engine.close()
+
+
+def test_an_output_that_is_segmented_in_another_way_is_not_worse(version, in_process):
+    """Its text has another segmentation, of lower probability."""
+    engine = ctranslate2_loader("float32", 1)("small", version)
+    translate = engine._translate
+
+    def split(ids, name):
+        found = translate(ids, name)
+        for row, (best,) in found.items():
+            tokens = [*"".join(best.tokens[:-1]), "</s>"]
+            score = best.log_probability / len(best.tokens) * len(tokens)
+            found[row] = [best._replace(tokens=tokens, log_probability=score)]
+        return found
+
+    engine._translate = split
+    assert abs(engine.verify("float32")) < 1e-4
     engine.close()
 
 

@@ -77,7 +77,10 @@ class RecurrentCell(ConfiguredLayer):
             inputs: ``[..., depth]``.
             gradient: the deferred gradient of the loop, if these are the inputs of all its steps.
         """
-        projected = ops.matmul(inputs, self._cast(self.kernel))
+        kernel = self._cast(self.kernel)
+        # TensorFlow 2.21 with oneDNN computes [steps, 1, batch, depth] times [1, depth, width] from
+        # memory outside of the kernel (tensorflow issue 123109).
+        projected = ops.matmul(inputs, kernel[0] if self.directions == 1 else kernel)
         if gradient is not None:
             return gradient.offsets(projected)
         return ops.add(projected, self._cast(self.bias))

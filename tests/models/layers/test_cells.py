@@ -130,6 +130,16 @@ def test_directions_are_cells_of_their_own(make):
     assert not np.allclose(first, second)
 
 
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_projection_of_all_steps_equals_numpy(directions):
+    """In sizes of real models: TensorFlow's kernel for one direction is wrong only in these."""
+    cell = LSTMCell(64, directions=directions)
+    cell.build((None, 128))
+    x = RANDOM.normal(size=(23, directions, 32, 128)).astype("float32")
+    kernel, _, bias = (np.asarray(weight, "float64") for weight in cell.get_weights())
+    np.testing.assert_allclose(cell.project(x), x @ kernel + bias, atol=1e-4)
+
+
 @pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
 def test_every_gate_starts_orthogonal(make):
     cell = make(6)

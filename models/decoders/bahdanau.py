@@ -83,7 +83,7 @@ class BahdanauDecoder(RecurrentDecoder):
             context, alignments, progress = self._attend_once(
                 cells[-1][0], prepared, progress, training
             )
-            cells, hidden = self._advance(inputs, cells, context, masks, gradients)
+            cells, hidden = self._advance(inputs, cells, context, gradients)
             carry = (cells, hidden, context, progress, alignments)
             return carry, carry
 

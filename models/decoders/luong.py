@@ -1,5 +1,6 @@
 """The decoder of Luong et al.: h_t → alignment → context → attentional state."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,7 +9,6 @@ from keras import ops
 from regard.models.decoders.attending import Alignments
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.layers.deferred_gradient import previous_states
-from regard.models.layers.dropout import DropoutMasks
 from regard.models.layers.loops import batch_first, scan_steps
 from regard.models.serialization import register
 from regard.models.tensors import Memory, State, Tensor
@@ -84,7 +84,7 @@ class LuongDecoder(RecurrentDecoder):
         return logits, alignments
 
     def _unroll_feeding(
-        self, embedded: Tensor, masks: DropoutMasks, state: State, training: bool
+        self, embedded: Tensor, masks: Sequence[Tensor], state: State, training: bool
     ) -> tuple[Tensor, Alignments]:
         """Run recurrence and attention in one loop: each step needs the previous context."""
         prepared, gradients = state["memory"], self._deferred_gradients(training)
@@ -92,7 +92,7 @@ class LuongDecoder(RecurrentDecoder):
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
             cells, attentional, progress, _ = carry
-            cells, hidden = self._advance(inputs, cells, attentional, masks, gradients)
+            cells, hidden = self._advance(inputs, cells, attentional, gradients)
             context, alignments, progress = self._attend_once(hidden, prepared, progress, training)
             attentional = self._attentional(context, hidden, kernel)
             carry = (cells, attentional, progress, alignments)
@@ -107,13 +107,13 @@ class LuongDecoder(RecurrentDecoder):
         return batch_first(attentional), tuple(batch_first(x) for x in alignments)
 
     def _unroll_without_feeding(
-        self, embedded: Tensor, masks: DropoutMasks, state: State, training: bool
+        self, embedded: Tensor, masks: Sequence[Tensor], state: State, training: bool
     ) -> tuple[Tensor, Alignments]:
         """Run the recurrence first, then attention for all steps at once."""
         gradients = self._deferred_gradients(training)
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            carry = self._advance(inputs, carry[0], None, masks, gradients)
+            carry = self._advance(inputs, carry[0], None, gradients)
             return carry, carry
 
         start = (state["cells"], ops.zeros_like(state["cells"][0][0]))

@@ -10,13 +10,7 @@ from regard.models.decoders.base import flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
 from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
-from regard.models.layers.dropout import (
-    NO_DROPOUT,
-    Dropout,
-    DropoutMasks,
-    dropout_mask,
-    sequence_dropout,
-)
+from regard.models.layers.dropout import Dropout, dropout_mask
 from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.serialization import check_name, constructor_arguments
 from regard.models.tensors import Memory, State, Tensor
@@ -45,14 +39,12 @@ class RecurrentDecoder(AttendingDecoder):
         residual: add a layer's input to its output if both have the same depth.
         pointer_generator: mix in copies of source tokens (``Copying``). Needs attention and one
             vocabulary for both sides.
-        dropout_type: ``plain``, or ``variational``, which uses one mask for all steps, also for
-            the recurrent states (Gal and Ghahramani 2016, §4.2).
         initial_state: ``encoder`` for initial states from the encoder, or ``zeros``.
         scale: multiply the embeddings by the square root of their depth, as ``RecurrentEncoder``.
         extra: the depth of the additional input of the first layer at each step.
 
     Raises:
-        ValueError: the cell, dropout type or attention is unknown; the embeddings are tied and do
+        ValueError: the cell or attention is unknown; the embeddings are tied and do
             not have the depth ``units``; ``heads`` does not divide ``memory_depth``, or comes with
             a stochastic alignment; or ``pointer_generator`` without attention.
     """
@@ -70,7 +62,6 @@ class RecurrentDecoder(AttendingDecoder):
         layers: int = 1,
         cell: str = "lstm",
         residual: bool = False,
-        dropout_type: str = "plain",
         pointer_generator: bool = False,
         initial_state: str = "encoder",
         scale: bool = True,
@@ -83,11 +74,8 @@ class RecurrentDecoder(AttendingDecoder):
         self.settings = constructor_arguments(locals(), exclude=("extra",))
         policy = self.dtype_policy
         self.units = units
-        self.variational = dropout_type == "variational"
-        # The rates of masks per sequence and per step.
-        per_sequence, per_step = (dropout, 0.0) if self.variational else (0.0, dropout)
         self.embedding = TokenEmbedding(
-            vocabulary, embedding, per_step, scale, dtype=policy, name="embedding"
+            vocabulary, embedding, dropout, scale, dtype=policy, name="embedding"
         )
         check_name("initial_state", ("encoder", "zeros"), initial_state)
         self.cells = create_cells(cell, units, layers, extra, dtype=policy)
@@ -104,10 +92,8 @@ class RecurrentDecoder(AttendingDecoder):
             dtype=policy,
             name="bridge",
         )
-        self.embedding_dropout = sequence_dropout(per_sequence, dropout_type, dtype=policy)
-        self.state_dropout = Dropout(per_sequence, dtype=policy)
         self.layer_dropout = Dropout(dropout, dtype=policy)
-        self.dropout = sequence_dropout(dropout, dropout_type, dtype=policy)
+        self.dropout = Dropout(dropout, dtype=policy)
         self.create_output(vocabulary, units, tied, pointer_generator)
 
     def build(self, tokens_shape: Any = None) -> None:
@@ -173,10 +159,12 @@ class RecurrentDecoder(AttendingDecoder):
         """Return the entries of a state that attention reads and changes."""
         return {name: state[name] for name in ("position", "coverage") if name in state}
 
-    def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, DropoutMasks]:
-        """Return embeddings ``[target, batch, depth]`` and the dropout masks of all steps."""
-        embedded = self.embedding(tokens, training=training)
-        embedded = ops.transpose(self.embedding_dropout(embedded, training=training), (1, 0, 2))
+    def _embed(self, tokens: Tensor, training: bool) -> tuple[Tensor, Sequence[Tensor]]:
+        """Return embeddings and dropout masks of all steps, ``[target, batch, depth]``.
+
+        There is one mask for the output of each layer but the last; none without dropout.
+        """
+        embedded = ops.transpose(self.embedding(tokens, training=training), (1, 0, 2))
         return embedded, self._dropout_masks(tokens, embedded.dtype, training)
 
     def _deferred_gradients(self, training: bool) -> Gradients:
@@ -191,44 +179,43 @@ class RecurrentDecoder(AttendingDecoder):
         return tuple(gradient for gradient in gradients if gradient is not None)
 
     def _loop_inputs(
-        self, embedded: Tensor, masks: DropoutMasks = NO_DROPOUT, gradients: Gradients = ()
+        self, embedded: Tensor, masks: Sequence[Tensor] = (), gradients: Gradients = ()
     ) -> tuple[Tensor, ...]:
         """Return the inputs of a loop over the steps, in the order that ``_advance`` expects."""
         projected = self.cells[0].project(embedded, gradients[0] if gradients else None)
         offsets = [gradient.offsets(ops.zeros_like(projected)) for gradient in gradients[1:]]
-        return (projected, *offsets, *([embedded] if self.residuals[0] else []), *masks.per_step)
+        return (projected, *offsets, *([embedded] if self.residuals[0] else []), *masks)
 
     def _advance(
         self,
         inputs: Sequence[Tensor],
         cells: Sequence[tuple[Tensor, ...]],
         extra: Tensor = None,
-        masks: DropoutMasks = NO_DROPOUT,
         gradients: Gradients = (),
     ) -> tuple[list[tuple[Tensor, ...]], Tensor]:
         """Return the next states of all layers and the output ``[rows, units]`` of the last one."""
-        projected, *rest = inputs
-        offsets = [rest.pop(0) for _ in gradients[1:]]
-        output = rest.pop(0) if self.residuals[0] else None
-        layer_masks = rest or masks.per_sequence
+        rest = iter(inputs)
+        projected = next(rest)
+        offsets = [next(rest) for _ in gradients[1:]]
+        output = next(rest) if self.residuals[0] else None
+        masks = list(rest)
         states: list[tuple[Tensor, ...]] = []
         for i, (cell, state) in enumerate(zip(self.cells, cells, strict=True)):
             if i and gradients:
                 projected, extra = offsets[i - 1], output
             elif i:
                 projected, extra = cell.project(output), None
-            state_mask = masks.states[i] if masks.states else None
             gradient = gradients[i] if gradients else None
-            states.append(cell.advance(projected, state, extra, state_mask, gradient))
-            output = self._layer_output(i, states[-1][0], output, layer_masks)
+            states.append(cell.advance(projected, state, extra, gradient))
+            output = self._layer_output(i, states[-1][0], output, masks)
         return states, output
 
     def _layer_output(
-        self, i: int, output: Tensor, layer_input: Tensor, layer_masks: Sequence[Tensor]
+        self, i: int, output: Tensor, layer_input: Tensor, masks: Sequence[Tensor]
     ) -> Tensor:
         """Return the output of layer ``i`` after dropout and the residual connection."""
-        if layer_masks and i < len(self.cells) - 1:
-            output = output * layer_masks[i]
+        if masks and i < len(self.cells) - 1:
+            output = output * masks[i]
         return output + layer_input if self.residuals[i] else output
 
     def _set_gradient_inputs(
@@ -238,7 +225,7 @@ class RecurrentDecoder(AttendingDecoder):
         cells: Sequence[tuple[Tensor, ...]],
         extra: Tensor,
         embedded: Tensor,
-        masks: DropoutMasks,
+        masks: Sequence[Tensor],
     ) -> None:
         """Give the deferred gradients the inputs of all products of a loop.
 
@@ -248,26 +235,18 @@ class RecurrentDecoder(AttendingDecoder):
             cells: the states after every step, ``[target, batch, units]``.
             extra: the additional inputs of the first layer, ``[target, batch, extra]``, or None.
             embedded: ``[target, batch, embedding]``.
-            masks: the dropout masks.
+            masks: the dropout masks of ``_embed``.
         """
-        output, layer_masks = embedded, masks.per_step or masks.per_sequence
+        output = embedded
         for i, gradient in enumerate(gradients):
-            hidden, state_mask = cells[i][0], masks.states[i] if masks.states else None
+            hidden = cells[i][0]
             previous = previous_states(start[i][0], hidden)
-            gradient.set_inputs(self.cells[i].recurrent_inputs(previous, extra, state_mask))
-            extra = output = self._layer_output(i, hidden, output, layer_masks)
+            gradient.set_inputs(self.cells[i].recurrent_inputs(previous, extra))
+            extra = output = self._layer_output(i, hidden, output, masks)
 
-    def _dropout_masks(self, tokens: Tensor, dtype: Any, training: bool) -> DropoutMasks:
+    def _dropout_masks(self, tokens: Tensor, dtype: Any, training: bool) -> Sequence[Tensor]:
         if not training or not self.settings["dropout"]:
-            return NO_DROPOUT
-        rows = (ops.shape(tokens)[0], self.units)
-        if self.variational:
-            return DropoutMasks(
-                per_sequence=tuple(
-                    dropout_mask(self.layer_dropout, rows, dtype) for _ in self.cells[1:]
-                ),
-                states=tuple(dropout_mask(self.state_dropout, rows, dtype) for _ in self.cells),
-            )
-        steps = (ops.shape(tokens)[1], *rows)
-        masks = (dropout_mask(self.layer_dropout, steps, dtype) for _ in self.cells[1:])
-        return DropoutMasks(per_step=tuple(masks))
+            return ()
+        batch, steps = ops.shape(tokens)
+        shape = (steps, batch, self.units)
+        return [dropout_mask(self.layer_dropout, shape, dtype) for _ in self.cells[1:]]

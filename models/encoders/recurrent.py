@@ -6,7 +6,7 @@ from keras import ops
 
 from regard.models.layers.cells import create_cells
 from regard.models.layers.deferred_gradient import previous_states
-from regard.models.layers.dropout import Dropout, dropout_mask, sequence_dropout
+from regard.models.layers.dropout import Dropout
 from regard.models.layers.embeddings import source_embedding
 from regard.models.layers.loops import scan_steps
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register
@@ -31,8 +31,6 @@ class RecurrentEncoder(ConfiguredLayer):
         cell: a name in ``CELLS``.
         residual: add a layer's input to its output if both have the same depth (Wu et al. 2016,
             §3.1).
-        dropout_type: ``plain``, or ``variational``, which uses one mask for all positions, also
-            for the recurrent states (Gal and Ghahramani 2016, §4.2).
         reverse: read every row from its last token to its first (Sutskever et al. 2014, §3.3).
             The memory stays in the order of the source.
         scale: multiply the embeddings by the square root of their depth, so that they start with
@@ -45,7 +43,7 @@ class RecurrentEncoder(ConfiguredLayer):
     for each tensor of a cell's state, the top layer last.
 
     Raises:
-        ValueError: the cell or dropout type is unknown.
+        ValueError: the cell is unknown.
     """
 
     def __init__(
@@ -58,7 +56,6 @@ class RecurrentEncoder(ConfiguredLayer):
         bidirectional: bool = True,
         cell: str = "lstm",
         residual: bool = False,
-        dropout_type: str = "plain",
         reverse: bool = False,
         scale: bool = True,
         dimensions: int = 2,
@@ -70,25 +67,11 @@ class RecurrentEncoder(ConfiguredLayer):
         self.directions = 2 if bidirectional else 1
         # Whether each direction reads from the end.
         self.backward = [reverse, not reverse][: self.directions]
-        self.variational = dropout_type == "variational"
-        # The memory of another encoder has dropout already.
-        self.input_dropout = self.variational and vocabulary != 0
         self.embedding = source_embedding(
-            vocabulary,
-            embedding,
-            0.0 if self.variational else dropout,
-            scale,
-            dimensions,
-            dtype=policy,
-            name="embedding",
+            vocabulary, embedding, dropout, scale, dimensions, dtype=policy, name="embedding"
         )
         self.cells = create_cells(cell, units, layers, directions=self.directions, dtype=policy)
-        # After the embedding, if that has no dropout of its own, and after every layer.
-        self.dropouts = [
-            sequence_dropout(dropout, dropout_type, dtype=policy)
-            for _ in range(layers + self.input_dropout)
-        ]
-        self.state_dropout = Dropout(dropout if self.variational else 0.0, dtype=policy)
+        self.dropouts = [Dropout(dropout, dtype=policy) for _ in self.cells]
 
     @property
     def depth(self) -> int:
@@ -111,12 +94,9 @@ class RecurrentEncoder(ConfiguredLayer):
     def call(self, ids: Tensor, training: bool = False) -> Memory:
         mask = self.embedding.mask(ids)
         outputs = self.embedding(ids, training=training)
-        dropouts = iter(self.dropouts)
-        if self.input_dropout:
-            outputs = next(dropouts)(outputs, training=training)
         float_mask = ops.cast(mask[..., None], outputs.dtype)
         finals = []
-        for cell, dropout in zip(self.cells, dropouts, strict=True):
+        for cell, dropout in zip(self.cells, self.dropouts, strict=True):
             inputs = outputs
             outputs, final = self._run(cell, inputs, mask, training)
             outputs = dropout(outputs * float_mask, training=training)
@@ -136,14 +116,11 @@ class RecurrentEncoder(ConfiguredLayer):
         steps = self._by_direction(ops.transpose(inputs, (1, 0, 2)))
         valid = self._by_direction(ops.transpose(mask)[..., None])
         start = cell.start(ops.shape(inputs)[0])
-        state_mask = None
-        if training and self.variational:
-            state_mask = dropout_mask(self.state_dropout, ops.shape(start[0]), start[0].dtype)
         gradient = cell.deferred_gradient() if training else None
 
         def step(state: tuple[Tensor, ...], now: list[Tensor]) -> tuple[Any, Any]:
             projected, is_valid = now
-            advanced = cell.advance(projected, state, state_mask=state_mask, gradient=gradient)
+            advanced = cell.advance(projected, state, gradient=gradient)
             state = tuple(
                 ops.where(is_valid > 0.5, new, old)
                 for new, old in zip(advanced, state, strict=True)
@@ -153,8 +130,7 @@ class RecurrentEncoder(ConfiguredLayer):
         last, states = scan_steps(step, start, (cell.project(steps, gradient), valid))
         hidden = states[0]  # [source, directions, batch, units]
         if gradient is not None:
-            previous = previous_states(start[0], hidden)
-            gradient.set_inputs(cell.recurrent_inputs(previous, state_mask=state_mask))
+            gradient.set_inputs(previous_states(start[0], hidden))
         outputs = [
             ops.flip(one, 0) if backward else one
             for one, backward in zip(ops.unstack(hidden, axis=1), self.backward, strict=True)

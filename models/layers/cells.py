@@ -120,7 +120,6 @@ class RecurrentCell(ConfiguredLayer):
         projected: Tensor,
         state: tuple[Tensor, ...],
         extra: Tensor = None,
-        state_mask: Tensor = None,
         gradient: DeferredWeightGradient | None = None,
     ) -> tuple[Tensor, ...]:
         """Return the state after one step.
@@ -129,12 +128,10 @@ class RecurrentCell(ConfiguredLayer):
             projected: the result of ``project`` for this step.
             state: the state before the step.
             extra: the additional input ``[batch, extra]``, if the cell has one.
-            state_mask: a dropout mask ``[batch, units]`` of the recurrent input, the same at all
-                steps (Gal and Ghahramani 2016, §5), or None.
             gradient: the deferred gradient of the loop.
         """
         kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
-        inputs = self.recurrent_inputs(state[0], extra, state_mask)
+        inputs = self.recurrent_inputs(state[0], extra)
         return self._activate(projected + ops.matmul(inputs, kernel), state)
 
     def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -142,10 +139,9 @@ class RecurrentCell(ConfiguredLayer):
         raise TypeError(f"{type(self).__name__} does not implement _activate.")
 
     @staticmethod
-    def recurrent_inputs(h: Tensor, extra: Tensor = None, state_mask: Tensor = None) -> Any:
+    def recurrent_inputs(h: Tensor, extra: Tensor = None) -> Any:
         """Return the factors of the kernel for state and extra, of one step or of all steps."""
-        hidden = h if state_mask is None else h * state_mask
-        return hidden if extra is None else ops.concatenate([hidden, extra], axis=-1)
+        return h if extra is None else ops.concatenate([h, extra], axis=-1)
 
     def call(
         self, inputs: Tensor, state: Sequence[Tensor], extra: Tensor = None
@@ -226,14 +222,13 @@ class GRUCell(RecurrentCell):
         projected: Tensor,
         state: tuple[Tensor, ...],
         extra: Tensor = None,
-        state_mask: Tensor = None,
         gradient: DeferredWeightGradient | None = None,
     ) -> tuple[Tensor, ...]:
         (h,) = state
         if extra is not None:
             projected = projected + ops.matmul(extra, self._cast(self.extra_kernel))
         kernel = self._cast(self.recurrent_kernel)
-        hidden = ops.matmul(self.recurrent_inputs(h, state_mask=state_mask), kernel)
+        hidden = ops.matmul(h, kernel)
         z, r, new = ops.split(projected, 3, axis=-1)
         hidden_z, hidden_r, hidden_new = ops.split(hidden, 3, axis=-1)
         z, r = ops.sigmoid(z + hidden_z), ops.sigmoid(r + hidden_r)

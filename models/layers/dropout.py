@@ -1,14 +1,13 @@
-"""Dropout, with one mask per element or per sequence."""
+"""Dropout."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras import ops
 
-from regard.models.serialization import check_name, register
+from regard.models.serialization import register
 from regard.models.tensors import Tensor
 
-DROPOUT_TYPES = ("plain", "variational")
 _LEVELS = 2**16
 
 
@@ -46,42 +45,6 @@ class Dropout(keras.layers.Dropout):
         return ops.reshape(ops.reshape(ops.view(pairs, "uint16"), (-1,))[:count], shape)
 
 
-def sequence_dropout(rate: float, kind: str, **kwargs: Any) -> Dropout:
-    """Return a dropout layer for ``[batch, length, depth]``.
-
-    Gal and Ghahramani 2016, "A Theoretically Grounded Application of Dropout in Recurrent Neural
-    Networks", §4.2: ``variational`` dropout uses the same mask at all steps of a sequence.
-
-    Args:
-        rate: the dropout rate.
-        kind: one of ``DROPOUT_TYPES``.
-        kwargs: further arguments of the layer.
-
-    Raises:
-        ValueError: the kind is unknown.
-    """
-    check_name("dropout_type", DROPOUT_TYPES, kind)
-    shape = (None, 1, None) if kind == "variational" else None
-    return Dropout(rate, noise_shape=shape, **kwargs)
-
-
 def dropout_mask(dropout: keras.layers.Dropout, shape: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return a mask for training: zeros, and ones scaled to a mean of 1."""
     return dropout(ops.ones(shape, dtype=dtype), training=True)
-
-
-class DropoutMasks(NamedTuple):
-    """The dropout masks of a sequence, all drawn outside of the loop.
-
-    Attributes:
-        per_step: for each layer but the last a mask ``[target, batch, units]`` of its output.
-        per_sequence: the same as ``[batch, units]``, for all steps.
-        states: for each layer a mask ``[batch, units]`` of its state, for all steps.
-    """
-
-    per_step: tuple[Tensor, ...] = ()
-    per_sequence: tuple[Tensor, ...] = ()
-    states: tuple[Tensor, ...] = ()
-
-
-NO_DROPOUT = DropoutMasks()

@@ -17,14 +17,12 @@ class RecurrentLayersConfig(Section):
         units: Width of each layer, in each direction.
         layers: Number of layers.
         residual: Residual connections between layers of equal width.
-        dropout_type: plain: a new dropout mask at every step; variational: one mask per sequence.
     """
 
     cell: Literal["lstm", "gru", "rnn"] = "lstm"
     units: Size = 256
     layers: Size = 1
     residual: bool = False
-    dropout_type: Literal["plain", "variational"] = "plain"
 
 
 TransformerPositions = Literal["sinusoidal", "learned", "rotary", "relative", "alibi", "none"]

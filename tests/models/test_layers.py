@@ -27,7 +27,6 @@ from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.layers.answer_pointer import AnswerPointer
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import GRUCell, LSTMCell, RNNCell
-from regard.models.layers.dropout import sequence_dropout
 from regard.models.layers.embeddings import MemoryInput, PointEmbedding, TokenEmbedding
 from regard.models.layers.grid import GridPositions, GridSelfAttention
 from regard.models.layers.matching import AttentionFlow, CrossAttention
@@ -84,7 +83,7 @@ CONFIGURED = [
     (EncoderBlock, {**BLOCK, "norm": "post", "activation": "swiglu", "attention_dropout": 0.1}),
     (DecoderBlock, {**BLOCK, "memory_depth": 5, "cross": {"score": "general"}, "norm": "post"}),
     (RecurrentEncoder, {"vocabulary": 9, **RECURRENT, "cell": "gru", "reverse": True}),
-    (RecurrentEncoder, {"vocabulary": None, **RECURRENT, "dropout_type": "variational"}),
+    (RecurrentEncoder, {"vocabulary": None, **RECURRENT}),
     (TransformerEncoder, {"vocabulary": 9, **TRANSFORMER, "norm": "post", "positions": "rotary"}),
     (EmbeddingEncoder, {"vocabulary": 9, "embedding": 3, "scale": False}),
     (TextConvolutionEncoder, {"vocabulary": 9, "embedding": 3, "units": 4, "kernel_size": 2}),
@@ -203,10 +202,6 @@ def created(name, **settings):
         *((name, {"dropout": 0.5}) for name in LAYERS),
         ("encoder_block", {"attention_dropout": 0.5}),
         ("encoder_block", {"activation_dropout": 0.5}),
-        *(
-            (name, {"dropout": 0.5, "dropout_type": "variational"})
-            for name in ("recurrent_encoder", "luong", "bahdanau")
-        ),
     ],
     ids=str,
 )
@@ -288,14 +283,11 @@ def test_compiled_equals_eager(name, settings):
         (GridPositions, {"positions": "rotary"}, "Unknown positions 'rotary'"),
         (POSITIONS["learned"], {"max_positions": 0}, "at least 1, not 0"),
         (EncoderBlock, {**BLOCK, "norm": "none"}, "'none'. Choices: post, pre"),
-        (sequence_dropout, {"rate": 0.1, "kind": "varied"}, "'varied'. Choices: plain, variati"),
         ("recurrent_encoder", {"cell": "grru"}, "Unknown cell 'grru'. Did you mean gru"),
-        ("recurrent_encoder", {"dropout_type": "none"}, "dropout_type 'none'"),
         ("transformer_encoder", {"positions": "sinusoid"}, "Did you mean sinusoidal"),
         ("transformer_encoder", {"heads": 3}, "8 cannot be divided into 3"),
         ("luong", {"cell": "lstn"}, "Unknown cell 'lstn'. Did you mean lstm"),
         ("luong", {"initial_state": "nothing"}, "'nothing'. Choices: encoder, zeros"),
-        ("luong", {"dropout_type": "varied"}, "'varied'. Choices: plain, variational"),
         ("luong", {"tied": True}, "3 and 4"),
         ("luong", {"attention": {"score": "dott"}}, "Did you mean dot"),
         ("bahdanau", {"readout": "softmax"}, "readout 'softmax'. Choices: maxout, tanh"),

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.layers.cells import RecurrentCell
-from regard.models.layers.dropout import DropoutMasks
 from tests.models.tensors import gradients
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -19,7 +18,7 @@ VARIANTS = [
     ("luong", {"input_feeding": False, "attention": {"score": "dot", "alignment": "local_p"}}),
     ("luong", {"input_feeding": False, "residual": True, "embedding": 5, "layers": 2}),
     ("luong", {"attention": None, "tied": True, "embedding": 5}),
-    ("luong", {"attention": None, "input_feeding": False, "dropout_type": "variational"}),
+    ("luong", {"attention": None, "input_feeding": False}),
     ("bahdanau", {"attention": {"score": "additive"}}),
     ("bahdanau", {"layers": 2, "cell": "gru", "residual": True, "readout": "tanh"}),
     ("bahdanau", {"attention": None, "layers": 2}),
@@ -185,49 +184,21 @@ def test_soft_alignments_are_their_own_distribution(path, memory):
     assert alignments is distribution
 
 
-def test_plain_dropout_between_layers_differs_between_steps():
+def test_dropout_between_layers_differs_between_steps():
     decoder = make("luong", layers=2, dropout=0.5)
     masks = decoder._dropout_masks(TOKENS, "float32", training=True)
-    (mask,) = (np.asarray(mask) for mask in masks.per_step)
+    (mask,) = (np.asarray(mask) for mask in masks)
     assert set(np.unique(mask)) == {0.0, 2.0}
     assert not (mask[0] == mask[1]).all()
-    assert masks.per_sequence == masks.states == ()
-    assert not any(decoder._dropout_masks(TOKENS, "float32", training=False))
+    assert not decoder._dropout_masks(TOKENS, "float32", training=False)
 
 
-def test_variational_dropout_is_the_same_at_all_steps():
-    decoder = make("luong", layers=3, dropout=0.5, dropout_type="variational")
-    masks = decoder._dropout_masks(TOKENS, "float32", training=True)
-    assert (len(masks.per_step), len(masks.per_sequence), len(masks.states)) == (0, 2, 3)
-    embedded, _ = decoder._embed(np.full((40, 4), 5, "int32"), training=True)
-    dropped = np.asarray(embedded) == 0  # [target, batch, depth]
-    assert (dropped == dropped[:1]).all()
-    assert 0 < dropped.mean() < 1
-    assert not (dropped[:, :1] == dropped).all()  # each row has its own
-
-
-@every_path
-def test_variational_dropout_of_the_states_reaches_the_recurrence(path, memory):
-    """If the whole state is dropped, the recurrent kernel has no effect."""
-    decoder, source_memory = make(path), memory()
-    now = decoder._loop_inputs(np.ones((2, 3), "float32"))
-    cells = decoder.start(source_memory)["cells"]
-    extra = np.zeros((2, decoder.cells[0].extra), "float32")
-    _, dropped = decoder._advance(
-        now, cells, extra, DropoutMasks(states=(np.zeros((2, 5), "float32"),))
-    )
-    decoder.cells[0].recurrent_kernel.assign(decoder.cells[0].recurrent_kernel * 0)
-    _, idle = decoder._advance(now, cells, extra)
-    np.testing.assert_allclose(dropped, idle, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["plain", "variational"])
 @every_variant
-def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, kind, memory, monkeypatch):
+def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, memory, monkeypatch):
     source_memory = memory()
 
     def computed():
-        decoder = make(path, **{**settings, "dropout": 0.4, "dropout_type": kind})
+        decoder = make(path, **{**settings, "dropout": 0.4})
 
         def value(values):
             logits, _ = decoder.unroll(TOKENS, {**source_memory, "values": values}, training=True)

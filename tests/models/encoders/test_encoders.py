@@ -30,7 +30,6 @@ KINDS = {
         RecurrentEncoder,
         {"embedding": 4, "units": 4, "bidirectional": False, "residual": True, "reverse": True},
     ),
-    "variational": (RecurrentEncoder, {**RECURRENT, "dropout_type": "variational"}),
     "pre, sinusoidal": (TransformerEncoder, TRANSFORMER),
     "post, learned": (
         TransformerEncoder,
@@ -60,7 +59,7 @@ KINDS = {
             "embedding": 3,
             "encoders": [
                 {"type": "convolutional", "units": 5, "layers": 1},
-                {"type": "recurrent", "units": 4, "dropout_type": "variational"},
+                {"type": "recurrent", "units": 4},
                 {"type": "transformer", **SMALL, "positions": "relative", "max_distance": 1},
             ],
         },

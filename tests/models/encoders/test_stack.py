@@ -59,8 +59,7 @@ def test_without_a_recurrent_encoder_there_are_no_final_states():
 
 def test_only_its_own_encoder_drops_the_outputs_of_a_layer():
     """An encoder that reads another one does not apply dropout again."""
-    variational = {"type": "recurrent", "units": 4, "dropout_type": "variational"}
-    encoder = stack([CONVOLUTIONAL, variational, TRANSFORMER], dropout=0.5)
+    encoder = stack([CONVOLUTIONAL, {"type": "recurrent", "units": 4}, TRANSFORMER], dropout=0.5)
     _, recurrent, transformer = encoder.encoders
     assert len(recurrent.dropouts) == 1
     assert transformer.dropout.rate == 0.0

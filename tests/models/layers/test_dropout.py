@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.models.layers.dropout import DROPOUT_TYPES, Dropout, sequence_dropout
+from regard.models.layers.dropout import Dropout
 
 
-@pytest.mark.parametrize("kind", DROPOUT_TYPES)
-def test_a_sequence_loses_the_same_or_something_new_at_every_step(kind):
-    dropout = sequence_dropout(0.5, kind, seed=1)
+@pytest.mark.parametrize("noise_shape", [None, (None, 1, None)])
+def test_one_mask_serves_the_axes_of_the_noise_shape_that_are_1(noise_shape):
+    dropout = Dropout(0.5, noise_shape=noise_shape, seed=1)
     dropped = np.asarray(dropout(np.ones((40, 6, 8), "float32"), training=True))
     assert set(np.unique(dropped)) == {0.0, 2.0}
-    assert (dropped == dropped[:, :1]).all() == (kind == "variational")
+    assert (dropped == dropped[:, :1]).all() == (noise_shape is not None)
     assert not (dropped == dropped[:1]).all()  # every row has its own
     assert dropped.mean() == pytest.approx(1.0, abs=0.15)
     np.testing.assert_array_equal(dropout(np.ones((2, 3, 4))), np.ones((2, 3, 4)))

@@ -27,7 +27,7 @@ FAMILIES = {
     ),
     "bahdanau, hard": (
         {
-            "encoder": {"cell": "gru", "units": 6, "dropout_type": "variational"},
+            "encoder": {"cell": "gru", "units": 6},
             "decoder": {"type": "bahdanau", "cell": "gru", "units": 8, "layers": 2},
             "attention": {"alignment": "hard"},
         },

@@ -19,7 +19,7 @@ from regard.models.settings.networks import (
     RecurrentLayersConfig,
     TransformerLayersConfig,
 )
-from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig
+from regard.models.settings.search import BeamSearchConfig
 
 # Scores of queries and keys of the same width.
 _EQUAL_WIDTHS = ("dot", "scaled_dot", "cosine")
@@ -259,9 +259,6 @@ def check_no_text_training(config: Any) -> Iterator[Problem]:
 
 def check_n_best(search: Any) -> Iterator[Problem]:
     """Check that a search can return ``n_best`` hypotheses."""
-    if isinstance(search, MbrSearchConfig) and search.n_best > search.samples:
-        message = f"{search.n_best} is more than samples: {search.samples}"
-        yield Problem(("search", "n_best"), message)
     if not isinstance(search, BeamSearchConfig):
         return
     size, n_best = search.beam_size, search.n_best

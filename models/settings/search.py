@@ -79,51 +79,26 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     patience: PositiveFloat | None = None
 
 
-class _SampledSearchConfig(SearchLimits):
-    """Options of searches that sample.
-
-    Attributes:
-        temperature: Below 1: sharper than the model; above 1: flatter.
-        top_k: Sample from the top k tokens only; 0: from all.
-        top_p: Sample from the smallest set of tokens with this total probability.
-        seed: Random seed; equal sources and seeds give equal samples.
-    """
-
-    temperature: PositiveFloat = 1.0
-    top_k: Count = 0
-    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    seed: Count = 0
-
-
-class SamplingSearchConfig(_SampledSearchConfig):
+class SamplingSearchConfig(SearchLimits):
     """Samples every token from its distribution.
 
     Attributes:
         type: Search type.
+        temperature: Below 1: sharper than the model; above 1: flatter.
+        top_k: Sample from the top k tokens only; 0: from all.
+        top_p: Sample from the smallest set of tokens with this total probability.
+        seed: Random seed; equal sources and seeds give equal samples.
         samples: Number of samples, returned in the order of their probability.
     """
 
     type: Literal["sampling"] = "sampling"
+    temperature: PositiveFloat = 1.0
+    top_k: Count = 0
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    seed: Count = 0
     samples: Positive = 1
 
 
-class MbrSearchConfig(_SampledSearchConfig):
-    """Selects the sample that is most similar to all samples: minimum Bayes risk decoding.
-
-    Attributes:
-        type: Search type.
-        samples: Number of samples to compare.
-        utility: Similarity: sacreBLEU's chrF or BLEU.
-        n_best: Number of different hypotheses to return.
-    """
-
-    type: Literal["mbr"] = "mbr"
-    samples: Annotated[int, Field(ge=1, le=1024)] = 64
-    utility: Literal["chrf", "bleu"] = "chrf"
-    n_best: Positive = 1
-
-
 SearchConfig = Annotated[
-    GreedySearchConfig | BeamSearchConfig | SamplingSearchConfig | MbrSearchConfig,
-    ByType("beam"),
+    GreedySearchConfig | BeamSearchConfig | SamplingSearchConfig, ByType("beam")
 ]

@@ -8,7 +8,6 @@ import tensorflow as tf
 from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
-from regard.models.tasks.minimum_bayes_risk import MbrSearch
 from regard.models.vocabulary import EOS, PAD
 
 # The longest piece of SentencePiece has 16 characters. What exceeds this number for each token is
@@ -22,13 +21,10 @@ N_BEST: dict[str, list[str | None]] = {
 }
 
 
-def create_search(config: SearchLimits, tokenizer: Any = None) -> Search:
-    """Return the search of the section ``search``; the tokenizer is that of the outputs."""
+def create_search(config: SearchLimits) -> Search:
+    """Return the search of the section ``search``."""
     options = config.model_dump(mode="json", exclude=set(SearchLimits.model_fields))
-    kind = options.pop("type")
-    if kind == "mbr":
-        return MbrSearch(lambda *row: to_texts(tokenizer, *row[:2]), **options)
-    return SEARCHES[kind](**options)
+    return SEARCHES[options.pop("type")](**options)
 
 
 def n_best(tokenizer: Any, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:

@@ -127,8 +127,7 @@ class ServedModule(tf.Module):
         self.tokenizers = {name: tokenizers[name] for name in names}
         self._description, self._settings, self._limits = description, settings, search
         self.split_sentences = split_sentences
-        tokenizer = self.tokenizers.get(description.reference.name)
-        self._search: Any = create_search(search, tokenizer) if search is not None else None
+        self._search: Any = create_search(search) if search is not None else None
 
     @property
     def _inputs(self) -> list[dict[str, Any]]:

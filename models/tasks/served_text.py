@@ -10,7 +10,6 @@ from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, token_strings
-from regard.models.tasks.minimum_bayes_risk import MbrSearch
 from regard.models.tasks.search_outputs import (
     N_BEST,
     head_outputs,
@@ -262,11 +261,6 @@ class ServedTextOutput(StreamedModule):
         **constraints: Any,
     ) -> Hypotheses:
         """Search; the hypotheses of a blank source are empty and have no log-probability."""
-        if isinstance(search, MbrSearch) and isinstance(tokenizer, CopyTokenizer):
-            search = copy.copy(search)
-            search.to_texts = lambda ids, lengths, row: to_texts(
-                tokenizer.for_rows(row[None]), ids, lengths
-            )
         ids, lengths, log_probs, scores = self._run_search(
             source, encoded, search, *arguments, **constraints
         )

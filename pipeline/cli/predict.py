@@ -53,7 +53,7 @@ def predict(
     with_score: Annotated[
         bool, options.flag("--score", "Print log-probabilities before outputs.")
     ] = False,
-    search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling, mbr.")] = None,
+    search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling.")] = None,
     n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
     samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
     beam_size: Annotated[int | None, _search("--beam-size", "Number of hypotheses kept.")] = None,
@@ -65,7 +65,6 @@ def predict(
     top_k: Annotated[int | None, _search("--top-k", "Sample from the top K tokens.")] = None,
     top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
     seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
-    utility: Annotated[str | None, _search("--utility", "Similarity for mbr: chrf, bleu.")] = None,
     registry: options.RegistryOption = None,
     server: options.ServerOption = None,
 ) -> None:
@@ -98,7 +97,7 @@ def predict(
     from regard.pipeline.prediction.constraints import Constraints, read_glossary
 
     root = registry or Workspace.from_environment().registry
-    values: Any = {"type": search, "n_best": n_best, "samples": samples, "utility": utility}
+    values: Any = {"type": search, "n_best": n_best, "samples": samples}
     values |= {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": max_length}
     values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     values = {name: value for name, value in values.items() if value is not None}

@@ -258,7 +258,7 @@ def _search_arguments(
             search["max_length_offset"] + search["max_source_length"] * search["max_length_factor"]
         ),
     }
-    if "temperature" in search:  # minimum Bayes risk decoding compares such samples
+    if "temperature" in search:
         return {
             **arguments,
             "sampling_temperature": search["temperature"],

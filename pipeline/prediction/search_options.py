@@ -50,7 +50,5 @@ def _replace(task: str, search: Any, options: Mapping[str, Any]) -> dict[str, An
     fields = {type_of(variant): set(variant.model_fields) for variant in models_in(annotation)}
     suitable = (name for name in (search.type, *fields) if fields[name] >= options.keys())
     options = {"type": next(suitable, search.type), **options}
-    # Minimum Bayes risk decoding needs more samples than sampling.
-    dropped = set() if options["type"] == search.type else {"samples"}
-    common = fields.get(options["type"], set()) - dropped
+    common = fields.get(options["type"], set())
     return {**search.model_dump(mode="json", include=common), **options}

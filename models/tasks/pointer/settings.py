@@ -22,7 +22,7 @@ from regard.models.settings.networks import (
     TransformerLayersConfig,
     TransformerPositions,
 )
-from regard.models.settings.search import BeamSearchConfig, MbrSearchConfig, SearchConfig
+from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
 
 FEATURES = (
@@ -151,8 +151,6 @@ def validate(config: Any) -> Iterator[Problem]:
     if model.dimensions != 2 and _PLANE_METRIC in config.evaluation.metrics:
         message = f"{_PLANE_METRIC} is defined in the plane, not in {model.dimensions} dimensions; "
         yield Problem(("evaluation", "metrics"), f"{message}remove it")
-    if isinstance(config.search, MbrSearchConfig):
-        yield Problem(("search", "type"), "mbr compares texts, not positions; use another type")
 
 
 # Points cannot be truncated like a text: a tour of some of them has another solution.

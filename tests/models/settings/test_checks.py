@@ -147,7 +147,6 @@ CASES = {
     "tokenizer: {shared: true}\nmodel: {tie_embeddings: all, pretrained: {source: a, target: b}}": [
         "5: model.pretrained.target: tie_embeddings: all has one matrix"
     ],
-    "search: {type: mbr, samples: 3, n_best: 4}": ["4: search.n_best: 4 is more than samples: 3"],
     "model: {attention: {score: {type: additive, coverage: true}, heads: 2}}": [
         "4: model.attention.score.coverage: needs one attention per step, not 2;"
     ],

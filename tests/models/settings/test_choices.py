@@ -36,7 +36,7 @@ def types(union: object) -> set[str]:
         (attention.AlignmentConfig, ALIGNMENTS),
         (networks.EncoderConfig, ENCODERS),
         (networks.DecoderConfig, DECODERS),
-        (search.SearchConfig, [*SEARCHES, "mbr"]),  # MbrSearch needs a tokenizer
+        (search.SearchConfig, SEARCHES),
         (similarity.PoolingConfig, POOLINGS),
     ],
 )

@@ -56,10 +56,6 @@ def test_the_model_is_that_which_was_exported(version):
             {"type": "sampling", "samples": 3, "temperature": 0.5, "seed": 4},
         ),
         (
-            {"utility": "bleu", "n_best": 2, "samples": 8},
-            {"type": "mbr", "utility": "bleu", "n_best": 2, "samples": 8},
-        ),
-        (
             {"max_length": 3, "n_best": 2},
             {**SEARCH, "n_best": 2, "max_length_factor": 0.0, "max_length_offset": 3},
         ),
@@ -85,7 +81,6 @@ def test_a_beam_of_one_is_greedy_search(version):
     ("options", "message"),
     [
         ({"n_best": 4}, "search.n_best: 4 is more than beam_size: 3"),
-        ({"type": "mbr", "samples": 2, "n_best": 3}, "search.n_best: 3 is more than samples: 2"),
         ({"beam_size": 0}, "search.beam_size: must be greater than or equal to 1; 0 was given"),
         ({"beam_size": 40}, "search.beam_size: 40 is more than the 23 tokens"),
         ({"top_p": 2.0}, "search.top_p: must be less than or equal to 1; 2.0 was given"),

@@ -69,9 +69,6 @@ CASES = {
         "4: search.max_length_offset: does not apply to points; remove it",
         "4: search.min_length_factor: does not apply to points; remove it",
     ],
-    "search: {type: mbr, long_source: refuse}": [
-        "4: search.type: mbr compares texts, not positions; use another type"
-    ],
     "search: {type: greedy, no_repeat_ngram_size: 1, repetition_penalty: 1.5}": [
         "4: search.no_repeat_ngram_size: does not apply to points; remove it, or see mode",
         "4: search.repetition_penalty: does not apply to points; remove it, or see model.",

@@ -1,7 +1,8 @@
-"""Numbers in sentences for the user."""
+"""Numbers and times in sentences for the user."""
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 _CONTROL_CHARACTERS = {
@@ -103,3 +104,12 @@ def format_duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def format_created(text: str) -> str:
+    """Format the creation time of a version, ISO 8601, as a UTC time; empty if it is not known."""
+    try:
+        created = datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    return created.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M")

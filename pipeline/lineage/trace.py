@@ -19,9 +19,9 @@ from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.config import NODES
 from regard.pipeline.context import resolve_data
+from regard.pipeline.lineage.config_changes import ConfigChange, config_changes
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
 from regard.pipeline.progress import CACHED, NodeProgress
-from regard.pipeline.run_diff import Entry, diff_values, flatten
 from regard.pipeline.run_store import Run
 from regard.pipeline.workspace import PipelinePaths, Workspace
 
@@ -90,7 +90,7 @@ class Parent(TypedDict, total=False):
     run: str
     metrics: dict[str, dict[str, Any]]
     started_from: str | None
-    changes: list[Entry]
+    changes: list[ConfigChange]
     same_data: bool
     span_changes: dict[str, list[str]]
     failed_before: list[FailedRun]
@@ -248,7 +248,7 @@ class _Tracer:
                     "run": parent.run,
                     "metrics": {name: one.to_dict() for name, one in parent.metrics.items()},
                     "started_from": parent.warm_start.start.get("model"),
-                    "changes": diff_values(flatten(parent.config), flatten(child.config)),
+                    "changes": config_changes(parent.config, child.config),
                     "same_data": parent.data_fingerprint == child.data_fingerprint,
                     "span_changes": _span_changes(parent.spans, child.spans),
                     "failed_before": self._failed_before(parent),

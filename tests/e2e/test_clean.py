@@ -28,15 +28,12 @@ def test_only_the_oldest_run_is_removed(shell, cleaned):
     assert len(list((artifacts / "Trainer/model").iterdir())) == 2
 
 
-def test_kept_runs_are_reported_and_compared(shell, cleaned):
+def test_kept_runs_are_reported(shell, cleaned):
     second, third = list(cleaned["runs"])[1:]
     for run in (second, third):
         output = shell.folder / f"{run}.html"
         assert shell.run("report", run, "-o", str(output)).returncode == 0
         assert output.stat().st_size > 50_000
-    diff = json.loads(shell.run("runs", "diff", second, third, "--json").stdout)
-    assert diff["config"][0]["key"] == "training.max_epochs"
-    assert diff["scores"]
 
 
 def test_the_kept_version_is_traced_to_the_data(shell, cleaned):

@@ -81,14 +81,9 @@ def test_second_run_is_cached_and_not_part_of_the_lineage(shell, finished):
     assert lineage["data"]["state"] == "unchanged"
     assert sum(lineage["data"]["rows"].values()) > 0
 
-    result = shell.run("runs", "diff", "tiny@1", "tiny", "--json")
-    difference = json.loads(result.stdout)
-    assert difference["a"]["run"] == f"tiny/{first}"
-    assert difference["config"] == []
-    assert difference["data"]["same"] is True
-    trainer = next(node for node in difference["nodes"] if node["name"] == "Trainer")
-    assert trainer["a"]["peak_bytes"] > 100 << 20
-    assert trainer["b"] == {"state": "cached"}
+    newest, *_, oldest = json.loads(shell.run("runs", "tiny", "--json").stdout)
+    assert oldest["nodes"]["Trainer"]["peak_bytes"] > 100 << 20
+    assert newest["nodes"]["Trainer"]["state"] == "cached"
 
 
 @pytest.mark.slow

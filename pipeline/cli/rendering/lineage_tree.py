@@ -1,16 +1,22 @@
 """Draws the lineage of a model as a tree from the model down to the data."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from regard.components.common.formatting import format_duration, format_rows, format_spans
+from regard.components.common.formatting import (
+    format_created,
+    format_duration,
+    format_rows,
+    format_spans,
+)
 from regard.components.settings.data import paths_in
-from regard.pipeline.cli.rendering.run_tables import format_created, side_text, value_text
+from regard.pipeline.lineage.config_changes import ConfigChange
 from regard.pipeline.lineage.failed_runs import FailedRun
 from regard.pipeline.lineage.trace import DataLineage, Lineage, NodeExecution, Parent
 
@@ -71,12 +77,16 @@ def _facts(lineage: Lineage) -> Iterator[tuple[str, str]]:
         yield "pushed", _join(_utc(record.created), description)
     yield "scores", _scores({name: metric.value for name, metric in record.metrics.items()})
     yield "decision", record.blessing
-    code = {_CODE[key]: value_text(key, text) for key, text in record.regard.items()}
-    yield "code", _join(*(f"{name} {text}" for name, text in code.items()))
+    yield "code", _join(*(f"{_CODE[key]} {_short(text)}" for key, text in record.regard.items()))
     yield "libraries", _join(*(f"{name} {number}" for name, number in record.stack.items()))
     yield "seed", "" if lineage.seed is None else str(lineage.seed)
     yield "started", _start(record.warm_start.start.get("model"))
     yield "repeat", run.get("command", "")
+
+
+def _short(text: str) -> str:
+    """Shorten a commit's 40 characters; a suffix for uncommitted changes remains."""
+    return text[:12] + text[40:] if len(text) >= 40 else text
 
 
 def _start(model: str | None) -> str:
@@ -153,13 +163,18 @@ def _add_parents(root: Tree, parents: Sequence[Parent]) -> None:
         facts = f"pushed {_utc(parent['created'])}", _scores(scores), start and f"started {start}"
         branch.add(Text(_join(*facts)))
         for change in parent["changes"]:
-            sides = f"{side_text(change, 'a')} → {side_text(change, 'b')}"
+            sides = f"{_value(change, 'a')} → {_value(change, 'b')}"
             branch.add(Text(f"changed since: {change['key']} {sides}", "cyan"))
         if not parent["same_data"]:
             changes = _span_changes(parent["span_changes"])
             branch.add(Text(f"changed since: the data{changes}", "cyan"))
         _add_failed_runs(branch, "before it", parent["failed_before"])
     branch.add(_labelled("parent", "none: no model was in production"))
+
+
+def _value(change: ConfigChange, side: Literal["a", "b"]) -> str:
+    value = change.get(side, "-")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _span_changes(changes: Mapping[str, Sequence[str]]) -> str:

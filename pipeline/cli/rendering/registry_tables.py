@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import formatting
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.rendering.run_tables import format_created
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +28,7 @@ def _table_row(entry: VersionEntry) -> tuple[str, ...]:
     return (
         entry.name,
         str(entry.version),
-        format_created(entry.record.created) or "unknown",
+        formatting.format_created(entry.record.created) or "unknown",
         _states(entry),
         formatting.format_spans([span.to_dict() for span in entry.record.spans]),
         ", ".join(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -260,31 +259,23 @@ def find(workspace: Workspace, text: str) -> Run:
 
     Args:
         workspace: The workspace.
-        text: An id or a unique prefix of one, ``NAME/ID``, ``NAME`` (its newest run),
-            ``NAME@VERSION`` (the run that pushed it), or the path of a run's folder.
+        text: An id, ``NAME/ID``, ``NAME`` (its newest run), or ``NAME@VERSION`` (the run that
+            pushed it).
 
     Raises:
         UserError: No run matches, or several do.
     """
-    folder = Path(os.path.expanduser(text)).absolute()  # Path's own fails for unknown users
-    if text and (folder / RECORD).is_file():
-        return Run(folder)
     name, at, version = text.partition("@")
     if at:
         matches = _find_pushing_runs(workspace, name, version)[:1]
+    elif text in workspace.pipeline_names():
+        matches = runs_of(workspace.pipeline(text))[-1:]
     else:
-        name, slash, prefix = text.rpartition("/")
-        if not slash and text in workspace.pipeline_names():
-            name, prefix = text, ""
-        runs = [run for run in _all_runs(workspace) if run.id.startswith(prefix)]
-        matches = [run for run in runs if (name or prefix) and name in ("", run.name)]
-        matches = [run for run in matches if run.id == prefix] or matches
-        if name and not prefix:
-            matches = matches[-1:]
+        matches = [run for run in _all_runs(workspace) if text in (run.id, run.full_id)]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        remedy = f"Use one of: {', '.join(run.full_id for run in reversed(matches[-6:]))}."
+        remedy = f"Use one of: {', '.join(run.full_id for run in matches)}."
         raise UserError(f"{text!r} matches {len(matches)} runs.", str(workspace.pipelines), remedy)
     names = [name for run in _all_runs(workspace) for name in (run.name, run.id, run.full_id)]
     remedy = "`regard runs` lists the runs of the workspace, which REGARD_HOME selects."
@@ -302,6 +293,4 @@ def _find_pushing_runs(workspace: Workspace, name: str, version: str) -> list[Ru
     runs = runs_of(workspace.pipeline(name))
     run_id = read_record_or_empty(Registry(workspace.registry).root / name / version).run
     recorded = [run for run in runs if run.id == run_id]
-    matches = [run for run in runs if run.record().get("pushed_version") == version]
-    pushed = [run for run in matches if run.nodes().get("Pusher", {}).get("state") == progress.DONE]
-    return [*recorded, *pushed, *matches]
+    return recorded + [run for run in runs if run.record().get("pushed_version") == version]

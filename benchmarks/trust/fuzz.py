@@ -184,7 +184,7 @@ def write_seeds(name: str, folder: Path) -> None:
 
         from PIL import Image
 
-        for kind in ("png", "jpeg", "gif", "bmp"):
+        for kind in ("png", "jpeg", "bmp"):
             stream = io.BytesIO()
             Image.effect_noise((9, 7), 50).convert("RGB").save(stream, kind)
             seeds.append(stream.getvalue())

@@ -12,12 +12,12 @@ from regard.components.data.read_problems import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.models.tasks.description import TOO_LARGE
 
-KINDS = "JPEG, PNG, GIF or BMP"
+KINDS = "JPEG, PNG or BMP"
 
 _HEAD_BYTES = 16
 _CACHE_SIZE = 1 << 16  # results of some hundred bytes each
 
-_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM")
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM")
 
 
 class Images:

@@ -20,7 +20,7 @@ class Feature:
 
     Attributes:
         name: The name in tf.Examples and in ``data.columns``.
-        kind: ``text`` (UTF-8), ``number``, ``image`` (encoded JPEG, PNG, GIF or BMP bytes; data
+        kind: ``text`` (UTF-8), ``number``, ``image`` (encoded JPEG, PNG or BMP bytes; data
             files contain its path), ``points``, ``[n, dimensions]``, or ``positions``, indices of a
             row's points from 0.
         role: ``input`` of the model, ``reference``, or ``extra``, which only the evaluation reads.

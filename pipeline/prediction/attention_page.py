@@ -20,7 +20,7 @@ SUFFIX = ".html"
 _TEMPLATE = Path(__file__).with_name("attention_page.html.jinja")
 _SCRIPTS = ("dom.js", "attention.js", "heads.js", "predictions.js")
 _MAX_HEADS_ROWS = 20  # with the attention of all heads, about 1 MB each
-_IMAGE_TYPES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"GI": "gif", b"BM": "bmp"}
+_IMAGE_TYPES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"BM": "bmp"}
 
 
 def validate_path(path: Path) -> None:

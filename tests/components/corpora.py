@@ -122,7 +122,7 @@ def picture(kind: str = "png", shade: int = 0, size: tuple[int, int] = (6, 4)) -
         return tf.io.encode_png(pixels).numpy()
     if kind == "jpeg":
         return tf.io.encode_jpeg(pixels).numpy()
-    return _bitmap(shade, *size) if kind == "bmp" else GIF
+    return _bitmap(shade, *size)
 
 
 def _bitmap(shade: int, height: int, width: int) -> bytes:
@@ -131,8 +131,3 @@ def _bitmap(shade: int, height: int, width: int) -> bytes:
     sizes = (40, width, height, 1, 24, 0, len(pixels), 0, 0, 0, 0)
     header = struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + struct.pack("<IiiHHIIiiII", *sizes)
     return b"BM" + header + pixels
-
-
-GIF = bytes.fromhex(
-    "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
-)

@@ -12,7 +12,7 @@ from regard.models.tasks.served_text import ServedTextOutput
 def decode_images(encoded: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """Decode images ``[batch]`` to uint8 ``[batch, height, width, 3]``.
 
-    JPEG, PNG, GIF (its first frame) and BMP. An image of another aspect ratio is stretched, so
+    JPEG, PNG and BMP. An image of another aspect ratio is stretched, so
     that each cell of a grid always covers the same part of the image.
 
     Raises:

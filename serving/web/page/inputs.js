@@ -26,7 +26,7 @@ function imageInput(entry, changed) {
   let preview = make("img", { alt: "Input image", hidden: true });
   const label = make("span", {}, "Drop an image here, or click to choose one");
   const file = make("input", {
-    type: "file", accept: "image/png,image/jpeg,image/gif,image/bmp", id: `input-${entry.name}`,
+    type: "file", accept: "image/png,image/jpeg,image/bmp", id: `input-${entry.name}`,
     onchange: () => file.files.length && load(file.files[0]),
   });
   const load = async (chosen) => {

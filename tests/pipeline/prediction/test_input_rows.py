@@ -75,7 +75,7 @@ def test_an_image_is_its_path(tmp_path):
     ("content", "message"),
     [
         (None, "no such file"),
-        (b"text", "is not an image (JPEG, PNG, GIF or BMP)"),
+        (b"text", "is not an image (JPEG, PNG or BMP)"),
         (b"\x89PNG\r\n\x1a\n", "is truncated"),
     ],
 )

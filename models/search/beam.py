@@ -20,7 +20,7 @@ from regard.models.search.base import (
 from regard.models.search.candidates import Candidates, gather
 from regard.models.search.decode_loop import decode_loop, take_rows
 from regard.models.search.greedy import GreedySearch
-from regard.models.search.logits_processor import NO_PENALTIES, LogitsProcessor, Penalties
+from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.search.phrases import PhraseCandidates, Phrases
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS
@@ -52,8 +52,6 @@ class BeamSearch(Search):
         coverage_penalty: β, the weight of the penalty for source positions without attention.
         n_best: the number of hypotheses to return, at most ``beam_size``, which is the default.
         no_repeat_ngram_size: the length of n-grams that must not repeat; 0 disables it.
-        repetition_penalty: divisor of the logits of tokens that the hypothesis already contains.
-            With it, log P above is the penalised log-probability.
         patience: finish a row after ``patience * beam_size`` ended hypotheses, at least ``n_best``;
             by default it is finished when no better hypothesis is possible.
     """
@@ -65,18 +63,17 @@ class BeamSearch(Search):
         coverage_penalty: float = 0.0,
         n_best: int | None = None,
         no_repeat_ngram_size: int = 0,
-        repetition_penalty: float = 1.0,
         patience: float | None = None,
     ):
         self.beam_size, self.beam_width, self.patience = beam_size, beam_size, patience
         self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
         self.hypotheses = beam_size if n_best is None else n_best
-        self.penalties = Penalties(no_repeat_ngram_size, repetition_penalty)
+        self.no_repeat_ngram_size = no_repeat_ngram_size
 
     def best(self) -> Search:
         """Return this search for the best hypothesis only; it can stop earlier."""
         if self.beam_size == 1 and not (self.length_penalty or self.coverage_penalty):
-            return GreedySearch(*self.penalties)
+            return GreedySearch(self.no_repeat_ngram_size)
         search = copy.copy(self)
         search.hypotheses = 1
         return search
@@ -89,15 +86,15 @@ class BeamSearch(Search):
         size, limits = self.beam_size, inputs["constraints"]["limits"]
         batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
 
-        # Prefixes ("active") and hypotheses ("finished") have log-probabilities and scores,
-        # [batch, count]. At first a row has one prefix and no hypothesis.
+        # Prefixes ("active") have log-probabilities, [batch, count], and hypotheses ("finished")
+        # have scores too. At first a row has one prefix and no hypothesis.
         zeros = ops.tile(ops.zeros_like(limits)[:, None], (1, size))
         scores = ops.where(ops.arange(size) == 0, 0.0, MIN_SCORE) + ops.cast(zeros, "float32")
         empty = ops.full_like(scores[:, : self.hypotheses], MIN_SCORE)
         ids = zeros[:, :, None] + ops.zeros((1, 1, longest), dtype="int32")
         rows = {
             "tokens": zeros + BOS,
-            "active": (scores, scores),
+            "active": scores,
             "finished": (ids[:, : self.hypotheses], empty, empty),
             "shared_cache": shared_cache(state),
         }
@@ -132,15 +129,15 @@ class _BeamSteps:
         self.memory, self.limits = inputs["memory"], inputs["constraints"]["limits"]
         phrases = inputs["constraints"].get("phrases")
         self.phrases = None if phrases is None else Phrases(phrases)
-        # The penalties could forbid the tokens of a phrase.
-        penalties = search.penalties if self.phrases is None else NO_PENALTIES
-        self.processor = LogitsProcessor(inputs["constraints"], self.size, penalties)
+        # Without repetition, the tokens of a phrase could be forbidden.
+        no_repeat = search.no_repeat_ngram_size if self.phrases is None else 0
+        self.processor = LogitsProcessor(inputs["constraints"], self.size, no_repeat)
         self.max_penalty = search.penalty(self.limits)
         rows = ops.shape(self.limits)[0]
         self.first_beams = ops.arange(rows, dtype="int32")[:, None] * self.size
 
     def unfinished(self, position: Tensor, rows: State, beams: Any) -> Tensor:
-        best = ops.max(rows["active"][1], axis=1)
+        best = ops.max(rows["active"], axis=1)
         finished = ops.logical_or(best <= MIN_SCORE / 2, position >= self.limits)
         bound = best / self.max_penalty
         finished = ops.logical_or(finished, rows["finished"][2][:, -1] >= bound)
@@ -150,12 +147,11 @@ class _BeamSteps:
         return ops.logical_not(finished)
 
     def advance(self, position: Tensor, rows: State, beams: State) -> tuple[State, State]:
-        log_probs, scores = rows["active"]
         logits, state, alignment = self.step(
             ops.reshape(rows["tokens"], (-1,)),
             {**beams["state"], "shared_cache": rows["shared_cache"], "memory": self.memory},
         )
-        candidates = self._candidates(logits, beams, position, scores)
+        candidates = self._candidates(logits, beams, position, rows["active"])
         beams = {**beams, "state": beam_state(state)}
         if self.search.coverage_penalty:
             beams["coverage"] = beams["coverage"] + ops.cast(alignment, "float32")
@@ -169,8 +165,7 @@ class _BeamSteps:
         beams["ids"] = set_tokens(beams["ids"], ops.reshape(tokens, (-1, 1)), position)
         if self.phrases is not None:
             beams["phrases"] = self.phrases.advance(beams["phrases"], tokens)
-        active = (_log_probs(log_probs, scores, candidates, chosen), scores)
-        changes = {"tokens": tokens, "active": active, "shared_cache": shared_cache(state)}
+        changes = {"tokens": tokens, "active": scores, "shared_cache": shared_cache(state)}
         return {**rows, **changes, **finished}, beams
 
     def _candidates(
@@ -192,13 +187,12 @@ class _BeamSteps:
     ) -> State:
         """Return the best of the old hypotheses and of those that end here, and their count."""
         # An end counts if it is among the best of the beam, so that a beam of 1 is greedy.
-        scores, chosen = candidates.best(with_eos=True)
-        ends = ops.logical_and(candidates.are_eos(chosen), scores > MIN_SCORE / 2)
+        log_probs, chosen = candidates.best(with_eos=True)
+        ends = ops.logical_and(candidates.are_eos(chosen), log_probs > MIN_SCORE / 2)
         if self.search.patience is not None:
             ends = ops.logical_and(ends, self.unfinished(position, rows, beams)[:, None])
         parents = candidates.prefixes(chosen)
-        log_probs = _log_probs(rows["active"][0], scores, candidates, chosen)
-        scores = scores / self.search.penalty(position + 1)
+        scores = log_probs / self.search.penalty(position + 1)
         if self.search.coverage_penalty:
             mask = ops.repeat(self.memory["mask"], self.size, axis=0)
             coverage = ops.reshape(_log_coverage(beams["coverage"], mask), (-1, self.size))
@@ -215,16 +209,6 @@ class _BeamSteps:
             count = ops.sum(ops.cast(ends, "int32"), axis=1)
             result["finished_count"] = rows["finished_count"] + count
         return result
-
-
-def _log_probs(
-    prefix_log_probs: Tensor, scores: Tensor, candidates: Candidates, chosen: Tensor
-) -> Tensor:
-    """Return the log-probabilities of candidates, which are their scores without penalties."""
-    if candidates.gains is None:
-        return scores
-    gains = ops.reshape(candidates.gains, (-1, candidates.size * candidates.columns))
-    return gather(prefix_log_probs, candidates.prefixes(chosen)) + gather(gains, chosen)
 
 
 def _log_coverage(coverage: Tensor, mask: Tensor) -> Tensor:

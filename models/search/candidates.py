@@ -21,8 +21,6 @@ class Candidates:
     Attributes:
         scores: ``[batch, size, columns]``, the scores of prefix and token together under all
             constraints; the last column is EOS.
-        gains: the model's log-probabilities of the tokens, of the same shape, if they differ from
-            what a token adds to the score of its prefix; else None.
 
     Args:
         processor: the logits processor of the search.
@@ -42,21 +40,19 @@ class Candidates:
     ):
         self.size, vocabulary = prefix_scores.shape[1], ops.shape(logits)[-1]
         if processor.needs_vocabulary:
-            log_probs, scores = processor(logits, ids, position)
+            scores = processor(logits, ids, position)
         else:
-            log_probs = scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+            scores = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         totals = ops.reshape(scores, (-1, self.size, vocabulary)) + prefix_scores[:, :, None]
         self._tokens = self._select_tokens(totals)
         self.columns = ops.shape(self._tokens)[1]
         beams = ops.reshape(ops.arange(ops.shape(logits)[0], dtype="int32"), (-1, self.size, 1))
         indices = _flat_indices(beams, vocabulary, self._tokens[:, None])
-        self.scores = _take_flat(totals, indices)
+        self.scores = ops.take(ops.reshape(totals, (-1,)), indices, axis=0)
         if not processor.needs_vocabulary:
             is_eos = ops.equal(ops.arange(self.columns), self.columns - 1)
             forbidden = processor.length_mask(is_eos, position)
             self.scores = ops.where(forbidden, MIN_SCORE, self.scores)
-        has_penalty = processor.has_repetition_penalty
-        self.gains = _take_flat(log_probs, indices) if has_penalty else None
 
     def _select_tokens(self, totals: Tensor) -> Tensor:
         """Return the tokens ``[batch, columns]`` that may follow a prefix; EOS is the last one.
@@ -116,7 +112,3 @@ def _flat_indices(beams: Tensor, vocabulary: Tensor, tokens: Tensor) -> Tensor:
     dtype = "int32" if keras.backend.backend() == "jax" else "int64"
     beams, vocabulary, tokens = (ops.cast(x, dtype) for x in (beams, vocabulary, tokens))
     return beams * vocabulary + tokens
-
-
-def _take_flat(values: Tensor, indices: Tensor) -> Tensor:
-    return ops.take(ops.reshape(values, (-1,)), indices, axis=0)

@@ -1,6 +1,4 @@
-"""Constraints and penalties on the next token, the same for every search."""
-
-from typing import NamedTuple
+"""Constraints on the next token, the same for every search."""
 
 from keras import ops
 
@@ -9,26 +7,8 @@ from regard.models.tensors import Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
 
-class Penalties(NamedTuple):
-    """The options against repetition.
-
-    Attributes:
-        no_repeat_ngram_size: the length of n-grams that must not repeat (Paulus et al. 2018, "A
-            Deep Reinforced Model for Abstractive Summarization", §2.5); 0 disables it.
-        repetition_penalty: θ, by which the logits of tokens that the hypothesis already contains
-            are divided (Keskar et al. 2019, "CTRL", §4.1), or multiplied where they are negative,
-            so that the penalty always lowers them; at least 1.
-    """
-
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-
-
-NO_PENALTIES = Penalties()
-
-
 class LogitsProcessor:
-    """Turn logits into log-probabilities and scores under the constraints of each row.
+    """Turn logits into log-probabilities under the constraints of each row.
 
     PAD and BOS are never chosen. Where constraints contradict each other, the limit comes before
     the prefix and the prefix before all others. A hypothesis that has no allowed continuation may
@@ -39,11 +19,12 @@ class LogitsProcessor:
             ``[batch]``, the minimum lengths including EOS; ``prefix`` ``[batch, prefix]``, the
             first tokens of the hypotheses, padded with PAD. The last two are optional.
         hypotheses: the number of hypotheses per row; below, ``beams`` is ``batch * hypotheses``.
-        penalties: the penalties.
+        no_repeat_ngram_size: the length of n-grams that must not repeat (Paulus et al. 2018, "A
+            Deep Reinforced Model for Abstractive Summarization", §2.5); 0 disables it.
     """
 
     def __init__(
-        self, constraints: Constraints, hypotheses: int = 1, penalties: Penalties = NO_PENALTIES
+        self, constraints: Constraints, hypotheses: int = 1, no_repeat_ngram_size: int = 0
     ):
         def per_beam(x: Tensor) -> Tensor:
             return x if hypotheses == 1 else ops.repeat(x, hypotheses, axis=0)
@@ -56,24 +37,17 @@ class LogitsProcessor:
             # One more column, which is read at all positions after the prefix.
             end = (self.limits * 0 + PAD)[:, None]
             self.prefix = ops.concatenate([per_beam(constraints["prefix"]), end], axis=1)
-        self.no_repeat_ngram_size, self.repetition_penalty = penalties
-
-    @property
-    def has_repetition_penalty(self) -> bool:
-        """Whether scores differ from the model's log-probabilities."""
-        return self.repetition_penalty != 1.0
+        self.no_repeat_ngram_size = no_repeat_ngram_size
 
     @property
     def needs_vocabulary(self) -> bool:
         """Whether the constraints concern single tokens, and ``length_mask`` is not enough."""
-        return (
-            self.has_repetition_penalty
-            or bool(self.no_repeat_ngram_size)
-            or self.prefix is not None
-        )
+        return bool(self.no_repeat_ngram_size) or self.prefix is not None
 
-    def __call__(self, logits: Tensor, ids: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the model's log-probabilities and the scores of all tokens.
+    def __call__(self, logits: Tensor, ids: Tensor, position: Tensor) -> Tensor:
+        """Return the scores of all tokens, float32 ``[beams, vocabulary]``.
+
+        They are the log-probabilities, with ``MIN_SCORE`` for tokens that are not allowed.
 
         Tokens are excluded after the normalisation, so sums equal those of forced scoring.
 
@@ -81,21 +55,10 @@ class LogitsProcessor:
             logits: ``[beams, vocabulary]``.
             ids: ``[beams, length]``, the tokens so far, padded with PAD.
             position: the number of tokens so far.
-
-        Returns:
-            Two float32 tensors ``[beams, vocabulary]``: the log-probabilities, and the scores,
-            which are the log-probabilities after the penalty with ``MIN_SCORE`` for tokens that
-            are not allowed.
         """
-        logits = ops.cast(logits, "float32")
-        log_probs = ops.log_softmax(logits, axis=-1)
-        scores = log_probs
+        log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         vocabulary = ops.arange(ops.shape(log_probs)[-1], dtype="int32")
-        if self.has_repetition_penalty:
-            repeated = ops.logical_and(_contains(ids, vocabulary), ops.not_equal(vocabulary, PAD))
-            factor = ops.where(logits > 0.0, 1.0 / self.repetition_penalty, self.repetition_penalty)
-            scores = ops.log_softmax(ops.where(repeated, logits * factor, logits), axis=-1)
-        return log_probs, ops.where(self._forbidden(vocabulary, ids, position), MIN_SCORE, scores)
+        return ops.where(self._forbidden(vocabulary, ids, position), MIN_SCORE, log_probs)
 
     def length_mask(self, is_eos: Tensor, position: Tensor) -> Tensor:
         """Return which tokens the length alone forbids, ``[batch, hypotheses, columns]``.

@@ -6,7 +6,7 @@ from keras import ops
 
 from regard.models.search import base
 from regard.models.search.decode_loop import decode_loop
-from regard.models.search.logits_processor import NO_PENALTIES, LogitsProcessor, Penalties
+from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.tensors import State, Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 
@@ -15,10 +15,10 @@ class RollOutSearch(base.Search):
     """Base class of the searches that append one token after another to independent hypotheses.
 
     Attributes:
-        penalties: the penalties of the logits processor.
+        no_repeat_ngram_size: the length of n-grams that must not repeat; 0 disables it.
     """
 
-    penalties: Penalties = NO_PENALTIES
+    no_repeat_ngram_size: int = 0
 
     def choose(self, scores: Tensor, position: Tensor, inputs: base.RowInputs) -> Tensor:
         """Return the next tokens, ``[batch * hypotheses]``.
@@ -66,7 +66,9 @@ class RollOut:
 
     def __init__(self, search: RollOutSearch, step: base.Step, inputs: base.RowInputs):
         self.search, self.step, self.inputs = search, step, inputs
-        self.processor = LogitsProcessor(inputs["constraints"], search.hypotheses, search.penalties)
+        self.processor = LogitsProcessor(
+            inputs["constraints"], search.hypotheses, search.no_repeat_ngram_size
+        )
 
     def unfinished(self, position: Tensor, _: Any, beams: State) -> Tensor:
         # A hypothesis ends at its limit at the latest, so EOS is the only condition.
@@ -80,9 +82,9 @@ class RollOut:
         logits, state, _ = self.step(
             tokens, {**beams["state"], "shared_cache": cache, "memory": memory}
         )
-        log_probs, scores = self.processor(logits, ids, position)
+        scores = self.processor(logits, ids, position)
         chosen = ops.cast(self.search.choose(scores, position, self.inputs), "int32")
-        gain = ops.take_along_axis(log_probs, chosen[:, None], axis=-1)[:, 0]
+        gain = ops.take_along_axis(scores, chosen[:, None], axis=-1)[:, 0]
         return rows, {
             "state": base.beam_state(state),
             "shared_cache": base.shared_cache(state),

@@ -40,12 +40,9 @@ class _DeterministicSearchConfig(SearchLimits):
 
     Attributes:
         no_repeat_ngram_size: Length of n-grams that must not repeat; 0: no limit.
-        repetition_penalty: Penalty on the logits of tokens that the output already contains (CTRL);
-            1: none.
     """
 
     no_repeat_ngram_size: Count = 0
-    repetition_penalty: Annotated[float, Field(ge=1.0)] = 1.0
 
 
 class GreedySearchConfig(_DeterministicSearchConfig):

@@ -271,5 +271,5 @@ def _search_arguments(
     mean = sum(lengths) / len(lengths) if lengths else 20.0
     arguments["beam_size"] = search.get("beam_size", 1)
     arguments["length_penalty"] = round(search.get("length_penalty", 0.0) * mean / (mean + 5), 2)
-    keys = ("coverage_penalty", "no_repeat_ngram_size", "patience", "repetition_penalty")
+    keys = ("coverage_penalty", "no_repeat_ngram_size", "patience")
     return {**arguments, **{key: search[key] for key in keys if search.get(key)}}

@@ -37,9 +37,11 @@ class _Hypothesis(NamedTuple):
 
 def find_unsupported_search(search: Mapping[str, Any]) -> list[str]:
     """Return the keys of a section ``search`` with values that CTranslate2 has no equal for."""
-    defaults = {"coverage_penalty": 0, "min_length_factor": 0, "repetition_penalty": 1}
-    defaults |= {"no_repeat_ngram_size": 0}
-    keys = [key for key, default in defaults.items() if search.get(key, default) != default]
+    keys = [
+        key
+        for key in ("coverage_penalty", "min_length_factor", "no_repeat_ngram_size")
+        if search.get(key)
+    ]
     return keys if search["type"] in ("beam", "greedy") else ["type", *keys]
 
 

@@ -123,7 +123,6 @@ def limit_features(model: PointerModelConfig) -> tuple[Feature, ...]:
 # Keys of searches that only apply to text: an output has at most as many positions as points.
 _TEXT_KEYS = ("max_length_factor", "max_length_offset", "min_length_factor", "coverage_penalty")
 _PLANE_METRIC = "hull_area"
-_REPETITION_KEYS = ("no_repeat_ngram_size", "repetition_penalty")
 
 
 def validate(config: Any) -> Iterator[Problem]:
@@ -143,7 +142,7 @@ def validate(config: Any) -> Iterator[Problem]:
     yield from checks.check_no_text_training(config)
     yield from checks.check_unused(config, "search", _TEXT_KEYS, unused)
     message = f"{unused}, or see model.visits"
-    yield from checks.check_unused(config, "search", _REPETITION_KEYS, message)
+    yield from checks.check_unused(config, "search", ("no_repeat_ngram_size",), message)
     if config.search.long_source != "refuse":
         message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)

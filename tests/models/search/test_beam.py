@@ -116,25 +116,6 @@ def test_missing_hypotheses_are_padded():
     assert (result.scores[0, 1:] < -1e8).all()
 
 
-@pytest.mark.parametrize("size", [2, 6])
-def test_the_repetition_penalty_orders_but_is_not_reported(size):
-    theta = 2.0
-    search = BeamSearch(size, 0.0, repetition_penalty=theta)
-    result = arrays(search(TOY.step, TOY.state(), np.full(3, 6)))
-    for row in range(3):
-        for n, target in enumerate(targets_of(result, row)):
-            expected = 0.0
-            every = TOY.states(row, target) @ TOY.output
-            for t, (token, logits) in enumerate(zip(target, every, strict=True)):
-                for past in set(target[:t]):
-                    logits[past] *= 1 / theta if logits[past] > 0 else theta
-                expected += logits[token] - np.log(np.exp(logits).sum())
-            assert result.scores[row, n] == pytest.approx(expected, abs=1e-4)
-            assert result.log_probabilities[row, n] == pytest.approx(
-                TOY.score(row, target), abs=1e-4
-            )
-
-
 def test_candidates_beyond_32_bits_have_indices():
     """The last of 2³¹ and more numbers: 25,000 beams and a vocabulary of 120,000."""
     beams, tokens = np.array([[[0], [24_999]]], "int32"), np.array([[[5, 119_999]]], "int32")

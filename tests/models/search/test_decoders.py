@@ -23,7 +23,7 @@ PAIRS = {
     "feed-forward": ("embedding", {}, "feed_forward", {"units": 8, "context_size": 3}),
 }
 SEARCHES = {
-    "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram_size=2, repetition_penalty=1.3),
+    "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram_size=2),
     "sampling": SamplingSearch(samples=2),
 }
 

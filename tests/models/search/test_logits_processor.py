@@ -6,7 +6,7 @@ import pytest
 
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.search.base import MIN_SCORE
-from regard.models.search.logits_processor import LogitsProcessor, Penalties
+from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
 
@@ -17,9 +17,9 @@ def allowed(ids, position, hypotheses=1, **settings):
     """The tokens that may come behind the first ``position`` of each row."""
     names = settings.keys() & {"limits", "minimums", "prefix"}
     constraints = {"limits": np.full(len(ids), 100)} | {name: settings.pop(name) for name in names}
-    process = LogitsProcessor(constraints, hypotheses, Penalties(**settings))
+    process = LogitsProcessor(constraints, hypotheses, **settings)
     logits = np.random.default_rng(0).normal(size=(len(ids), VOCABULARY)).astype("float32")
-    _, scores = process(logits, np.array(ids, "int32"), position)
+    scores = process(logits, np.array(ids, "int32"), position)
     scores = keras.ops.convert_to_numpy(scores)
     return [set(np.flatnonzero(row > MIN_SCORE / 2).tolist()) for row in scores]
 
@@ -77,23 +77,14 @@ def test_rules_are_those_of_the_row_of_each_hypothesis():
     )
 
 
-@pytest.mark.parametrize("theta", [1.0, 1.3, 5.0])
-def test_the_repetition_penalty_is_ctrls(theta):
-    random = np.random.default_rng(3)
-    logits = random.normal(size=(2, VOCABULARY)) * 3
-    ids = np.array([[4, 5, 4, 0], [8, 0, 0, 0]], "int32")
-    process = LogitsProcessor({"limits": np.full(2, 9)}, penalties=Penalties(0, theta))
-    own, penalised = process(logits.astype("float32"), ids, 3)
-    expected = logits.copy()
-    for row, tokens in enumerate([{4, 5}, {8}]):
-        for token in tokens:
-            value = logits[row, token]
-            expected[row, token] = value / theta if value > 0 else value * theta
-    for result, x in ((own, logits), (penalised, expected)):
-        result = keras.ops.convert_to_numpy(result)
-        logp = x - np.log(np.exp(x).sum(-1, keepdims=True))
-        answers = [p for p in range(VOCABULARY) if p not in (PAD, BOS)]
-        np.testing.assert_allclose(result[:, answers], logp[:, answers], atol=1e-5)
+def test_the_scores_of_allowed_tokens_are_log_probabilities():
+    logits = np.random.default_rng(3).normal(size=(2, VOCABULARY)) * 3
+    process = LogitsProcessor({"limits": np.full(2, 9)})
+    scores = process(logits.astype("float32"), np.array([[4, 5, 4, 0], [8, 0, 0, 0]]), 3)
+    expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    tokens = [token for token in range(VOCABULARY) if token not in (PAD, BOS)]
+    scores = keras.ops.convert_to_numpy(scores)
+    np.testing.assert_allclose(scores[:, tokens], expected[:, tokens], atol=1e-5)
 
 
 @pytest.mark.parametrize("run", [1, 2, 3])
@@ -115,6 +106,8 @@ def test_no_hypothesis_repeats_a_run(run, beam):
 
 def test_bfloat16_logits_are_taken_in_float32():
     logits = keras.ops.cast(np.array([[0.0, 1.0, 2.0, 3.0, 1.5]]), "bfloat16")
-    own, _ = LogitsProcessor({"limits": np.array([5])})(logits, np.zeros((1, 3), "int32"), 0)
-    assert keras.backend.standardize_dtype(own.dtype) == "float32"
-    np.testing.assert_allclose(np.exp(own).sum(), 1.0, atol=1e-6)
+    scores = LogitsProcessor({"limits": np.array([5])})(logits, np.zeros((1, 3), "int32"), 0)
+    assert keras.backend.standardize_dtype(scores.dtype) == "float32"
+    expected = np.exp([1.0, 3.0, 1.5]) / np.exp([0.0, 1.0, 2.0, 3.0, 1.5]).sum()
+    allowed_scores = keras.ops.convert_to_numpy(scores)[scores > MIN_SCORE / 2]
+    np.testing.assert_allclose(np.exp(allowed_scores), expected, atol=1e-6)

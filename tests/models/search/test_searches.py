@@ -15,11 +15,11 @@ LIMITS = np.array([3, 9, 6])
 KEYS = np.array([11, 7, 3])
 ALL = {
     "greedy": GreedySearch(),
-    "greedy, penalised": GreedySearch(no_repeat_ngram_size=2, repetition_penalty=1.5),
+    "greedy, no repeats": GreedySearch(no_repeat_ngram_size=2),
     "beam": BeamSearch(3, 0.6),
     "beam, best": BeamSearch(4, 1.0, n_best=1),
     "beam, covering": BeamSearch(3, 0.6, coverage_penalty=0.4),
-    "beam, penalised": BeamSearch(3, 0.6, 0.2, 2, no_repeat_ngram_size=2, repetition_penalty=1.5),
+    "beam, no repeats": BeamSearch(3, 0.6, 0.2, 2, no_repeat_ngram_size=2),
     "beam, whole": BeamSearch(40, 0.6),
     "beam, impatient": BeamSearch(3, 1.0, n_best=2, patience=1.0),
     "sampling": SamplingSearch(samples=3, seed=5),
@@ -75,7 +75,7 @@ def test_batched_is_one_by_one(search):
         np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
 
 
-IN_GRAPHS = ["greedy, penalised", "beam, penalised", "beam, impatient", "sampling, cut"]
+IN_GRAPHS = ["greedy, no repeats", "beam, no repeats", "beam, impatient", "sampling, cut"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_limit_of_one_is_an_empty_hypothesis(search):
 
 def test_beam_of_one_is_greedy():
     options = {"minimums": np.array([1, 4, 2]), "prefix": np.array([[PAD], [5], [PAD]])}
-    for penalties in ({}, {"no_repeat_ngram_size": 2, "repetition_penalty": 1.5}):
+    for penalties in ({}, {"no_repeat_ngram_size": 2}):
         greedy = find(GreedySearch(**penalties), **options)
         beam = find(BeamSearch(1, length_penalty=0.0, **penalties), **options)
         np.testing.assert_array_equal(greedy.ids, beam.ids)

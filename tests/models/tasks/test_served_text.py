@@ -321,7 +321,7 @@ def test_what_is_drawn_depends_on_the_text_alone(in_memory, tmp_path):
 
 
 def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
-    penalties = {"coverage_penalty": 0.2, "no_repeat_ngram_size": 2, "repetition_penalty": 1.2}
+    penalties = {"coverage_penalty": 0.2, "no_repeat_ngram_size": 2}
     served = make(in_memory, type="beam", n_best=2, **penalties)
     answers = saved_nbest(served, tmp_path)(source=tf.constant(SENTENCES[:5]))
     assert servable(tmp_path)

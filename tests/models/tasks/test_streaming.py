@@ -20,7 +20,7 @@ RECURRENT = {"encoder": {"units": 6}, "tie_embeddings": "all"}
 FAMILIES = {
     "transformer": (
         {"encoder": {"type": "transformer", **SMALL}, "decoder": {"type": "transformer", **SMALL}},
-        {"type": "greedy", "no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
+        {"type": "greedy", "no_repeat_ngram_size": 2},
     ),
     "bahdanau with a copying pointer": (
         {

@@ -213,7 +213,7 @@ def test_a_model_that_ctranslate2_cannot_run_is_refused(tmp_path):
         ctranslate2_loader("float32", 1)("small", version)
 
 
-@pytest.mark.parametrize("key", ["coverage_penalty", "repetition_penalty", "min_length_factor"])
+@pytest.mark.parametrize("key", ["coverage_penalty", "no_repeat_ngram_size", "min_length_factor"])
 def test_penalties_without_an_equal(key):
     assert find_unsupported_search(BEAM.model_dump()) == []
-    assert find_unsupported_search({**BEAM.model_dump(), key: 1.5}) == [key]
+    assert find_unsupported_search({**BEAM.model_dump(), key: 2}) == [key]

@@ -69,9 +69,8 @@ CASES = {
         "4: search.max_length_offset: does not apply to points; remove it",
         "4: search.min_length_factor: does not apply to points; remove it",
     ],
-    "search: {type: greedy, no_repeat_ngram_size: 1, repetition_penalty: 1.5}": [
-        "4: search.no_repeat_ngram_size: does not apply to points; remove it, or see mode",
-        "4: search.repetition_penalty: does not apply to points; remove it, or see model.",
+    "search: {type: greedy, no_repeat_ngram_size: 1}": [
+        "4: search.no_repeat_ngram_size: does not apply to points; remove it, or see mode"
     ],
     "search: {coverage_penalty: 0.2}": [
         "4: search.coverage_penalty: does not apply to points; remove it"

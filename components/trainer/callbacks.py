@@ -1,9 +1,8 @@
-"""Keras callbacks of a training: progress and limits, periodic checkpoints, moving average."""
+"""Keras callbacks of a training: progress and limits, periodic checkpoints."""
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import keras
@@ -20,46 +19,6 @@ from regard.models.settings.training import TrainingConfig
 T = TypeVar("T")
 
 
-class MovingAverage:
-    """An exponential moving average of a model's trainable weights (Polyak & Juditsky 1992).
-
-    Keras's own would overwrite the weights at the end of every ``fit``, and would count batches
-    instead of updates when gradients are accumulated.
-
-    Args:
-        model: the model; its weights exist.
-        decay: the share of the average that remains at each update. It is limited to
-            (1 + step) / (10 + step), so that the average soon forgets the initial weights.
-    """
-
-    def __init__(self, model: keras.Model, decay: float):
-        self._weights = [weight.value for weight in model.trainable_variables]
-        self.variables = [
-            tf.Variable(weight, trainable=False, name=f"average_{i}")
-            for i, weight in enumerate(self._weights)
-        ]
-        self._decay = decay
-
-    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
-    def update(self, step: tf.Tensor) -> None:
-        """Include the weights after update number ``step``, counted from 1."""
-        keep = tf.minimum(self._decay, (1.0 + step) / (10.0 + step))
-        for average, weight in zip(self.variables, self._weights, strict=True):
-            average.assign_sub((1.0 - keep) * (average - weight))
-
-    @contextlib.contextmanager
-    def apply(self) -> Iterator[None]:
-        """Replace the model's weights by the averages within the block."""
-        values = [weight.numpy() for weight in self._weights]
-        for weight, average in zip(self._weights, self.variables, strict=True):
-            weight.assign(average)
-        try:
-            yield
-        finally:
-            for weight, value in zip(self._weights, values, strict=True):
-                weight.assign(value)
-
-
 class TrainingProgress(keras.callbacks.Callback):
     """Counts batches, checks the limits, and reports progress once a second.
 
@@ -68,7 +27,6 @@ class TrainingProgress(keras.callbacks.Callback):
         training: the section ``training``.
         batches_per_epoch: the number of batches in an epoch.
         writer: of TensorBoard summaries.
-        average: updated after every update of the weights.
         group: the devices that train together; None for a single device.
     """
 
@@ -78,12 +36,11 @@ class TrainingProgress(keras.callbacks.Callback):
         training: TrainingConfig,
         batches_per_epoch: int,
         writer: tf.summary.SummaryWriter,
-        average: MovingAverage | None = None,
         group: DeviceGroup | None = None,
     ):
         super().__init__()
         self.state, self.training, self.writer = state, training, writer
-        self.batches_per_epoch, self.average, self.group = batches_per_epoch, average, group
+        self.batches_per_epoch, self.group = batches_per_epoch, group
         # The time that max_minutes limits, and the batch at which workers next agree on it.
         self._seconds, self._next_sync = state.seconds, state.batches
         self._last_report = self._last_batch = time.monotonic()
@@ -108,8 +65,6 @@ class TrainingProgress(keras.callbacks.Callback):
             self._update_clock()
         if self.state.batches % self.training.gradient_accumulation_steps == 0:
             self.state.step += 1
-            if self.average is not None:
-                self.average.update(tf.constant(float(self.state.step)))
         if now - self._last_report >= 1.0:
             self._report(now)
         if self.limit():

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +74,10 @@ class Checkpoints:
 
     A thread writes the files while the training continues: one after the other, each from a copy of
     the state in host memory. There is at most one copy, so the next file waits for the last one.
-
-    Attributes:
-        extra_variables: further variables of the state, such as a moving average.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self.extra_variables: Sequence[Any] = ()
         self._previous_snapshots: list[list[float]] = []
         self._writer = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
         self._pending: concurrent.futures.Future[None] | None = None
@@ -167,8 +163,8 @@ class Checkpoints:
             remove_unless_locked(path)
 
     def _variables(self, model: keras.Model) -> list[Any]:
-        """Weights, random generators, optimizer and extra variables, in a fixed order."""
-        return [*model.variables, *model.optimizer.variables, *self.extra_variables]
+        """Weights, random generators and optimizer, in a fixed order."""
+        return [*model.variables, *model.optimizer.variables]
 
     def _write(
         self,

@@ -9,7 +9,6 @@ from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.settings.trainer import NODE
 from regard.components.trainer.callbacks import (
-    MovingAverage,
     PeriodicCheckpoint,
     TrainingProgress,
     format_evaluation,
@@ -69,8 +68,6 @@ def fit(
     """
     group = train_step.group if train_step else None
     is_chief = group is None or group.is_chief
-    average = MovingAverage(model, training.ema.decay) if training.ema and is_chief else None
-    checkpoints.extra_variables = average.variables if average else ()
     state = checkpoints.restore(model) or TrainState()
     if train_step is not None:
         state = TrainState(**train_step.group.broadcast_object(lambda: vars(state)))
@@ -81,7 +78,7 @@ def fit(
         text = f"resumed at step {state.step}, epoch {state.epoch + 1}"
         events.emit("note", node=NODE, text=text)
     writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
-    progress = TrainingProgress(state, training, train_batches.size, writer, average, group)
+    progress = TrainingProgress(state, training, train_batches.size, writer, group)
     evaluated = eval_batches.epoch().cache()
     validation = ValidationCallback(evaluated, progress, checkpoints, compute_metrics)
     saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)

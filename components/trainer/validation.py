@@ -1,6 +1,5 @@
 """Evaluation during training: loss, decoded metrics, best weights, early stopping."""
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -38,8 +37,7 @@ class ValidationCallback(keras.callbacks.Callback):
 
     Args:
         batches: the batches of the eval split.
-        progress: its counters, its moving average, which is evaluated in place of the model's
-            weights, and its clock, which stops during an evaluation.
+        progress: its counters, and its clock, which stops during an evaluation.
         checkpoints: for the best weights and the snapshots.
         compute_metrics: computes metrics from decoded outputs, such as ``bleu``.
     """
@@ -85,11 +83,9 @@ class ValidationCallback(keras.callbacks.Callback):
             entry["train_loss"] = self.progress.loss()
         text = f"epoch {entry['epoch']} · step {state.step} · evaluating"
         events.emit("progress", node=NODE, text=text, step=state.step)
-        average = self.progress.average
-        with average.apply() if average else contextlib.nullcontext():
-            entry |= self.evaluate()
-            state.history.append(entry)
-            self._update_best(self._score(entry))
+        entry |= self.evaluate()
+        state.history.append(entry)
+        self._update_best(self._score(entry))
         with self.writer.as_default(step=state.step):
             for name, value in entry.items():
                 if name not in PROGRESS_KEYS:

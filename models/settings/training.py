@@ -131,16 +131,6 @@ class EarlyStoppingConfig(Section):
     metric: str = "loss"
 
 
-class MovingAverageConfig(Section):
-    """Exponential moving average of the weights, which is evaluated and exported.
-
-    Attributes:
-        decay: Weight of the previous average at each step.
-    """
-
-    decay: Fraction = 0.999
-
-
 class CheckpointAveragingConfig(Section):
     """Average of the weights of several evaluations, which is exported (Vaswani 2017).
 
@@ -331,7 +321,6 @@ class TrainingConfig(Section):
         validation_rows: Rows of the eval split to decode at each evaluation, for the first metric
             of the task; null: none, or all if early_stopping.metric is a metric.
         validation_tokenize: sacreBLEU tokenization for BLEU during training; zh for Chinese.
-        ema: Evaluate and export a moving average of the weights; null: the weights.
         checkpoint_averaging: Export the average of several checkpoints; null: the best checkpoint.
         reinforce: Options of hard attention with training: reinforce.
         penalties: Attention penalties.
@@ -374,7 +363,6 @@ class TrainingConfig(Section):
     early_stopping: EarlyStoppingConfig | None = EarlyStoppingConfig()
     validation_rows: Positive | None = None
     validation_tokenize: BleuTokenizer = "13a"
-    ema: MovingAverageConfig | None = None
     checkpoint_averaging: CheckpointAveragingConfig | None = None
     reinforce: ReinforceConfig = ReinforceConfig()
     penalties: AttentionPenaltiesConfig = AttentionPenaltiesConfig()

@@ -20,7 +20,7 @@ def make_progress():
         state = TrainState(batches=100, seconds=20.0)
         writer = tf.summary.create_noop_writer()
         training = training_config(max_minutes=1)
-        progress = TrainingProgress(state, training, 999, writer, None, group)
+        progress = TrainingProgress(state, training, 999, writer, group)
         progress.set_model(keras.Model())
         progress._last_report += 1000  # no reports
         return progress

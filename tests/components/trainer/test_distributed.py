@@ -32,7 +32,6 @@ from tests.components.trainer.tiny_training import BagModel, assert_equal_arrays
 ALL_OPTIONS = {
     "gradient_accumulation_steps": 2,
     "clip_norm": 0.05,
-    "ema": {"decay": 0.9},
     "weight_decay": 0.1,
     "checkpoint_averaging": {"checkpoints": 2, "of": "best"},
     "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 3},

@@ -22,7 +22,6 @@ from tests.components.trainer.tiny_training import (
 OPTIONS = {
     "evaluate_every": 3,
     "gradient_accumulation_steps": 2,
-    "ema": {"decay": 0.9},
     "checkpoint_averaging": {"checkpoints": 3, "of": "best"},
     "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 4},
     "early_stopping": {"patience": 99, "min_delta": 0.02},

@@ -197,27 +197,6 @@ def test_a_plateau_reduces_the_learning_rate_to_its_minimum(tmp_path, precision)
     assert state.rate_scale == pytest.approx(0.05)
 
 
-def test_the_moving_average_is_evaluated_and_stored(tmp_path):
-    decay = 0.5
-    options = {"evaluate_every": 1, "max_steps": 4, "checkpoint_averaging": {"checkpoints": 9}}
-    RecordingCheckpoints.weights = {}
-    train(tmp_path / "plain", RecordingCheckpoints, **options)
-    weights = dict(RecordingCheckpoints.weights)
-    average = [w.astype(np.float64) for w in new_model(training_config()).get_weights()]
-    train(tmp_path, RecordingCheckpoints, **options, ema={"decay": decay})
-    for step in range(1, 5):
-        keep = min(decay, (1 + step) / (10 + step))
-        average = [
-            keep * old + (1 - keep) * new for old, new in zip(average, weights[step], strict=True)
-        ]
-        for one, other in zip(RecordingCheckpoints.weights[step], average, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-6)
-    # The training itself continues from its own weights.
-    arrays = checkpoint_arrays(tmp_path / "ck/last.npz")
-    for weight in weights[4]:
-        assert any(weight.shape == x.shape and (weight == x).all() for x in arrays)
-
-
 @pytest.mark.slow
 def test_xla_computes_the_same_losses(tmp_path):
     _, plain = train(tmp_path / "plain", max_steps=6)

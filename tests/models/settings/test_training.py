@@ -129,7 +129,6 @@ def test_possible(training: str) -> None:
     "training",
     [
         {"checkpoint_averaging": {"checkpoints": 1}},
-        {"ema": {"decay": 1.0}},
         {"schedule": {"type": "plateau", "factor": 1.0}},
         {"beta_2": 1.0},
     ],

@@ -23,7 +23,7 @@ CASES = {
     "traning: {}": "5: traning: unknown key. Did you mean training?",
     "training:\n  learning_rat: 0.1": (
         "6: training.learning_rat: unknown key. Did you mean learning_rate? Choices: max_length, "
-        "learning_rate, early_stopping, scheduled_sampling, deterministic and 28 more"
+        "learning_rate, early_stopping, scheduled_sampling, deterministic and 27 more"
     ),
     "model:\n  embeding: 3\n  encoder:\n    units: 0": [
         "6: model.embeding: unknown key. Did you mean embedding?",
@@ -132,7 +132,7 @@ CASES = {
     "task: !!python/object/apply:os.getcwd [x]": "5: task: ",
     "task: !!python/name:os.getcwd x": "5: task: 'x' is not a valid python/name:os.getcwd",
     "task: !!int": "5: task: '' is not a valid int",
-    "training: {ema: !!bool maybe}": "5: training.ema: 'maybe' is not a valid bool",
+    "training: {reinforce: !!bool maybe}": "5: training.reinforce: 'maybe' is not a valid bool",
     f"training: {{max_steps: {'9' * 5000}}}": f"5: training.max_steps: '{'9' * 59}…' is not a val",
     "task: a\x00b": "5: the character U+0000 is not allowed in YAML",
 }

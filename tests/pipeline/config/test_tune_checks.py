@@ -82,7 +82,9 @@ RANGES = {
         ": unknown key: training has no learning_rat. Did"
     ),
     "model.encoder.heads: {choice: [1, 2]}": ": unknown key: model.encoder has no heads.",
-    "training.ema.decay: {linear: [0.9, 0.99]}": ": the section training.ema is null; set it",
+    "training.checkpoint_averaging.checkpoints: {choice: [2, 5]}": (
+        ": the section training.checkpoint_averaging is null; set it"
+    ),
     "model.dropout.rate: {linear: [0, 1]}": ": model.dropout is 0.2, which has no keys",
     "training.learning_rate: {log: [1e-2, 1e-4]}": ".log: must be [LOW, HIGH] with LOW < HIGH",
     "training.learning_rate: {log: [0, 1e-4]}": ".log: LOW must be greater than 0, not 0.0",

@@ -64,7 +64,7 @@ EXTRAS = {
     # Data and registries in object storage
     "s3": ["s3fs>=2025.2"],
     "gcs": ["gcsfs>=2025.2"],
-    # regard export --to ctranslate2
+    # regard export
     "ctranslate2": ["ctranslate2>=4.6,<5"],
     # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],

@@ -48,11 +48,6 @@ class InputLengthError(SavedModelError):
         match = _LENGTH_MESSAGE.search(message)
         return cls(match[1]) if match else None
 
-    @property
-    def is_too_short(self) -> bool:
-        """Whether the input is too short."""
-        return "fewer than" in str(self)
-
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:

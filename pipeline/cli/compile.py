@@ -1,7 +1,7 @@
 """``regard compile``: compile a configuration for a cluster."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
@@ -10,9 +10,6 @@ from regard.pipeline.cli.options import argument, option
 
 def compile(
     config: Annotated[Path, argument("CONFIG", "YAML file of a pipeline with a section kubeflow.")],
-    target: Annotated[
-        Literal["kubeflow"], option("--to", None, "Open-source Kubeflow Pipelines 2.3 or newer.")
-    ] = "kubeflow",
     out: Annotated[
         Path | None,
         option(
@@ -23,7 +20,7 @@ def compile(
         ),
     ] = None,
 ) -> None:
-    """Compile a pipeline for Kubeflow Pipelines.
+    """Compile a pipeline for open-source Kubeflow Pipelines 2.3 or newer.
 
     Needs neither the data nor a cluster. ${REGARD_HOME} becomes kubeflow.home,
     and the nodes find the data and the model in production when they run. See
@@ -31,7 +28,7 @@ def compile(
 
     [bold]Example[/bold]
 
-      regard compile configs/quickstart.yaml --to kubeflow -o quickstart.kubeflow.yaml
+      regard compile configs/quickstart.yaml -o quickstart.kubeflow.yaml
 
     [bold]Exit status[/bold]: 0 compiled; 2 an error that you can fix.
     """

@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
@@ -20,9 +20,6 @@ from regard.pipeline.workspace import Workspace
 def export(
     models: Annotated[list[str], argument("MODEL...", "NAME, NAME@VERSION or a folder.")],
     ensemble: Annotated[bool, flag("--ensemble", "Combine several models in one.")] = False,
-    to: Annotated[
-        Literal["ctranslate2"], option("--to", None, "Inference engine.")
-    ] = "ctranslate2",
     out: Annotated[
         Path | None,
         option("--out -o", "DIR", "Output folder.", "./NAME-ctranslate2 or ./NAME-ensemble"),
@@ -59,7 +56,7 @@ def export(
     if (len(models) > 1) != ensemble:
         count = "An ensemble has several models." if ensemble else "There are several models."
         raise UserError(count, "MODEL", "Give one model, or several with --ensemble.")
-    suffix = "ensemble" if ensemble else to
+    suffix = "ensemble" if ensemble else "ctranslate2"
     folder = out or Path(f"{Path(models[0].partition('@')[0]).name}-{suffix}")
     with terminal.working("Exporting …"), silence_output():
         if ensemble:

@@ -123,12 +123,6 @@ def serve(
     log_texts: Annotated[
         bool, flag("--log-texts", "Log inputs and outputs, not only their lengths and scores.")
     ] = False,
-    log_size: Annotated[
-        int, option("--log-size", "MB", "Size from which the log is rotated.", min=1)
-    ] = 100,
-    log_files: Annotated[
-        int, option("--log-files", "N", "Files of the log to keep.", min=2, max=100)
-    ] = 5,
     registry: RegistryOption = None,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
@@ -158,7 +152,7 @@ def serve(
     converted = converted_type(engine, quantization)
     if not port and not rest_port:
         raise UserError("Both ports are disabled.", remedy="Give --port or --rest-api-port.")
-    log = (log_sample, log_texts, log_size << 20, log_files)
+    log = (log_sample, log_texts)
     registry = registry or Workspace.from_environment().registry
     deployment.serve(
         deployment.list_models(models or [], model_config, registry),

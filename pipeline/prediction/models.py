@@ -27,11 +27,6 @@ _ADDRESS = re.compile(
 )
 
 
-def is_address(text: str) -> bool:
-    """Return whether a text is the address of a served model, not a name or a folder."""
-    return "://" in text
-
-
 def open_model(
     text: str,
     registry: Path,
@@ -55,7 +50,7 @@ def open_model(
     Raises:
         UserError: there is no such model, or it cannot be used.
     """
-    if server is not None or is_address(text):
+    if server is not None or "://" in text:
         address = text if server is None else f"{server.rstrip('/')}/{text}"
         served = ServedByAddress(address)
         if search and not _lists_answers(served.contract, search):

@@ -139,7 +139,7 @@ def _predict_batch(model: Model, signature: str, rows: list[InputRow]) -> Iterat
             remedy += "search.long_source: truncate."
             if "unknown characters" in str(error):
                 remedy = "Use characters that the target sentences of the training contain."
-            if error.is_too_short:
+            if "fewer than" in str(error):
                 remedy = "Give more points, or train with a smaller model.min_points."
             raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
         for row in rows:

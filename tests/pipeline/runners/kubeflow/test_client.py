@@ -19,7 +19,7 @@ def compiled(tmp_path_factory):
     """A pipeline that the command has compiled."""
     folder = tmp_path_factory.mktemp("compiled")
     path = folder / "pipeline.yaml"
-    call = ["compile", str(write_config(folder)), "--to", "kubeflow", "-o", str(path)]
+    call = ["compile", str(write_config(folder)), "-o", str(path)]
     result = subprocess.run(
         [sys.executable, "-m", "regard.pipeline.cli", *call], capture_output=True, text=True
     )

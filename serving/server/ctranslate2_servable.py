@@ -126,8 +126,8 @@ class CTranslate2Servable(Servable):
     def verify(self, quantization: str) -> float:
         """Compare the outputs for the rows that the Trainer stored with those of the SavedModel.
 
-        Each engine rates the outputs of its own search. That both rate an output alike, the export
-        has verified. A text is no measure: its segmentation may be another one than the output's.
+        Each engine rates the outputs of its own search. That both give an output one score, the
+        export has verified. A text is no measure: its segmentation may differ from the output's.
 
         Returns:
             How much lower the outputs of CTranslate2 are rated: the difference of the mean natural

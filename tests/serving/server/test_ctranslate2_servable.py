@@ -186,12 +186,12 @@ def test_an_output_that_is_segmented_in_another_way_is_not_worse(version, in_pro
     translate = engine._translate
 
     def split(ids, name):
-        found = translate(ids, name)
-        for row, (best,) in found.items():
+        translated = translate(ids, name)
+        for row, (best,) in translated.items():
             tokens = [*"".join(best.tokens[:-1]), "</s>"]
             score = best.log_probability / len(best.tokens) * len(tokens)
-            found[row] = [best._replace(tokens=tokens, log_probability=score)]
-        return found
+            translated[row] = [best._replace(tokens=tokens, log_probability=score)]
+        return translated
 
     engine._translate = split
     assert abs(engine.verify("float32")) < 1e-4

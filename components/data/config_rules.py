@@ -14,7 +14,7 @@ from encodings.aliases import aliases
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import RESERVED_COLUMNS
-from regard.components.data import span_patterns
+from regard.components.data import languages, span_patterns
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.settings.data import DataConfig, Files, SpansConfig
 from regard.models.settings.base import Path, Problem
@@ -72,6 +72,8 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
         yield from _validate_format(data, ("data", split), files, features)
     if data.encoding and (message := _encoding_error(data.encoding)):
         yield Problem(("data", "encoding"), message)
+    if data.checks.language is not None:
+        yield from _validate_languages(data.checks.language.languages, features)
     yield from _validate_spans(data)
     if data.columns is not None:
         yield from _validate_columns(data, data.columns, features)
@@ -84,6 +86,25 @@ def _encoding_error(name: str) -> str | None:
             return None
     examples = "Examples: latin-1, cp1252, utf-16, gb18030"
     return f"unknown encoding {truncate(name)!r}. {did_you_mean(name, known)}{examples}"
+
+
+def _validate_languages(
+    by_feature: Mapping[str, str], features: Sequence[Feature]
+) -> Iterator[Problem]:
+    path = ("data", "checks", "language")
+    if not languages.is_installed():
+        yield Problem(path, "needs the package py3langid; pip install 'regard[language]'")
+        return
+    texts = [one.name for one in features if one.kind == "text" and one.role != "extra"]
+    if not texts:
+        yield Problem(path, "this task has no texts; remove it")
+        return
+    for name, language in by_feature.items():
+        if name not in texts:
+            yield Problem((*path, "languages", name), f"unknown side. {suggest(name, texts)}")
+        elif language not in (known := languages.known_languages()):
+            message = f"unknown language {language!r}; use one of {', '.join(known)}"
+            yield Problem((*path, "languages", name), message)
 
 
 def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ import numpy as np
 from regard.components.common.formatting import truncate
 from regard.components.data import text_checks
 from regard.components.data.images import Images
+from regard.components.data.languages import other_languages
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_values import ComparedValues, format_values, value_lists
@@ -109,6 +110,9 @@ class RowFilter:
         for i, name in compared.texts.items() if checks.script else ():
             if text_checks.unusual_scripts(" ".join(values[i]), self.scripts.get(name)):
                 return "script"
+        by_name = {name: values[i] for i, name in compared.texts.items()}
+        if checks.language and any(other_languages(by_name, checks.language)):
+            return "language"
         if number is None:
             return None
         if checks.overlap and compared.input_hash(values) in self.inputs:

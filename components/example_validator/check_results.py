@@ -8,7 +8,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count, truncate
-from regard.components.data import near_duplicates, text_checks
+from regard.components.data import languages, near_duplicates, text_checks
 from regard.components.data.example_rows import ExampleRow
 from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
@@ -27,6 +27,7 @@ _DESCRIPTIONS = {
     "target_overlap": "of the other splits have targets of the training split",
     "same_sides": "have the same text on both sides",
     "script": "are in a script that is unusual for their side",
+    "language": "have a side in another language",
     "control_characters": "contain invisible control characters",
     "encoding": "were decoded with the wrong encoding",
 }
@@ -185,6 +186,10 @@ class FindingBuilder:
                 usual = self.usual_scripts.get(feature.name)
                 for script in text_checks.unusual_scripts(joined, usual):
                     yield f"{feature.name} is {script_name(script)}"
+            elif name == "language" and self.checks.language:
+                texts = {feature.name: values}
+                for _, language in languages.other_languages(texts, self.checks.language):
+                    yield f"{feature.name} is {language}"
 
 
 def describe(name: str, finding: CheckFinding) -> str:

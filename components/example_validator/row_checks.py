@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from regard.components.data.languages import other_languages
 from regard.components.data.near_duplicates import NearDuplicateIndex, sample_rows
 from regard.components.data.profiles import histogram, length_unit
 from regard.components.data.row_values import ComparedValues, value_lengths
@@ -114,8 +115,10 @@ def scan_shard(
         for i, lengths in sizes.items():
             for length in value_lengths(features[i], values[i]):
                 lengths[length] += 1
+        by_name = {name: values[i] for i, name in texts.items()}
+        if checks.language and any(other_languages(by_name, checks.language)):
+            counts.add("language", ref)
         if checks.script and texts:
-            by_name = {name: values[i] for i, name in texts.items()}
             count_row_scripts(counts, ref, by_name, is_train)
         hashes: list[tuple[duplicates.Kind, int]] = []
         if checks.duplicates and is_train:

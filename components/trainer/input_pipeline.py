@@ -92,16 +92,20 @@ class Batches:
         for row in range(len(numbers)):
             yield {name: column[row] for name, column in features.items()}
 
-    def epoch(self, number: int | None = None, skip: int = 0) -> tf.data.Dataset:
+    def epoch(
+        self, number: int | None = None, skip: int = 0, batches: Sequence[int] | None = None
+    ) -> tf.data.Dataset:
         """The batches of one epoch, with a group as tuples with one part per local device.
 
         Args:
             number: the epoch, from 0, which seeds the order; None for the order of evaluation.
             skip: the number of batches to skip, which an interrupted run has trained on.
+            batches: the numbers of the batches; None for all.
         """
         epoch = _NO_EPOCH if number is None else number
         plan = self._plan(epoch)  # not in the threads below, which would plan twice
-        batches = tf.data.Dataset.range(skip, len(plan)).map(
+        numbers = np.arange(skip, len(plan)) if batches is None else np.array(batches)
+        dataset = tf.data.Dataset.from_tensor_slices(numbers).map(
             lambda batch: self._load(tf.constant(epoch, tf.int64), batch),
             num_parallel_calls=_PARALLEL_BATCHES,
             deterministic=True,
@@ -110,7 +114,7 @@ class Batches:
         # Autotuning has nothing to tune here, and the end of an epoch would wait for its thread,
         # which wakes rarely, for up to a minute.
         options.autotune.enabled = False
-        return batches.prefetch(_PREFETCHED_BATCHES).with_options(options)
+        return dataset.prefetch(_PREFETCHED_BATCHES).with_options(options)
 
     @functools.cached_property
     def _files(self) -> RowFiles:

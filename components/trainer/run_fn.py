@@ -24,6 +24,7 @@ from regard.components.trainer import (
     pretrained_embeddings,
     warm_start,
 )
+from regard.components.trainer.batch_search import find_batch_tokens
 from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
 from regard.components.trainer.distributed import (
     DeviceGroup,
@@ -61,7 +62,7 @@ class TrainingResult:
     """A model with its best weights, and facts about its training.
 
     Attributes:
-        config: with the precision of this machine.
+        config: with the precision and the batch size of this machine.
         task: the model's task.
         model: ready for export.
         state: the final state of the training.
@@ -123,7 +124,7 @@ def train(
             files,
             feature_spec,
             task,
-            batch_tokens=training.batch_tokens,
+            batch_tokens=0 if training.batch_tokens == "auto" else training.batch_tokens,
             max_length=training.max_length,
             seed=training.seed,
             fixed_shapes=training.jit_compile,
@@ -157,6 +158,13 @@ def train(
     if is_chief:
         warm_start.check_ensemble(config, serialized)
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+    if training.batch_tokens == "auto":
+        tokens = find_batch_tokens(model, train_batches, checkpoints)
+        train_batches = dataclasses.replace(train_batches, batch_tokens=tokens)
+        eval_batches = dataclasses.replace(eval_batches, batch_tokens=tokens)
+        training = training.model_copy(update={"batch_tokens": tokens})
+        config = config.model_copy(update={"training": training})
+    if is_chief:
         compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
     train_step = DistributedTrainStep(group, model, build) if group is not None else None
     if group is not None and is_chief:
@@ -271,6 +279,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
         "ensemble": [member.model for member in config.ensemble],
         "devices": group.size if group else 1,
         "precision": config.training.precision,
+        "batch_tokens": config.training.batch_tokens,
     }
     write_json(Path(job.run_folder) / "training.json", record)
     events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")

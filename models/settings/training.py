@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
 from regard.models.settings.base import (
@@ -24,6 +24,12 @@ from regard.models.settings.base import (
 # The value of ``warm_start.model`` for the newest version of the pipeline's own model.
 PRODUCTION = "production"
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
+# A tag in brackets is no part of a key in messages.
+BatchTokens = Annotated[
+    Annotated[int, Field(ge=1, le=10_000_000), Tag("[number]")]
+    | Annotated[Literal["auto"], Tag("[auto]")],
+    Discriminator(lambda value: "[auto]" if isinstance(value, str) else "[number]"),
+]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -311,7 +317,8 @@ class TrainingConfig(Section):
 
     Attributes:
         batch_tokens: Maximum number of tokens in a batch, of source and target together, including
-            padding.
+            padding. auto: the largest batch that fits the GPU, or the smallest that is about as
+            fast as any on the CPU; found once per training. The learning rate does not change.
         max_length: Maximum tokens of a side; longer rows are not trained on.
         max_epochs: Maximum number of epochs; null: no limit.
         max_steps: Maximum number of steps; null: no limit.
@@ -356,7 +363,7 @@ class TrainingConfig(Section):
             Slower.
     """
 
-    batch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 4096
+    batch_tokens: BatchTokens = 4096
     max_length: Positive = 100
     max_epochs: Positive | None = 20
     max_steps: Positive | None = None

@@ -31,8 +31,8 @@ def is_installed() -> bool:
 
 
 def known_languages() -> list[str]:
-    """Return the codes of the languages that are told apart."""
-    return sorted(_identifier().labels())
+    """Return the codes of the languages that the model distinguishes."""
+    return sorted(_identifier().labels)
 
 
 @functools.cache  # the model takes half a second to load

@@ -59,7 +59,8 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
             remedy = f"Remove the folder {checkpoints.folder}; the training then starts again."
             raise UserError(message, _KEY, remedy)
         kind = _device_kind()
-        sizes = _candidates(dataclasses.replace(batches, group=None), _MAX_TOKENS[kind])
+        single = dataclasses.replace(batches, group=None) if batches.group else batches
+        sizes = _candidates(single, _MAX_TOKENS[kind])
         with _unchanged(model):
             tokens, reason = (_largest if kind == "GPU" else _fastest)(model, sizes)
         devices = batches.group.size if batches.group else 1
@@ -79,9 +80,9 @@ def _candidates(batches: Batches, limit: int) -> list[Batches]:
     size = _SMALLEST
     while size < 2 * batches.max_length:
         size *= 2
-    sizes = [dataclasses.replace(batches, batch_tokens=size)]
+    sizes = [batches.with_batch_tokens(size)]
     while (size := 2 * size) <= limit:
-        larger = dataclasses.replace(batches, batch_tokens=size)
+        larger = batches.with_batch_tokens(size)
         if larger.size < _MIN_BATCHES:
             break
         sizes.append(larger)
@@ -112,7 +113,7 @@ def _largest(model: TrainableModel, sizes: Sequence[Batches]) -> tuple[int, str]
         message = f"The memory of the GPU does not hold {sizes[0].batch_tokens:,} tokens."
         remedy = "Use a smaller model, a smaller training.max_length, or a number."
         raise UserError(message, _KEY, remedy)
-    if not _fits(model, dataclasses.replace(sizes[0], batch_tokens=tokens * 5 // 4)):
+    if not _fits(model, sizes[0].with_batch_tokens(tokens * 5 // 4)):
         tokens = max(tokens * 3 // 4, 2 * sizes[0].max_length)
     return tokens, reason
 
@@ -178,6 +179,7 @@ class _Clock(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if epoch:
-            units, seconds = (end - start for end, start in zip(self._now(), self._start, strict=True))
-            self.units, self.seconds = self.units + units, self.seconds + seconds
+            units, seconds = self._now()
+            self.units += units - self._start[0]
+            self.seconds += seconds - self._start[1]
             self.model.stop_training = self.seconds >= _SECONDS

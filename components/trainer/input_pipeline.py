@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from typing_extensions import Self
 
 from regard.components.common.row_files import LENGTHS, RowFiles
 from regard.components.trainer.distributed import DeviceGroup
@@ -53,6 +54,12 @@ class Batches:
     fixed_shapes: bool = False
     group: DeviceGroup | None = None
     sampling: SubwordSampling | None = None
+
+    def with_batch_tokens(self, batch_tokens: int) -> Self:
+        """Return batches of another size, from the same open files."""
+        copy = dataclasses.replace(self, batch_tokens=batch_tokens)
+        vars(copy)["_files"] = self._files
+        return copy
 
     @functools.cached_property
     def buckets(self) -> Buckets:
@@ -175,7 +182,7 @@ class Batches:
             array.set_shape([None])
         features = self._features(arrays, references)
         if self.sampling is not None:
-            features = self.sampling(features, epoch, batch, part)
+            features = self.sampling(features, tf.maximum(epoch, 0), batch, part)
         inputs = self.task.model_inputs(features)
         return {name: self._pad(name, one[:count], size, width) for name, one in inputs.items()}
 

@@ -160,8 +160,8 @@ def train(
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
     if training.batch_tokens == "auto":
         tokens = find_batch_tokens(model, train_batches, checkpoints)
-        train_batches = dataclasses.replace(train_batches, batch_tokens=tokens)
-        eval_batches = dataclasses.replace(eval_batches, batch_tokens=tokens)
+        train_batches = train_batches.with_batch_tokens(tokens)
+        eval_batches = eval_batches.with_batch_tokens(tokens)
         training = training.model_copy(update={"batch_tokens": tokens})
         config = config.model_copy(update={"training": training})
     if is_chief:

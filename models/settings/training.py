@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 from typing_extensions import Self
 
 from regard.models.settings.base import (
+    BatchTokens,
     ByType,
     Count,
     Fraction,
@@ -24,12 +25,6 @@ from regard.models.settings.base import (
 # The value of ``warm_start.model`` for the newest version of the pipeline's own model.
 PRODUCTION = "production"
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
-# A tag in brackets is no part of a key in messages.
-BatchTokens = Annotated[
-    Annotated[int, Field(ge=1, le=10_000_000), Tag("[number]")]
-    | Annotated[Literal["auto"], Tag("[auto]")],
-    Discriminator(lambda value: "[auto]" if isinstance(value, str) else "[number]"),
-]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 

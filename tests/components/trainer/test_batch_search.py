@@ -1,4 +1,4 @@
-"""The search for ``training.batch_tokens: auto``: what it chooses, records, and leaves unchanged."""
+"""The search for ``training.batch_tokens: auto``: choice, record, and what does not change."""
 
 import dataclasses
 import json
@@ -42,7 +42,7 @@ class LimitedModel(tiny_training.BagModel):
 def small_sizes(monkeypatch, tmp_path):
     """Sizes for a corpus of 120 rows, and a file for the events."""
     monkeypatch.setattr(batch_search, "_SMALLEST", SIZES[0])
-    monkeypatch.setattr(batch_search, "_MIN_BATCHES", 9)
+    monkeypatch.setattr(batch_search, "_MIN_BATCHES", 6)
     monkeypatch.setattr(batch_search, "_SECONDS", 0.0)
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
 
@@ -54,8 +54,8 @@ def gpu(monkeypatch):
 
 
 def notes(folder):
-    found = events.read(folder / "events.jsonl", 0)
-    return [event["text"] for event, _ in found if event["kind"] == "note"]
+    pairs = events.read(folder / "events.jsonl", 0)
+    return [event["text"] for event, _ in pairs if event["kind"] == "note"]
 
 
 def variables(model):
@@ -137,7 +137,7 @@ def test_smallest_of_the_fastest(tmp_path, monkeypatch, rates, expected):
 def test_epoch_keeps_a_minimum_of_batches(tmp_path, monkeypatch):
     train = tiny_training.batches()[0]
     sizes = [dataclasses.replace(train, batch_tokens=size).size for size in (*SIZES, 640)]
-    assert sizes[-2] >= 9 > sizes[-1] or sizes[-1] == sizes[-2]
+    assert sizes[-2] >= 6 > sizes[-1]
     monkeypatch.setattr(batch_search, "_MIN_BATCHES", sizes[1])
     with_rates(monkeypatch, s40=10, s80=20)
     assert search(tmp_path) == 80
@@ -151,7 +151,8 @@ def test_resumed_training_keeps_its_size(tmp_path, monkeypatch):
     assert search(tmp_path) == 160
     with_rates(monkeypatch)  # another measurement fails
     assert search(tmp_path) == 160
-    assert len(set(notes(tmp_path))) == 1 and len(notes(tmp_path)) == 2
+    assert len(set(notes(tmp_path))) == 1
+    assert len(notes(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])
@@ -186,11 +187,11 @@ def padded_tokens(size):
     return max(sum(int(tf.size(side)) for side in batch.values()) for batch in batches.epoch())
 
 
-@pytest.mark.parametrize(("held", "expected"), [(200, 160), (160, 120), (80, 60), (40, 40)])
-def test_largest_that_fits_the_gpu(tmp_path, gpu, held, expected):
-    """A GPU that holds batches of ``held`` tokens, and no larger ones."""
-    model = limited_model(padded_tokens(held))
-    assert padded_tokens(held) < padded_tokens(2 * held)
+@pytest.mark.parametrize(("capacity", "expected"), [(200, 160), (160, 120), (80, 60), (40, 40)])
+def test_largest_that_fits_the_gpu(tmp_path, gpu, capacity, expected):
+    """A GPU that holds batches of ``capacity`` tokens, and none of 1.25 times as many."""
+    model = limited_model(padded_tokens(capacity))
+    assert padded_tokens(capacity) < padded_tokens(capacity * 5 // 4)
     before = variables(model)
     assert search(tmp_path, model) == expected
     assert_equal_arrays(variables(model), before)
@@ -199,7 +200,7 @@ def test_largest_that_fits_the_gpu(tmp_path, gpu, held, expected):
 
 def test_gpu_that_holds_all_sizes(tmp_path, gpu):
     assert search(tmp_path, limited_model(10**6)) == 320
-    assert "an epoch has fewer than 9 batches" in notes(tmp_path)[0]
+    assert "an epoch has fewer than 6 batches" in notes(tmp_path)[0]
 
 
 def test_gpu_that_holds_no_batch(tmp_path, gpu):

@@ -20,7 +20,6 @@ import numpy as np
 from regard.components.common.formatting import truncate
 from regard.components.data import text_checks
 from regard.components.data.images import Images
-from regard.components.data.languages import other_languages
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_values import ComparedValues, format_values, value_lists
@@ -111,7 +110,7 @@ class RowFilter:
             if text_checks.unusual_scripts(" ".join(values[i]), self.scripts.get(name)):
                 return "script"
         by_name = {name: values[i] for i, name in compared.texts.items()}
-        if checks.language and any(other_languages(by_name, checks.language)):
+        if checks.language and any(text_checks.other_languages(by_name, checks.language)):
             return "language"
         if number is None:
             return None

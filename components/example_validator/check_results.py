@@ -8,7 +8,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count, truncate
-from regard.components.data import languages, near_duplicates, text_checks
+from regard.components.data import near_duplicates, text_checks
 from regard.components.data.example_rows import ExampleRow
 from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
@@ -188,7 +188,7 @@ class FindingBuilder:
                     yield f"{feature.name} is {script_name(script)}"
             elif name == "language" and self.checks.language:
                 texts = {feature.name: values}
-                for _, language in languages.other_languages(texts, self.checks.language):
+                for _, language in text_checks.other_languages(texts, self.checks.language):
                     yield f"{feature.name} is {language}"
 
 

@@ -4,13 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from regard.components.data.languages import other_languages
 from regard.components.data.near_duplicates import NearDuplicateIndex, sample_rows
 from regard.components.data.profiles import histogram, length_unit
 from regard.components.data.row_values import ComparedValues, value_lengths
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
-from regard.components.data.text_checks import check_texts, dominant_scripts
+from regard.components.data.text_checks import check_texts, dominant_scripts, other_languages
 from regard.components.example_validator import duplicates, shard_rows
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig

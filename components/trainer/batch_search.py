@@ -4,13 +4,11 @@ Each candidate trains for a few real steps, after which the state of the trainin
 learning rate does not depend on the result.
 """
 
-import contextlib
 import dataclasses
+import itertools
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -24,13 +22,12 @@ from regard.models.trainable_model import TrainableModel
 
 RECORD = "batch_tokens.json"
 _KEY = "training.batch_tokens"
-_SMALLEST = 1024
+# The smallest size, and the number of sizes, each twice the one before.
+_SMALLEST, _GPU_SIZES, _CPU_SIZES = 1024, 14, 5
 # A larger batch would leave an epoch with fewer updates than this.
 _MIN_BATCHES = 50
-_MAX_TOKENS = {"GPU": 1 << 23, "CPU": 1 << 14}
-# Of a measurement on the CPU: the tokens and steps of one pass, and the seconds of all passes.
-_PASS_TOKENS, _PASS_STEPS = 16_384, 4
-_SECONDS, _MAX_PASSES = 2.0, 50
+# One measurement on the CPU; sizes with equal tokens have equal overheads.
+_PASS_TOKENS, _PASS_STEPS, _PASSES = 32_768, 4, 2
 # A batch is fast enough if its rate is this share of the best.
 _ENOUGH = 0.95
 
@@ -58,74 +55,52 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
             message = f"The batch size of this training cannot be read from {path}."
             remedy = f"Remove the folder {checkpoints.folder}; the training then starts again."
             raise UserError(message, _KEY, remedy)
-        kind = _device_kind()
         single = dataclasses.replace(batches, group=None) if batches.group else batches
-        sizes = _candidates(single, _MAX_TOKENS[kind])
-        with _unchanged(model):
-            tokens, reason = (_largest if kind == "GPU" else _fastest)(model, sizes)
-        devices = batches.group.size if batches.group else 1
-        record = {"batch_tokens": tokens * devices, "reason": reason}
+        has_gpu = bool(tf.config.list_physical_devices("GPU"))
+        sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)
+        variables = [*model.variables, *model.optimizer.variables]
+        values = [np.asarray(variable).copy() for variable in variables]
+        tokens, reason = (_largest if has_gpu else _fastest)(model, sizes)
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        tokens *= batches.group.size if batches.group else 1
+        record = {"batch_tokens": tokens, "reason": reason}
         write_json(path, record)
     text = f"{_KEY}: auto is {record['batch_tokens']:,} ({record['reason']})"
     events.emit("note", node=NODE, text=text)
     return int(record["batch_tokens"])
 
 
-def _device_kind() -> str:
-    return "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-
-
-def _candidates(batches: Batches, limit: int) -> list[Batches]:
+def _candidates(batches: Batches, count: int) -> list[Batches]:
     """The train split with doubling batch sizes, of which the first has no minimum of batches."""
     size = _SMALLEST
     while size < 2 * batches.max_length:
         size *= 2
-    sizes = [batches.with_batch_tokens(size)]
-    while (size := 2 * size) <= limit:
-        larger = batches.with_batch_tokens(size)
-        if larger.size < _MIN_BATCHES:
-            break
-        sizes.append(larger)
-    return sizes
-
-
-@contextlib.contextmanager
-def _unchanged(model: TrainableModel) -> Iterator[None]:
-    """Restore the weights, the optimizer, the random generators and the metrics at the end."""
-    variables = [*model.variables, *model.optimizer.variables]
-    values = [np.asarray(variable).copy() for variable in variables]
-    try:
-        yield
-    finally:
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
+    first, *others = (batches.with_batch_tokens(size << power) for power in range(count))
+    return [first, *(one for one in others if one.size >= _MIN_BATCHES)]
 
 
 def _largest(model: TrainableModel, sizes: Sequence[Batches]) -> tuple[int, str]:
     """Return the largest batch of which 1.25 times the tokens also fit, or three quarters of it."""
-    tokens, reason = 0, f"with more, an epoch has fewer than {_MIN_BATCHES} batches"
-    for batches in sizes:
-        if not _fits(model, batches):
-            reason = f"the memory of the GPU does not hold {batches.batch_tokens:,}"
-            break
-        tokens = batches.batch_tokens
-    if not tokens:
+    fitting = list(itertools.takewhile(lambda batches: _fits(model, batches), sizes))
+    if not fitting:
         message = f"The memory of the GPU does not hold {sizes[0].batch_tokens:,} tokens."
         remedy = "Use a smaller model, a smaller training.max_length, or a number."
         raise UserError(message, _KEY, remedy)
-    if not _fits(model, sizes[0].with_batch_tokens(tokens * 5 // 4)):
-        tokens = max(tokens * 3 // 4, 2 * sizes[0].max_length)
+    tokens = fitting[-1].batch_tokens
+    reason = f"with more, an epoch has fewer than {_MIN_BATCHES} batches"
+    if len(fitting) < len(sizes):
+        reason = f"the memory of the GPU does not hold {2 * tokens:,}"
+    if not _fits(model, fitting[0].with_batch_tokens(tokens * 5 // 4)):
+        tokens = max(tokens * 3 // 4, 2 * fitting[0].max_length)
     return tokens, reason
 
 
 def _fits(model: TrainableModel, batches: Batches) -> bool:
-    """Whether the memory holds the batches with the most tokens and with the most pairs of them."""
-    buckets = batches.buckets
-    rows = buckets.count_rows(batches.lengths)
-    counts = -(-rows // buckets.sizes)
-    first, rows = np.cumsum(counts) - counts, np.minimum(rows, buckets.sizes)
-    numbers = [int(first[np.argmax(rows * buckets.bounds**power)]) for power in (1, 2)]
+    """Whether the memory holds the first batch of every length, of which no other is larger."""
     events.emit("progress", node=NODE, text=f"trying batches of {batches.batch_tokens:,} tokens")
+    counts = -(-batches.buckets.count_rows(batches.lengths) // batches.buckets.sizes)
+    numbers = (np.cumsum(counts) - counts)[counts > 0]
     try:
         model.fit(batches.epoch(batches=numbers), shuffle=False, verbose=0)
     except tf.errors.ResourceExhaustedError:
@@ -148,38 +123,12 @@ def _fastest(model: TrainableModel, sizes: Sequence[Batches]) -> tuple[int, str]
 
 def _rate(model: TrainableModel, batches: Batches) -> float:
     """Return the units per second of batches of all lengths."""
+    events.emit("progress", node=NODE, text=f"timing batches of {batches.batch_tokens:,} tokens")
     steps = max(_PASS_STEPS, _PASS_TOKENS // batches.batch_tokens)
     numbers = (np.arange(0.5, steps) * batches.size / steps).astype(int)
-    events.emit("progress", node=NODE, text=f"timing batches of {batches.batch_tokens:,} tokens")
-    clock = _Clock()
-    model.fit(
-        batches.epoch(batches=numbers.tolist()),
-        epochs=_MAX_PASSES,
-        shuffle=False,
-        verbose=0,
-        callbacks=[clock],
-    )
-    return clock.units / clock.seconds
-
-
-class _Clock(keras.callbacks.Callback):
-    """Measures steps after the first pass, which compiles, and after the first step of a pass."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.units = self.seconds = 0.0
-        self._start = (0.0, 0.0)
-
-    def _now(self) -> tuple[float, float]:
-        return float(self.model.plain_loss.count), time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if batch == 0:
-            self._start = self._now()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if epoch:
-            units, seconds = self._now()
-            self.units += units - self._start[0]
-            self.seconds += seconds - self._start[1]
-            self.model.stop_training = self.seconds >= _SECONDS
+    rates = []
+    for _ in range(1 + _PASSES):  # the first one compiles
+        start = time.perf_counter()
+        model.fit(batches.epoch(batches=numbers), shuffle=False, verbose=0)
+        rates.append(float(model.plain_loss.count) / (time.perf_counter() - start))
+    return max(rates[1:])

@@ -100,18 +100,18 @@ class Batches:
             yield {name: column[row] for name, column in features.items()}
 
     def epoch(
-        self, number: int | None = None, skip: int = 0, batches: Sequence[int] | None = None
+        self, number: int | None = None, skip: int = 0, batches: np.ndarray | None = None
     ) -> tf.data.Dataset:
         """The batches of one epoch, with a group as tuples with one part per local device.
 
         Args:
             number: the epoch, from 0, which seeds the order; None for the order of evaluation.
             skip: the number of batches to skip, which an interrupted run has trained on.
-            batches: the numbers of the batches; None for all.
+            batches: the numbers of the batches, int64; None for all.
         """
         epoch = _NO_EPOCH if number is None else number
         plan = self._plan(epoch)  # not in the threads below, which would plan twice
-        numbers = np.arange(skip, len(plan)) if batches is None else np.array(batches)
+        numbers = np.arange(skip, len(plan)) if batches is None else batches
         dataset = tf.data.Dataset.from_tensor_slices(numbers).map(
             lambda batch: self._load(tf.constant(epoch, tf.int64), batch),
             num_parallel_calls=_PARALLEL_BATCHES,

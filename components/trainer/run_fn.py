@@ -62,7 +62,7 @@ class TrainingResult:
     """A model with its best weights, and facts about its training.
 
     Attributes:
-        config: with the precision and the batch size of this machine.
+        config: with the precision of this machine.
         task: the model's task.
         model: ready for export.
         state: the final state of the training.
@@ -70,7 +70,7 @@ class TrainingResult:
         tokenizers: one per text feature.
         sentencepiece_models: the same, serialized.
         record: the part of ``training.json`` that is known before the training: sizes of the
-            vocabularies, rows of the splits, pretrained embeddings and warm start.
+            vocabularies and the batches, rows of the splits, pretrained embeddings and warm start.
     """
 
     config: TrainerConfig
@@ -162,8 +162,6 @@ def train(
         tokens = find_batch_tokens(model, train_batches, checkpoints)
         train_batches = train_batches.with_batch_tokens(tokens)
         eval_batches = eval_batches.with_batch_tokens(tokens)
-        training = training.model_copy(update={"batch_tokens": tokens})
-        config = config.model_copy(update={"training": training})
     if is_chief:
         compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
     train_step = DistributedTrainStep(group, model, build) if group is not None else None
@@ -194,6 +192,7 @@ def train(
         record={
             "vocabulary_sizes": sizes,
             "rows": rows,
+            "batch_tokens": train_batches.batch_tokens,
             "pretrained": pretrained,
             "warm_start": start,
         },
@@ -279,7 +278,6 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
         "ensemble": [member.model for member in config.ensemble],
         "devices": group.size if group else 1,
         "precision": config.training.precision,
-        "batch_tokens": config.training.batch_tokens,
     }
     write_json(Path(job.run_folder) / "training.json", record)
     events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")

@@ -9,16 +9,7 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import pydantic
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    GetCoreSchemaHandler,
-    Strict,
-    Tag,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, Strict
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
@@ -43,9 +34,9 @@ PositiveFloat = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 # A tag in brackets is no part of a key in messages.
 BatchTokens = Annotated[
-    Annotated[int, Field(ge=1, le=10_000_000), Tag("[number]")]
-    | Annotated[Literal["auto"], Tag("[auto]")],
-    Discriminator(lambda value: "[auto]" if isinstance(value, str) else "[number]"),
+    Annotated[int, Field(ge=1, le=10_000_000), pydantic.Tag("[number]")]
+    | Annotated[Literal["auto"], pydantic.Tag("[auto]")],
+    pydantic.Discriminator(lambda value: "[auto]" if isinstance(value, str) else "[number]"),
 ]
 
 

@@ -65,10 +65,8 @@ def _auto_batch_problems(config: Config) -> Iterator[str]:
         yield "measures a single machine; use a number, or devices: one or all"
     if training.jit_compile:
         yield "tries many shapes, each of which XLA would compile; use a number, or no jit_compile"
-    if training.deterministic:
-        yield "depends on measurements; use a number, or deterministic: false"
-    if config.tune is not None:
-        yield "would give each trial of tune its own batches; use a number"
+    if training.deterministic or config.tune:
+        yield "depends on measurements, also in deterministic trainings and in tune; use a number"
 
 
 def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:

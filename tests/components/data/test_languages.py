@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from regard.components.data import languages
+from regard.components.data import text_checks
 from regard.components.data.config_rules import validate_data
-from regard.components.data.languages import other_languages
+from regard.components.data.text_checks import other_languages
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig, LanguageCheckConfig
 from tests.components.corpora import POINTED, SUMMARISED, TRANSLATION, corpus_of, table, write_files
@@ -105,14 +105,15 @@ def test_sides_and_codes():
     assert message.startswith("unknown language 'english'; use one of ")
     assert ", en, " in message
     ((key, message),) = problems({"points": "en"}, POINTED)
-    assert (key, message) == ("data.checks.language", "this task has no texts; remove it")
+    assert key == "data.checks.language.languages.points"
+    assert message == "unknown side. This task has no texts; remove the check"
 
 
 def test_missing_package(monkeypatch):
-    monkeypatch.setattr(languages, "is_installed", lambda: False)
+    monkeypatch.setattr(text_checks.importlib.util, "find_spec", lambda name: None)
     ((key, message),) = problems(PAIR)
-    assert key == "data.checks.language"
-    assert message == "needs the package py3langid; pip install 'regard[language]'"
+    assert key == "data.checks.language.languages"
+    assert message == "need the package py3langid; pip install 'regard[language]'"
 
 
 @pytest.mark.skipif("REGARD_DATA" not in os.environ, reason="real corpora")

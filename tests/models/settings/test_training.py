@@ -66,7 +66,7 @@ IMPOSSIBLE = {
     "batch_tokens: 199": ["training.batch_tokens: must be at least 200, two sides of max_length"],
     "batch_tokens: auto, devices: workers, deterministic: true": [
         "training.batch_tokens: auto measures a single machine; use a number, or devices: one or ",
-        "training.batch_tokens: auto depends on measurements; use a number, or deterministic: ",
+        "training.batch_tokens: auto depends on measurements, also in deterministic trainings and",
     ],
     "max_epochs: null, early_stopping: null": ["training.max_epochs: training would never end"],
     "schedule: {type: cosine}": [

@@ -186,9 +186,8 @@ class FindingBuilder:
                 usual = self.usual_scripts.get(feature.name)
                 for script in text_checks.unusual_scripts(joined, usual):
                     yield f"{feature.name} is {script_name(script)}"
-            elif name == "language" and self.checks.language:
-                texts = {feature.name: values}
-                for _, language in text_checks.other_languages(texts, self.checks.language):
+            elif name == "language" and (check := self.checks.language):
+                for _, language in text_checks.other_languages({feature.name: values}, check):
                     yield f"{feature.name} is {language}"
 
 

@@ -66,6 +66,8 @@ EXTRAS = {
     "gcs": ["gcsfs>=2025.2"],
     # regard export
     "ctranslate2": ["ctranslate2>=4.6,<5"],
+    # data.checks.language
+    "language": ["py3langid>=0.4,<0.5"],
     # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend
@@ -80,6 +82,7 @@ EXTRAS = {
         "kubernetes-validate>=1.31",
         "moto[s3]>=5.1",
         "mypy>=1.15",
+        "py3langid>=0.4,<0.5",
         "pytest>=8.3",
         "pytest-xdist>=3.8",
         "ruff>=0.11",

@@ -16,7 +16,7 @@ from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
 
 _SPAN_KEYS = ("span", "name", "version", "rows", "replayed", "available")
-_MODEL_KEYS = ("parameters", "epochs", "steps", "seconds", "stop_reason")
+_MODEL_KEYS = ("parameters", "epochs", "steps", "batch_tokens", "seconds", "stop_reason")
 
 
 def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
+from regard.components.data.text_checks import known_languages
 from regard.components.settings.data import DataConfig, Files, SpansConfig
 from regard.models.settings.base import Path, Problem
 from regard.models.suggestions import did_you_mean, suggest
@@ -72,6 +73,7 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
         yield from _validate_format(data, ("data", split), files, features)
     if data.encoding and (message := _encoding_error(data.encoding)):
         yield Problem(("data", "encoding"), message)
+    yield from _validate_languages(data, features)
     yield from _validate_spans(data)
     if data.columns is not None:
         yield from _validate_columns(data, data.columns, features)
@@ -84,6 +86,21 @@ def _encoding_error(name: str) -> str | None:
             return None
     examples = "Examples: latin-1, cp1252, utf-16, gb18030"
     return f"unknown encoding {truncate(name)!r}. {did_you_mean(name, known)}{examples}"
+
+
+def _validate_languages(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
+    check, path = data.checks.language, ("data", "checks", "language", "languages")
+    texts = [one.name for one in features if one.kind == "text" and one.role != "extra"]
+    for name, language in check.languages.items() if check else ():
+        if name not in texts:
+            sides = suggest(name, texts) if texts else "This task has no texts; remove the check"
+            yield Problem((*path, name), f"unknown side. {sides}")
+        elif not (known := known_languages()):
+            yield Problem(path, "need the package py3langid; pip install 'regard[language]'")
+            return
+        elif language not in known:
+            message = f"unknown language {language!r}; use one of {', '.join(known)}"
+            yield Problem((*path, name), message)
 
 
 def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:

@@ -109,6 +109,9 @@ class RowFilter:
         for i, name in compared.texts.items() if checks.script else ():
             if text_checks.unusual_scripts(" ".join(values[i]), self.scripts.get(name)):
                 return "script"
+        by_name = {name: values[i] for i, name in compared.texts.items()}
+        if checks.language and any(text_checks.other_languages(by_name, checks.language)):
+            return "language"
         if number is None:
             return None
         if checks.overlap and compared.input_hash(values) in self.inputs:

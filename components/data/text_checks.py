@@ -1,13 +1,16 @@
-"""Checks of the texts of a row: their lengths, characters, encoding and scripts."""
+"""Checks of the texts of a row: their lengths, characters, encoding, scripts and languages."""
 
+import functools
+import importlib.util
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import ftfy
 
 from regard.components.common.formatting import truncate
 from regard.components.data.text_analysis import count_scripts
-from regard.components.settings.data_checks import DataChecksConfig
+from regard.components.settings.data_checks import DataChecksConfig, LanguageCheckConfig
 
 # C0 except tab and line ends, C1, soft hyphen, zero-width characters, direction marks, the
 # replacement character, and private use.
@@ -124,3 +127,33 @@ def usual_scripts(letters: Mapping[str, Mapping[str, int]]) -> dict[str, set[str
         }
         for feature, by_script in letters.items()
     }
+
+
+def other_languages(
+    texts: Mapping[str, Sequence[str]], check: LanguageCheckConfig
+) -> Iterator[tuple[str, str]]:
+    """Yield feature and language of each text that is confidently in another language.
+
+    Args:
+        texts: of each feature of a row.
+        check: the expected languages, and when a text counts as another one.
+    """
+    for feature, expected in check.languages.items():
+        for text in texts.get(feature, ()):
+            if len(text.strip()) >= check.min_characters:
+                language, probability = _identifier().classify(text)
+                if language != expected and probability >= check.confidence:
+                    yield feature, str(language)
+
+
+def known_languages() -> list[str]:
+    """Return the codes of the languages that the model distinguishes; none without the package."""
+    return sorted(_identifier().labels) if importlib.util.find_spec("py3langid") else []
+
+
+@functools.cache  # the model takes half a second to load
+def _identifier() -> Any:
+    """Return the classifier of py3langid (Lui and Baldwin 2012); its model is in the package."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -27,6 +27,7 @@ _DESCRIPTIONS = {
     "target_overlap": "of the other splits have targets of the training split",
     "same_sides": "have the same text on both sides",
     "script": "are in a script that is unusual for their side",
+    "language": "have a side in another language",
     "control_characters": "contain invisible control characters",
     "encoding": "were decoded with the wrong encoding",
 }
@@ -185,6 +186,9 @@ class FindingBuilder:
                 usual = self.usual_scripts.get(feature.name)
                 for script in text_checks.unusual_scripts(joined, usual):
                     yield f"{feature.name} is {script_name(script)}"
+            elif name == "language" and (check := self.checks.language):
+                for _, language in text_checks.other_languages({feature.name: values}, check):
+                    yield f"{feature.name} is {language}"
 
 
 def describe(name: str, finding: CheckFinding) -> str:

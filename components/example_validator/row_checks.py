@@ -9,7 +9,7 @@ from regard.components.data.profiles import histogram, length_unit
 from regard.components.data.row_values import ComparedValues, value_lengths
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
-from regard.components.data.text_checks import check_texts, dominant_scripts
+from regard.components.data.text_checks import check_texts, dominant_scripts, other_languages
 from regard.components.example_validator import duplicates, shard_rows
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
@@ -114,8 +114,10 @@ def scan_shard(
         for i, lengths in sizes.items():
             for length in value_lengths(features[i], values[i]):
                 lengths[length] += 1
+        by_name = {name: values[i] for i, name in texts.items()}
+        if checks.language and any(other_languages(by_name, checks.language)):
+            counts.add("language", ref)
         if checks.script and texts:
-            by_name = {name: values[i] for i, name in texts.items()}
             count_row_scripts(counts, ref, by_name, is_train)
         hashes: list[tuple[duplicates.Kind, int]] = []
         if checks.duplicates and is_train:

@@ -79,6 +79,24 @@ class EncodingCheckConfig(CheckConfig):
     action: Literal["warn", "fail", "drop", "repair"] = "warn"  # type: ignore[assignment]
 
 
+class LanguageCheckConfig(CheckConfig):
+    """Rows with a side that is confidently in another language; needs the extra regard[language].
+
+    Attributes:
+        languages: ISO 639-1 code of the language of each side. Sides without one are not checked.
+        confidence: Minimum probability of another language.
+        min_characters: Shorter sides are not checked.
+        limit: Maximum share of rows in another language.
+    """
+
+    languages: Annotated[
+        dict[str, str], Field(min_length=1, examples=[{"source": "en", "target": "de"}])
+    ]
+    confidence: Annotated[float, Field(gt=0.5, le=1.0)] = 0.8
+    min_characters: Positive = 10
+    limit: Share = 0.01
+
+
 class DriftCheckConfig(Section):
     """A limit on the drift of train from the data of the model in production.
 
@@ -103,7 +121,7 @@ class CheckSetConfig(Section):
         filled = dict(value)
         for name, field in cls.model_fields.items():
             check = value.get(name)
-            if isinstance(check, dict):
+            if isinstance(check, dict) and field.default is not None:
                 filled[name] = {**field.default.model_dump(), **check}
         return filled
 
@@ -124,6 +142,8 @@ class DataChecksConfig(CheckSetConfig):
         same_sides: Rows with equal source and target that contain letters.
         script: Rows with many letters of a script that is unexpected for their side: one with less
             than 0.1 % of the letters of the side in train.
+        language: Rows with a side that is confidently in another language than the one given for
+            it; null: not checked.
         control_characters: Rows with invisible characters: control, zero-width, directional and
             private-use characters, U+FFFD.
         encoding: Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are
@@ -145,6 +165,7 @@ class DataChecksConfig(CheckSetConfig):
     target_overlap: TargetOverlapCheckConfig | None = TargetOverlapCheckConfig(limit=0.05)
     same_sides: CheckConfig | None = CheckConfig(limit=0.01)
     script: CheckConfig | None = CheckConfig(limit=0.001)
+    language: LanguageCheckConfig | None = None
     control_characters: CheckConfig | None = CheckConfig(limit=0.01)
     encoding: EncodingCheckConfig | None = EncodingCheckConfig(limit=0.001)
     drift_words: DriftCheckConfig | None = DriftCheckConfig(limit=0.03)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from typing_extensions import Self
 
 from regard.components.common.row_files import LENGTHS, RowFiles
 from regard.components.trainer.distributed import DeviceGroup
@@ -54,6 +55,12 @@ class Batches:
     group: DeviceGroup | None = None
     sampling: SubwordSampling | None = None
 
+    def with_batch_tokens(self, batch_tokens: int) -> Self:
+        """Return batches of another size, from the same open files."""
+        copy = dataclasses.replace(self, batch_tokens=batch_tokens)
+        vars(copy)["_files"] = self._files
+        return copy
+
     @functools.cached_property
     def buckets(self) -> Buckets:
         """The lengths that share a batch."""
@@ -92,16 +99,20 @@ class Batches:
         for row in range(len(numbers)):
             yield {name: column[row] for name, column in features.items()}
 
-    def epoch(self, number: int | None = None, skip: int = 0) -> tf.data.Dataset:
+    def epoch(
+        self, number: int | None = None, skip: int = 0, batches: np.ndarray | None = None
+    ) -> tf.data.Dataset:
         """The batches of one epoch, with a group as tuples with one part per local device.
 
         Args:
             number: the epoch, from 0, which seeds the order; None for the order of evaluation.
             skip: the number of batches to skip, which an interrupted run has trained on.
+            batches: the numbers of the batches, int64; None for all.
         """
         epoch = _NO_EPOCH if number is None else number
         plan = self._plan(epoch)  # not in the threads below, which would plan twice
-        batches = tf.data.Dataset.range(skip, len(plan)).map(
+        numbers = np.arange(skip, len(plan)) if batches is None else batches
+        dataset = tf.data.Dataset.from_tensor_slices(numbers).map(
             lambda batch: self._load(tf.constant(epoch, tf.int64), batch),
             num_parallel_calls=_PARALLEL_BATCHES,
             deterministic=True,
@@ -110,7 +121,7 @@ class Batches:
         # Autotuning has nothing to tune here, and the end of an epoch would wait for its thread,
         # which wakes rarely, for up to a minute.
         options.autotune.enabled = False
-        return batches.prefetch(_PREFETCHED_BATCHES).with_options(options)
+        return dataset.prefetch(_PREFETCHED_BATCHES).with_options(options)
 
     @functools.cached_property
     def _files(self) -> RowFiles:
@@ -171,7 +182,7 @@ class Batches:
             array.set_shape([None])
         features = self._features(arrays, references)
         if self.sampling is not None:
-            features = self.sampling(features, epoch, batch, part)
+            features = self.sampling(features, tf.maximum(epoch, 0), batch, part)
         inputs = self.task.model_inputs(features)
         return {name: self._pad(name, one[:count], size, width) for name, one in inputs.items()}
 

@@ -24,6 +24,7 @@ from regard.components.trainer import (
     pretrained_embeddings,
     warm_start,
 )
+from regard.components.trainer.batch_search import find_batch_tokens
 from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
 from regard.components.trainer.distributed import (
     DeviceGroup,
@@ -69,7 +70,7 @@ class TrainingResult:
         tokenizers: one per text feature.
         sentencepiece_models: the same, serialized.
         record: the part of ``training.json`` that is known before the training: sizes of the
-            vocabularies, rows of the splits, pretrained embeddings and warm start.
+            vocabularies and the batches, rows of the splits, pretrained embeddings and warm start.
     """
 
     config: TrainerConfig
@@ -123,7 +124,7 @@ def train(
             files,
             feature_spec,
             task,
-            batch_tokens=training.batch_tokens,
+            batch_tokens=0 if training.batch_tokens == "auto" else training.batch_tokens,
             max_length=training.max_length,
             seed=training.seed,
             fixed_shapes=training.jit_compile,
@@ -157,6 +158,11 @@ def train(
     if is_chief:
         warm_start.check_ensemble(config, serialized)
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+    if training.batch_tokens == "auto":
+        tokens = find_batch_tokens(model, train_batches, checkpoints)
+        train_batches = train_batches.with_batch_tokens(tokens)
+        eval_batches = eval_batches.with_batch_tokens(tokens)
+    if is_chief:
         compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
     train_step = DistributedTrainStep(group, model, build) if group is not None else None
     if group is not None and is_chief:
@@ -186,6 +192,7 @@ def train(
         record={
             "vocabulary_sizes": sizes,
             "rows": rows,
+            "batch_tokens": train_batches.batch_tokens,
             "pretrained": pretrained,
             "warm_start": start,
         },

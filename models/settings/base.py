@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, Strict
@@ -32,6 +32,12 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
+# A tag in brackets is no part of a key in messages.
+BatchTokens = Annotated[
+    Annotated[int, Field(ge=1, le=10_000_000), pydantic.Tag("[number]")]
+    | Annotated[Literal["auto"], pydantic.Tag("[auto]")],
+    pydantic.Discriminator(lambda value: "[auto]" if isinstance(value, str) else "[number]"),
+]
 
 
 class NotInTrainingKey:

@@ -7,6 +7,7 @@ from pydantic import Field
 from typing_extensions import Self
 
 from regard.models.settings.base import (
+    BatchTokens,
     ByType,
     Count,
     Fraction,
@@ -301,7 +302,8 @@ class TrainingConfig(Section):
 
     Attributes:
         batch_tokens: Maximum number of tokens in a batch, of source and target together, including
-            padding.
+            padding. auto: the largest batch that fits the GPU, or the smallest that is about as
+            fast as any on the CPU; found once per training. The learning rate does not change.
         max_length: Maximum tokens of a side; longer rows are not trained on.
         max_epochs: Maximum number of epochs; null: no limit.
         max_steps: Maximum number of steps; null: no limit.
@@ -345,7 +347,7 @@ class TrainingConfig(Section):
             Slower.
     """
 
-    batch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 4096
+    batch_tokens: BatchTokens = 4096
     max_length: Positive = 100
     max_epochs: Positive | None = 20
     max_steps: Positive | None = None

@@ -23,6 +23,8 @@ def validate_training(config: Config) -> Iterator[Problem]:
     """Yield conflicts within ``training``, each at the key that has to change."""
     training = config.training
     problems = [*_limit_problems(training), *_schedule_problems(training)]
+    if training.batch_tokens == "auto":
+        problems += [("batch_tokens", f"auto {one}") for one in _auto_batch_problems(config)]
     if training.ensemble:
         problems += _ensemble_problems(config)
     if training.subword_sampling:
@@ -50,11 +52,21 @@ def validate_metric(name: str, config: Config, path: Path) -> Iterator[Problem]:
 
 def _limit_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     minimum = 2 * training.max_length
-    if training.batch_tokens < minimum:
+    if training.batch_tokens != "auto" and training.batch_tokens < minimum:
         yield "batch_tokens", f"must be at least {minimum}, two sides of max_length"
     names = ("max_epochs", "max_steps", "max_minutes", "early_stopping")
     if all(getattr(training, name) is None for name in names):
         yield "max_epochs", f"training would never end; set one of {', '.join(names)}"
+
+
+def _auto_batch_problems(config: Config) -> Iterator[str]:
+    training = config.training
+    if training.devices == "workers":
+        yield "measures a single machine; use a number, or devices: one or all"
+    if training.jit_compile:
+        yield "tries many shapes, each of which XLA would compile; use a number, or no jit_compile"
+    if training.deterministic or config.tune:
+        yield "depends on measurements, also in deterministic trainings and in tune; use a number"
 
 
 def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:

@@ -162,7 +162,7 @@ def _rejection(config: Config, key: str, value: JsonValue, validate_rest: Valida
     except ValidationError as error:
         errors = problems(error, type(config))
     else:
-        errors = list(validate_rest(changed))
+        errors = list(validate_rest(changed.model_copy(update={"tune": config.tune})))
         if not errors and _preprocessing(changed) != _preprocessing(config):
             return f"the data would have to be preprocessed again; {_COMPARE}"
     if not errors:

@@ -173,8 +173,10 @@ def test_rows_of_every_check(tmp_path, validate, monkeypatch):
     monkeypatch.setattr(text_checks, "USUAL_SHARE", 0.05)
     train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
     train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
+    train += [("Ein Mann läuft mit seinem Hund am Strand.", "A man walks his dog.")]
     test = [plain(20)[7], ("new", " "), ("Source  number 13.", "target")]
     checks = {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}}
+    checks["language"] = {"languages": {"source": "en"}}
     result = validate(write_examples(tmp_path, train=train, test=test), checks)
     findings = result.content["checks"]
     where = {name: [e["where"] for e in f["examples"]] for name, f in findings.items()}
@@ -188,6 +190,7 @@ def test_rows_of_every_check(tmp_path, validate, monkeypatch):
         "target_overlap": ["test.tsv:1"],
         "same_sides": ["train.tsv:24"],
         "script": ["train.tsv:25"],
+        "language": ["train.tsv:28"],
         "control_characters": ["train.tsv:26"],
         "encoding": ["train.tsv:27"],
     }
@@ -202,9 +205,11 @@ def test_rows_of_every_check(tmp_path, validate, monkeypatch):
     }
     assert findings["encoding"]["examples"][0]["detail"] == "source should be 'über'"
     assert findings["script"]["examples"][0]["detail"] == "source is Cyrillic"
+    assert findings["language"]["examples"][0]["detail"] == "source is de"
     assert findings["overlap"]["share"] == pytest.approx(1 / 3)
     assert result.error is None
-    exceeded = ["too_long", "overlap", "near_overlap", "script", "control_characters", "encoding"]
+    exceeded = ["too_long", "overlap", "near_overlap", "script", "language"]
+    exceeded += ["control_characters", "encoding"]
     assert [text.split(":")[0] for text in result.warnings] == exceeded
     assert result.files == ["checks.json", "profile.json", "target_overlap.json"]
     assert read_overlap(tmp_path / "Findings", "") == {text_hash("target number 7")}

@@ -142,7 +142,7 @@ def _write_predictions(
         "task": task,
         "data": {"root": str(root)},
         "model": {"decoder": {"type": "luong"}, "attention": {"score": {"type": "general"}}},
-        "training": {"seed": 17},
+        "training": {"seed": 17, "batch_tokens": "auto"},
     }
     nodes = [
         NodeFacts("Trainer", "done", 75.0, 2_100_000_000),
@@ -224,6 +224,7 @@ def _write_other_artifacts(
         "vocabulary_sizes": {"source": 268},
         "rows": {"train": {"usable": 90, "too_long": 6, "incomplete": 4}},
         "steps": 600,
+        "batch_tokens": 2048,
         "epochs": 6,
         "seconds": 65.0,
         "target_tokens": 100_000,

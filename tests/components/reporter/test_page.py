@@ -41,12 +41,20 @@ def parse_attributes(text):
 
 def test_missing_values_are_omitted(facts, tmp_path):
     with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
-        for key in ("target_tokens", "best_step", "average", "pretrained", "warm_start"):
+        for key in (
+            "target_tokens",
+            "batch_tokens",
+            "best_step",
+            "average",
+            "pretrained",
+            "warm_start",
+        ):
             del content[key]
     with sample_runs.edit(tmp_path, "evaluation", "metrics.json") as content:
         content["metrics"]["bleu"] |= {"value": None, "interval": None, "higher_is_better": False}
     text = plain(page.render(facts))
     assert "tokens seen" not in text
+    assert "tokens per batch" not in text
     assert "BLEU lower is better undefined 30.00 0.012" in text
 
 
@@ -73,6 +81,7 @@ def test_html_in_the_data_is_escaped(tmp_path):
 
 def test_contents_of_the_page(facts):
     text = plain(page.render(facts))
+    assert "tokens per batch at most 2,048 (auto)" in text
     for part in (
         "A Luong translation model",
         "BLEU 40.00 39.00 to 41.00 30.00 +10.00, better 0.012 (randomization) of:bleu",

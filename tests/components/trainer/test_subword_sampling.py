@@ -81,6 +81,16 @@ def test_equal_seeds_give_equal_batches_also_after_a_resume(batches, model, monk
     assert rows_of(dataclasses.replace(batches, sampling=another).epoch(1)) != whole
 
 
+def test_chosen_batches_in_the_order_of_evaluation(batches):
+    chosen = rows_of(batches.epoch(batches=np.array([2, 0])))
+    third, first = (rows_of(batches.epoch(batches=np.array([number]))) for number in (2, 0))
+    assert chosen == third + first
+    plain = dataclasses.replace(batches, sampling=None)
+    assert (
+        first != rows_of(plain.epoch(batches=np.array([0]))) == rows_of(plain.epoch())[: len(first)]
+    )
+
+
 def flat(rows):
     """The values and the splits of ragged rows."""
     values = np.array([token for row in rows for token in row], np.int64)

@@ -64,6 +64,10 @@ IMPOSSIBLE = {
         "training.guided_alignment.layer: only a transformer",
     ],
     "batch_tokens: 199": ["training.batch_tokens: must be at least 200, two sides of max_length"],
+    "batch_tokens: auto, devices: workers, deterministic: true": [
+        "training.batch_tokens: auto measures a single machine; use a number, or devices: one or ",
+        "training.batch_tokens: auto depends on measurements, also in deterministic trainings and",
+    ],
     "max_epochs: null, early_stopping: null": ["training.max_epochs: training would never end"],
     "schedule: {type: cosine}": [
         "training.schedule.steps: cosine needs a last step; set steps, or training.max"
@@ -98,6 +102,12 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("training", IMPOSSIBLE)
 def test_impossible(training: str) -> None:
     compare(problems(training), IMPOSSIBLE[training])
+
+
+def test_batch_size_that_is_measured() -> None:
+    (result,) = problems("batch_tokens: auto, jit_compile: true", TRANSFORMER)
+    assert "training.batch_tokens: auto tries many shapes, each of which XLA would" in result
+    assert problems("batch_tokens: auto, devices: all, max_length: 5000") == []
 
 
 def test_one_recurrent_side_is_enough() -> None:

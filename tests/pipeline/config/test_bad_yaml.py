@@ -60,6 +60,15 @@ CASES = {
     "training: {batch_tokens: 100000000000}": (
         "5: training.batch_tokens: must be less than or equal to 10000000; 100000000000 was given"
     ),
+    "training: {batch_tokens: many}": (
+        "5: training.batch_tokens: 'many' is not a choice. Choices: auto"
+    ),
+    "training: {batch_tokens: 4096.5}": (
+        "5: training.batch_tokens: a whole number is expected, 4096.5 was given"
+    ),
+    "training: {batch_tokens: null}": (
+        "5: training.batch_tokens: a whole number is expected, null was given"
+    ),
     "model: {embedding: 1000000}": (
         "5: model.embedding: must be less than or equal to 65536; 1000000 was given"
     ),

@@ -113,6 +113,9 @@ RANGES = {
         ": the value 'elman' is invalid: 'elman' is not a choice."
     ),
     "training.batch_tokens: {log: [64, 8192]}": ": the value 64 is invalid: must be at least 200",
+    "training.batch_tokens: {choice: [4096, auto]}": (
+        ": the value 'auto' is invalid: auto depends on measurements, also in deterministic"
+    ),
 }
 
 
@@ -208,6 +211,11 @@ def test_empty_search_space(tmp_path):
     )
     lines = problems_of(tmp_path, f"{HEAD}tune: {{search_space: {{}}}}\n")
     compare(lines, "3: tune.search_space: ")
+
+
+def test_batch_size_that_trials_would_measure(tmp_path):
+    lines = problems(tmp_path, OVER, "", "training: {batch_tokens: auto}\n")
+    compare(lines, "3: training.batch_tokens: auto depends on measurements, also in")
 
 
 def test_search_is_not_validated_if_the_rest_is_invalid(tmp_path):

@@ -21,6 +21,7 @@ from regard.components.common.files import shards_of, write_json
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
     distributed_worker,
+    fine_tuning,
     pretrained_embeddings,
     warm_start,
 )
@@ -145,6 +146,7 @@ def train(
         model = task.build(config.model, training, sizes)
         if pretrained_config:
             pretrained_embeddings.set_trainable(model, task, pretrained_config)
+        fine_tuning.set_trainable(model, task, training)
         return model
 
     is_chief = group is None or group.is_chief
@@ -157,6 +159,7 @@ def train(
     if is_chief:
         warm_start.check_ensemble(config, serialized)
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+        fine_tuning.report_trained_weights(model, task, training, start)
         compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
     train_step = DistributedTrainStep(group, model, build) if group is not None else None
     if group is not None and is_chief:
@@ -260,6 +263,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     record = {
         **result.record,
         "parameters": model.count_params(),
+        "trained_parameters": fine_tuning.trained_parameters(model),
         "steps": state.step,
         "epochs": state.epoch,
         "seconds": round(state.seconds, 1),

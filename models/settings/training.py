@@ -18,12 +18,15 @@ from regard.models.settings.base import (
     Rate,
     Section,
     Share,
+    Size,
     absolute,
 )
 
 # The value of ``warm_start.model`` for the newest version of the pipeline's own model.
 PRODUCTION = "production"
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
+# A part of a model: words of the names in the paths of its weights, the outermost first.
+_Part = Annotated[str, Field(pattern="^[a-z0-9_]+(/[a-z0-9_]+)*$")]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -283,6 +286,22 @@ class SubwordSamplingConfig(Section):
     alpha: Share = 0.1
 
 
+class LoraConfig(Section):
+    """Trains low-rank changes of kernels, and nothing else (Hu 2021, "LoRA", section 4.1).
+
+    The changes are merged into the weights, so the exported model has the usual structure. Kernels
+    of attention, dense, recurrent and convolution layers are changed if the change is smaller than
+    the kernel; output layers with a row per token are not.
+
+    Attributes:
+        rank: Rank of a change.
+        alpha: A change is multiplied by alpha / rank.
+    """
+
+    rank: Size = 8
+    alpha: PositiveFloat = 16.0
+
+
 class WarmStartConfig(Section):
     """Starts from the weights of a model that has been trained and exported before.
 
@@ -349,6 +368,10 @@ class TrainingConfig(Section):
             GPUs from Ampere on, mixed_float16 from Volta on, float32 on CPUs.
         jit_compile: Compile the steps with XLA, once per batch shape. Not for recurrent layers.
         warm_start: Model to start from; null: random weights.
+        freeze: Parts of the model whose weights do not change, by the names in the paths of their
+            weights, for example encoder, embedding, attention, decoder/layer_0 or bias. For use
+            with warm_start.
+        lora: Train low-rank changes of kernels instead of all weights; null: all weights.
         ensemble: Versions of the registry, NAME@VERSION, that decode together with the trained
             model; the run publishes the ensemble. Text-to-text tasks with equal vocabularies only.
         seed: Random seed of initialization, dropout and shuffling.
@@ -386,6 +409,8 @@ class TrainingConfig(Section):
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     jit_compile: bool = False
     warm_start: WarmStartConfig | None = None
+    freeze: Annotated[Listed[_Part], Field(examples=[["encoder", "embedding"]])] = ()
+    lora: LoraConfig | None = None
     ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = ()
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
     deterministic: bool = False

@@ -25,6 +25,9 @@ def validate_training(config: Config) -> Iterator[Problem]:
     problems = [*_limit_problems(training), *_schedule_problems(training)]
     if training.ensemble:
         problems += _ensemble_problems(config)
+    if training.lora and training.warm_start and training.warm_start.optimizer:
+        message = "the optimizer of training.lora has a state of other weights; use false"
+        problems.append(("warm_start.optimizer", message))
     if training.subword_sampling:
         problems += [("subword_sampling", one) for one in _subword_sampling_problems(config)]
     for key, message in problems:

@@ -42,7 +42,12 @@ STEPS = {"evaluate_every": 4, "max_epochs": 2}
 WITH_OPTIONS = {
     "all_options": {"changes": {**STEPS, **ALL_OPTIONS, "max_minutes": 10}, "with_metric": True},
 }
-TRAININGS = {"plain": {"changes": STEPS}, **WITH_OPTIONS}
+LORA = {"lora": {"rank": 2}, "freeze": ["bias"], "gradient_accumulation_steps": 2}
+TRAININGS = {
+    "plain": {"changes": STEPS},
+    "lora": {"changes": {**STEPS, **LORA}},
+    **WITH_OPTIONS,
+}
 DETERMINISTIC = {
     "changes": {**STEPS, **ALL_OPTIONS, "deterministic": True},
     "dropout": 0.4,

@@ -224,6 +224,8 @@ def _setting_differences(new: Any, old: Any, key: str = "") -> Iterator[str]:
     """Yield the settings of both sides that differ."""
     if _IRRELEVANT.search(key):
         return
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        new, old = (dict(enumerate(items)) for items in (new, old))
     if isinstance(new, Mapping) and isinstance(old, Mapping):
         for name in (name for name in new if name in old):
             yield from _setting_differences(new[name], old[name], f"{key}.{name}".lstrip("."))

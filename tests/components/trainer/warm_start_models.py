@@ -30,6 +30,13 @@ TRANSFORMER = {
     "encoder": _TRANSFORMER,
     "decoder": _TRANSFORMER,
 }
+STACK = {
+    **LSTM,
+    "encoder": [
+        {"type": "convolutional", "units": 8, "layers": 1},
+        {"type": "recurrent", "units": 8},
+    ],
+}
 ARCHITECTURES = {"lstm": LSTM, "transformer": TRANSFORMER}
 
 

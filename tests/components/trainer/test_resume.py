@@ -68,13 +68,6 @@ def without_times(state):
     return {**vars(state), "history": history, "seconds": 0}
 
 
-MODELS = {
-    "scheduled_sampling": {"scheduled_sampling": {"type": "inverse_sigmoid", "k": 2.0}},
-    "lora": {"lora": {"rank": 2}, "gradient_accumulation_steps": 2, "ema": {"decay": 0.9}},
-    "freeze": {"freeze": ["decoder"]},
-}
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """State, final weights and folder of a training that is not killed."""
@@ -116,11 +109,27 @@ def test_a_killed_training_resumes(uninterrupted, tmp_path, monkeypatch, name, n
     assert len(extra) <= OPTIONS["checkpoint_averaging"]["checkpoints"]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_killed_training_of_a_recurrent_model_resumes(name, tmp_path, monkeypatch):
-    """Sampled tokens, adapters and frozen weights continue as without the kill."""
+def test_a_killed_training_of_adapters_resumes(tmp_path, monkeypatch):
+    options = {**OPTIONS, "lora": {"rank": 2}}
+    model, expected = train(tmp_path / "whole", **options)
+    weights = model.get_weights()
+    with pytest.raises(KilledError):
+        train(tmp_path / "killed", failing_checkpoints("save", 20), **options, checkpoint_seconds=0)
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    model, state = train(tmp_path / "killed", **options)
+    assert "resumed at step" in log.read_text()
+    assert without_times(state) == without_times(expected)
+    assert_equal_arrays(model.get_weights(), weights)
+    last = (checkpoint_arrays(tmp_path / one / "ck/last.npz") for one in ("whole", "killed"))
+    assert_equal_arrays(*last)
+
+
+def test_a_killed_training_with_scheduled_sampling_resumes(tmp_path, monkeypatch):
+    """The sampled tokens after the kill are those of the uninterrupted training."""
+    sampling = {"scheduled_sampling": {"type": "inverse_sigmoid", "k": 2.0}}
     limits = {"max_epochs": 3, "evaluate_every": 2, "batch_tokens": 60, "warm_start": None}
-    config = trainer_config({**LSTM, "dropout": 0.2}, **limits, **MODELS[name])
+    config = trainer_config({**LSTM, "dropout": 0.2}, **limits, **sampling)
     pairs = [(list(range(4, 6 + n % 9)),) * 2 for n in range(20)]
     batches = Batches([write_pairs(tmp_path / "rows.arrow", pairs)], SPEC, TASK, 60, 20, seed=5)
     model = build(config, OLD)

@@ -55,9 +55,9 @@ def _freeze_unadapted(model: keras.Model, task: Task, rank: int) -> None:
     """
     by_token = {id(weight) for weight, *_ in task.vocab_weights(model)}
     for weight in model.trainable_weights:
-        is_kernel = weight.path.endswith("kernel") and id(weight) not in by_token
-        size = math.prod(weight.shape[-2:])
-        weight.trainable = is_kernel and rank * sum(weight.shape[-2:]) < size
+        is_kernel = _matches("kernel", weight.path) and not _matches("embedding", weight.path)
+        is_larger = rank * sum(weight.shape[-2:]) < math.prod(weight.shape[-2:])
+        weight.trainable = is_kernel and is_larger and id(weight) not in by_token
     if not model.trainable_weights:
         raise UserError(
             f"No kernel that is not frozen is larger than its change of rank {rank}.",

@@ -11,7 +11,8 @@ from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.settings.trainer import NODE
 from regard.components.trainer.optimizer_state import unwrap
-from regard.models.settings.training import LoraConfig, TrainingConfig
+from regard.models.settings.fine_tuning import LoraConfig
+from regard.models.settings.training import TrainingConfig
 from regard.models.suggestions import suggest
 from regard.models.tasks.base import Task
 

@@ -18,15 +18,10 @@ from regard.models.settings.base import (
     Rate,
     Section,
     Share,
-    Size,
-    absolute,
 )
+from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 
-# The value of ``warm_start.model`` for the newest version of the pipeline's own model.
-PRODUCTION = "production"
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
-# A part of a model: words of the names in the paths of its weights, the outermost first.
-_Part = Annotated[str, Field(pattern="^[a-z0-9_]+(/[a-z0-9_]+)*$")]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -286,45 +281,6 @@ class SubwordSamplingConfig(Section):
     alpha: Share = 0.1
 
 
-class LoraConfig(Section):
-    """Trains low-rank changes of kernels, and nothing else (Hu 2021, "LoRA", section 4.1).
-
-    The changes are merged into the weights, so the exported model has the usual structure. Kernels
-    of attention, dense, recurrent and convolution layers are changed if the change is smaller than
-    the kernel; output layers with a row per token are not.
-
-    Attributes:
-        rank: Rank of a change.
-        alpha: A change is multiplied by alpha / rank.
-    """
-
-    rank: Size = 8
-    alpha: PositiveFloat = 16.0
-
-
-class WarmStartConfig(Section):
-    """Starts from the weights of a model that has been trained and exported before.
-
-    Attributes:
-        model: production: the newest version of this pipeline's model (random weights if there is
-            none). NAME or NAME@VERSION: a model of the registry. A path with a /: the folder of a
-            SavedModel. The network must be the same. Tokens that its vocabulary does not contain
-            start from the tokens that it splits them into.
-        optimizer: Continue with the state of the optimizer and of the schedule, and save both with
-            the model for the next training (twice the size of the weights). The state is reset if
-            the vocabulary gains tokens.
-    """
-
-    model: Annotated[str, Field(min_length=1)] = PRODUCTION
-    optimizer: bool = False
-
-    def resolved(self, base: Path) -> Self:
-        """Return a copy with an absolute path; a name of the registry does not change."""
-        if "/" not in self.model:
-            return self
-        return self.model_copy(update={"model": absolute(base, self.model)})
-
-
 class TrainingConfig(Section):
     """How the model learns. Training stops at the first of max_epochs, max_steps, max_minutes.
 
@@ -409,7 +365,7 @@ class TrainingConfig(Section):
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     jit_compile: bool = False
     warm_start: WarmStartConfig | None = None
-    freeze: Annotated[Listed[_Part], Field(examples=[["encoder", "embedding"]])] = ()
+    freeze: Annotated[Listed[Part], Field(examples=[["encoder", "embedding"]])] = ()
     lora: LoraConfig | None = None
     ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = ()
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17

@@ -7,9 +7,9 @@ from regard.components.evaluator.external_metrics import metric_specs
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
 from regard.models.settings.attention import SoftAlignmentConfig
 from regard.models.settings.base import Path, Problem
+from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
 from regard.models.settings.training import (
-    PRODUCTION,
     CosineScheduleConfig,
     ExponentialScheduleConfig,
     PlateauScheduleConfig,

@@ -21,7 +21,7 @@ from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.training_loop import fit
-from regard.models.settings.training import LoraConfig
+from regard.models.settings.fine_tuning import LoraConfig
 from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays
 from tests.components.trainer.warm_start_models import (
@@ -140,8 +140,8 @@ def test_frozen_weights_do_not_change(architecture, batches, tmp_path, log):
             assert (np.asarray(weight) != before).any(), weight.path
         else:
             assert np.asarray(weight).tobytes() == before.tobytes(), weight.path
-    moments = [moment.shape for moment in adam_moments(model.optimizer)]
-    assert moments == 2 * [weight.shape for weight in model.trainable_weights]
+    shapes = [moment.shape for moment in adam_moments(model.optimizer)]
+    assert shapes == 2 * [weight.shape for weight in model.trainable_weights]
     assert trained == trained_parameters(model)
     text = f"training.freeze: {trained:,} parameters are trained; the model has"
     assert text in log.read_text()

@@ -42,12 +42,7 @@ STEPS = {"evaluate_every": 4, "max_epochs": 2}
 WITH_OPTIONS = {
     "all_options": {"changes": {**STEPS, **ALL_OPTIONS, "max_minutes": 10}, "with_metric": True},
 }
-LORA = {"lora": {"rank": 2}, "freeze": ["bias"], "gradient_accumulation_steps": 2}
-TRAININGS = {
-    "plain": {"changes": STEPS},
-    "lora": {"changes": {**STEPS, **LORA}},
-    **WITH_OPTIONS,
-}
+TRAININGS = {"plain": {"changes": STEPS}, **WITH_OPTIONS}
 DETERMINISTIC = {
     "changes": {**STEPS, **ALL_OPTIONS, "deterministic": True},
     "dropout": 0.4,
@@ -198,6 +193,19 @@ def test_only_the_chief_writes(two_workers):
     chief, other = ({p.name for p in folder.rglob("*") if p.is_file()} for folder in two_workers)
     assert {"last.npz", "best.npz", "state.json"} <= chief
     assert not other
+
+
+def test_adapters_train_in_a_group_as_without(data, tmp_path):
+    changes = {"lora": {"rank": 2}, "gradient_accumulation_steps": 2, "max_epochs": 1}
+    weights = []
+    for group in (None, DeviceGroup(tf.distribute.MirroredStrategy(["CPU:0"]))):
+        folder = tmp_path / str(len(weights))
+        folder.mkdir()
+        model, _ = train(folder, data, group, changes)
+        assert [weight.path.split("/")[-1] for weight in model.trainable_weights] == ["kernel"]
+        weights.append(model.get_weights())
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 @keras.saving.register_keras_serializable("tests")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.evaluator.slices import FILE
 from regard.models.metrics import Rows
 from regard.models.metrics.attention import ALIGNMENT
 from regard.models.metrics.baselines import BASELINES
@@ -36,9 +37,8 @@ def read_rows(path: Path, contract: Contract, with_attention: bool = False) -> R
     if contract["answer_kind"] == "text":
         hypotheses = [_one_line(text) for text in hypotheses]
         references = [[_one_line(text) for text in row] for row in references]
-    columns = {
-        name: values for name, values in table.items() if name not in prediction_table.FIXED_COLUMNS
-    }
+    fixed = {*prediction_table.FIXED_COLUMNS} - {FILE}
+    columns = {name: values for name, values in table.items() if name not in fixed}
     return Rows(hypotheses, references, columns)
 
 

@@ -19,6 +19,7 @@ from regard.components.data.text_analysis import split_words
 from regard.components.settings.evaluation import EvaluationConfig, SlicePatternConfig
 from regard.models.metrics import Rows
 
+FILE = "file"  # the base name of a row's file, which slices can use like a feature
 LENGTH, OOV, PATTERN, TARGET_OVERLAP = "length", "oov", "pattern", "target_overlap"
 # Rows without and with a reference that the training split has too.
 OVERLAP_NAMES = ("no", "yes")

@@ -9,7 +9,8 @@ from pathlib import Path
 from regard.components.common.errors import UserError
 from regard.components.registry.records import read_record, read_record_or_empty
 from regard.components.registry.store import Registry
-from regard.models.settings.training import PRODUCTION, TrainingConfig
+from regard.models.settings.fine_tuning import PRODUCTION
+from regard.models.settings.training import TrainingConfig
 from regard.serving.contract import TRAINING, read_contract
 
 

@@ -115,7 +115,8 @@ class SlicesConfig(Section):
 
     Attributes:
         by: Text features whose values define slices, for example a column of data.extra: the 30
-            most frequent values, and the rest.
+            most frequent values, and the rest. file is the name of a row's file in data.test,
+            without its folder; of parallel files the first side's.
         patterns: Slices by regular expressions, with their names.
         oov: For models that read text: upper bounds of the share of words that are not in train
             (with over 50,000 words, not among the 50,000 most frequent). null: no such slices.

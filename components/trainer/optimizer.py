@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from regard.components.common import events
 from regard.components.settings.trainer import NODE, TrainerConfig
+from regard.components.trainer.fine_tuning import LowRankAdapters
 from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import LossMean, TrainableModel
@@ -26,26 +27,32 @@ class _FusedUpdate:
 
     Attributes:
         loss: the running mean of the loss of the model, which counts the units of a batch.
+        adapters: what is trained in place of the kernels; None: the weights themselves.
     """
 
     loss: LossMean
+    adapters: LowRankAdapters | None = None
     gradient_accumulation_steps: int | None
 
     def build(self, variables: list[Any]) -> None:
         """Create the moments, and the number of units of the accumulated batches."""
         adam: Any = super()
-        adam.build(variables)
+        adam.build(self.adapters.create(self, variables) if self.adapters else variables)
         if self.gradient_accumulation_steps:
             self._units = adam.add_variable((), name="accumulated_units")
 
     def apply(self, grads: list[Any], trainable_variables: Any = None) -> None:
         """Update the weights, or accumulate the gradients."""
         adam: Any = super()
+        if self.adapters:
+            grads, trainable_variables = self.adapters.gradients(grads), None
         if self.gradient_accumulation_steps:
             units = tf.cast(self.loss.last_weight, tf.float32)
             self._units.assign_add(units)
             grads = [None if g is None else units * tf.convert_to_tensor(g) for g in grads]
         adam.apply(grads, trainable_variables)
+        if self.adapters:
+            self.adapters.merge()
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one weight and its moments."""
@@ -125,6 +132,8 @@ def compile_model(model: TrainableModel, training: TrainingConfig) -> None:
     else:
         optimizer = Adam(**options)
     optimizer.loss = model.plain_loss
+    if training.lora:
+        optimizer.adapters = LowRankAdapters(training.lora)
     model.compile(optimizer=optimizer, jit_compile=training.jit_compile)
     model.optimizer.build(model.trainable_variables)
 

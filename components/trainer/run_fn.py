@@ -21,6 +21,7 @@ from regard.components.common.files import shards_of, write_json
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
     distributed_worker,
+    fine_tuning,
     pretrained_embeddings,
     warm_start,
 )
@@ -146,6 +147,7 @@ def train(
         model = task.build(config.model, training, sizes)
         if pretrained_config:
             pretrained_embeddings.set_trainable(model, task, pretrained_config)
+        fine_tuning.set_trainable(model, task, training)
         return model
 
     is_chief = group is None or group.is_chief
@@ -158,6 +160,7 @@ def train(
     if is_chief:
         warm_start.check_ensemble(config, serialized)
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+        fine_tuning.report_trained_weights(model, task, training, start)
     if training.batch_tokens == "auto":
         tokens = find_batch_tokens(model, train_batches, checkpoints)
         train_batches = train_batches.with_batch_tokens(tokens)
@@ -267,6 +270,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     record = {
         **result.record,
         "parameters": model.count_params(),
+        "trained_parameters": fine_tuning.trained_parameters(model),
         "steps": state.step,
         "epochs": state.epoch,
         "seconds": round(state.seconds, 1),

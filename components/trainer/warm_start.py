@@ -21,6 +21,7 @@ from regard.components.trainer.optimizer_state import (
     check_optimizer_state,
     learning_rate_after,
     restore_optimizer_state,
+    unwrap,
 )
 from regard.components.trainer.vocabulary_mapping import (
     VocabularyMapping,
@@ -144,6 +145,8 @@ def load_weights(
             axis, mapping = row_mappings[id(weight)]
             value = mapping.map_rows(value, np.asarray(weight), axis)
         weight.assign(value)
+    if adapters := unwrap(model.optimizer).adapters:
+        adapters.start()
     if with_optimizer:
         restore_optimizer_state(model.optimizer, old.updates, old.adam_moments)
     return {
@@ -221,6 +224,8 @@ def _setting_differences(new: Any, old: Any, key: str = "") -> Iterator[str]:
     """Yield the settings of both sides that differ."""
     if _IRRELEVANT.search(key):
         return
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        new, old = (dict(enumerate(items)) for items in (new, old))
     if isinstance(new, Mapping) and isinstance(old, Mapping):
         for name in (name for name in new if name in old):
             yield from _setting_differences(new[name], old[name], f"{key}.{name}".lstrip("."))

@@ -19,11 +19,9 @@ from regard.models.settings.base import (
     Rate,
     Section,
     Share,
-    absolute,
 )
+from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 
-# The value of ``warm_start.model`` for the newest version of the pipeline's own model.
-PRODUCTION = "production"
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
@@ -274,29 +272,6 @@ class SubwordSamplingConfig(Section):
     alpha: Share = 0.1
 
 
-class WarmStartConfig(Section):
-    """Starts from the weights of a model that has been trained and exported before.
-
-    Attributes:
-        model: production: the newest version of this pipeline's model (random weights if there is
-            none). NAME or NAME@VERSION: a model of the registry. A path with a /: the folder of a
-            SavedModel. The network must be the same. Tokens that its vocabulary does not contain
-            start from the tokens that it splits them into.
-        optimizer: Continue with the state of the optimizer and of the schedule, and save both with
-            the model for the next training (twice the size of the weights). The state is reset if
-            the vocabulary gains tokens.
-    """
-
-    model: Annotated[str, Field(min_length=1)] = PRODUCTION
-    optimizer: bool = False
-
-    def resolved(self, base: Path) -> Self:
-        """Return a copy with an absolute path; a name of the registry does not change."""
-        if "/" not in self.model:
-            return self
-        return self.model_copy(update={"model": absolute(base, self.model)})
-
-
 class TrainingConfig(Section):
     """How the model learns. Training stops at the first of max_epochs, max_steps, max_minutes.
 
@@ -340,6 +315,10 @@ class TrainingConfig(Section):
             GPUs from Ampere on, mixed_float16 from Volta on, float32 on CPUs.
         jit_compile: Compile the steps with XLA, once per batch shape. Not for recurrent layers.
         warm_start: Model to start from; null: random weights.
+        freeze: Parts of the model whose weights do not change, by the names in the paths of their
+            weights, for example encoder, embedding, attention, decoder/layer_0 or bias. For use
+            with warm_start.
+        lora: Train low-rank changes of kernels instead of all weights; null: all weights.
         ensemble: Versions of the registry, NAME@VERSION, that decode together with the trained
             model; the run publishes the ensemble. Text-to-text tasks with equal vocabularies only.
         seed: Random seed of initialization, dropout and shuffling.
@@ -376,6 +355,8 @@ class TrainingConfig(Section):
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     jit_compile: bool = False
     warm_start: WarmStartConfig | None = None
+    freeze: Annotated[Listed[Part], Field(examples=[["encoder", "embedding"]])] = ()
+    lora: LoraConfig | None = None
     ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = ()
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
     deterministic: bool = False

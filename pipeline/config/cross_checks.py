@@ -8,6 +8,7 @@ from regard.components.common.storage import is_uri
 from regard.components.data.config_rules import validate_data
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.slices import (
+    FILE,
     LENGTH,
     OOV,
     OVERLAP_NAMES,
@@ -241,6 +242,7 @@ def _validate_slice_features(config: Config) -> Iterator[Problem]:
     """Slices need text features with one value per row."""
     slices = config.evaluation.slices
     texts = [f.name for f in config.stored_features if f.kind == "text" and not f.multiple]
+    texts.append(FILE)
     references: list[tuple[Path, str]] = []
     for index, name in enumerate(slices.by):
         path = (*_SLICES, "by", index)

@@ -7,9 +7,9 @@ from regard.components.evaluator.external_metrics import metric_specs
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
 from regard.models.settings.attention import SoftAlignmentConfig
 from regard.models.settings.base import Path, Problem
+from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
 from regard.models.settings.training import (
-    PRODUCTION,
     CosineScheduleConfig,
     ExponentialScheduleConfig,
     PlateauScheduleConfig,
@@ -27,6 +27,9 @@ def validate_training(config: Config) -> Iterator[Problem]:
         problems += [("batch_tokens", f"auto {one}") for one in _auto_batch_problems(config)]
     if training.ensemble:
         problems += _ensemble_problems(config)
+    if training.lora and training.warm_start and training.warm_start.optimizer:
+        message = "the optimizer of training.lora has a state of other weights; use false"
+        problems.append(("warm_start.optimizer", message))
     if training.subword_sampling:
         problems += [("subword_sampling", one) for one in _subword_sampling_problems(config)]
     for key, message in problems:

@@ -7,6 +7,7 @@ import pytest
 from regard.pipeline.config.config import NODES
 from tests.e2e.conftest import Shell
 
+TAB = "\t"
 pytestmark = pytest.mark.slow
 
 
@@ -62,3 +63,44 @@ def test_record_and_lineage_name_the_start(shell, runs):
 
 def test_run_without_changes_is_cached(shell, runs):
     assert shell.states() == dict.fromkeys(NODES, "cached")
+
+
+def test_fine_tuning_on_other_data(shell, runs):
+    """Low-rank changes of a published model, with replayed old rows and an old test file."""
+    data = shell.folder / "data"
+    old = (data / "train.tsv").read_text().splitlines()
+    new = [f"{line}{line.partition(TAB)[2][:1]}" for line in old]  # repeats the first letter
+    for name, lines in (("1", old), ("2", new[300:]), ("new-eval", new[:50]), ("new", new[50:99])):
+        (data / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines))
+    text = (shell.folder / "tiny.yaml").read_text().replace("name: tiny", "name: fine")
+    for before, after in (
+        ("train: train.tsv", 'train: "{SPAN}.tsv"\n  spans: {window: 1, replay: 0.25}'),
+        ("eval: eval.tsv", "eval: new-eval.tsv"),
+        ("test: test.tsv", "test: [new.tsv, test.tsv]"),
+        ("warm_start: {}", "warm_start: {model: tiny@2}\n  lora: {rank: 4}\n  freeze: [bridge]"),
+        ("production: null", "production: null, slices: {by: [file], thresholds: THRESHOLDS}"),
+        ("THRESHOLDS", "{file=test.tsv: {chrf: 1}, file=new.tsv: {chrf: 1}}"),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    (shell.folder / "fine.yaml").write_text(text)
+    result = shell.run("run", "fine.yaml")
+    assert result.returncode == 0, result.stdout + result.stderr
+    (path,) = (shell.home / "pipelines/fine/artifacts/Trainer/model_run").glob("*/training.json")
+    record = json.loads(path.read_text())
+    assert record["warm_start"]["model"] == "tiny@2"
+    assert 0 < record["trained_parameters"] < 0.5 * record["parameters"]
+    rows = record["rows"]["train"]["usable"]
+    assert rows == pytest.approx((len(new) - 300) / 0.75, rel=0.05)
+    record = json.loads((shell.home / "registry/fine/1/regard.json").read_text())
+    assert record["warm_start"]["start"]["model"] == "tiny@2"
+    (path,) = (shell.home / "pipelines/fine/artifacts/Evaluator").rglob("slices.json")
+    slices = json.loads(path.read_text())["slices"]
+    names = {one["name"]: one["rows"] for one in slices if one["kind"] == "file"}
+    assert names == {"new.tsv": 49, "test.tsv": 60}
+    # An ordinary model: it can be the start of another training without adapters.
+    text = text.replace("name: fine", "name: again").replace("tiny@2", "fine@1")
+    text = text.replace("lora: {rank: 4}", "max_steps: 2").replace("  freeze: [bridge]\n", "")
+    (shell.folder / "again.yaml").write_text(text)
+    result = shell.run("run", "again.yaml", "--publish-anyway")
+    assert result.returncode == 0, result.stdout + result.stderr

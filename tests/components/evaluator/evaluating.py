@@ -115,9 +115,14 @@ def predict(text: str, length: int) -> Prediction:
 
 
 def write_table(root: Path, name: str, hypotheses: list[str], references=REFERENCES) -> None:
-    """Write a table of translations; a row has one reference or a list of them."""
+    """Write a table of translations; a row has one reference or a list of them.
+
+    All rows but the last are from ``new.tsv``, the last one is from ``old.tsv``.
+    """
     reference_lists = [[one] if isinstance(one, str) else one for one in references]
-    rows = [Row({"source": texts[0]}, texts) for texts in reference_lists]
+    files = ["new.tsv"] * (len(reference_lists) - 1) + ["old.tsv"]
+    pairs = zip(reference_lists, files, strict=True)
+    rows = [Row({"source": texts[0]}, texts, file=file) for texts, file in pairs]
     predictions = [
         predict(text, len(texts[0].split()) + 1)
         for text, texts in zip(hypotheses, reference_lists, strict=True)

@@ -180,6 +180,21 @@ def test_slices_by_overlap_with_the_training_split(tmp_path):
     evaluate_numbers(tmp_path, numbers, [0.5, 0.6], [0.25, 0.5], overlap=["0.5"])
 
 
+def test_a_model_that_forgets_the_test_file_of_old_data_fails(tmp_path):
+    """It is better than production on all rows, but not on those of the old file."""
+    thresholds = {"file=old.tsv": {"chrf": 60.0}, "file=new.tsv": {"chrf": 60.0}}
+    production = {"metric": "chrf", "test": None, "slices": ["file=old.tsv"]}
+    config = {**CONFIG, "slices": {"by": ["file"], "thresholds": thresholds}}
+    config["production"] = production
+    forgetful = [*REFERENCES[:3], "nothing"]
+    result = evaluate(tmp_path, config, forgetful, ["two", "bike", "no", REFERENCES[3]])
+    assert not result.is_blessed
+    verdicts = result.decision["verdicts"]
+    failed = [(one["rule"], one["slice"], one["rows"]) for one in verdicts if not one["passed"]]
+    assert failed == [("thresholds", "file=old.tsv", 1), ("production", "file=old.tsv", 1)]
+    assert evaluate(tmp_path, config, list(REFERENCES), forgetful).is_blessed
+
+
 def test_slices_may_fail_a_model(tmp_path):
     thresholds = {"length=4-6": {"exact_match": 0.75}, "length": {"bleu": 0.0}}
     production = {"metric": "chrf", "test": None, "slices": ["length"]}

@@ -101,9 +101,10 @@ def test_attention_is_read_only_on_request(tmp_path):
     features = [*fake_models.FEATURES, Feature("subject", "text", role="extra")]
     outputs = {"translation": "b", "score": -1.0, "source_pieces": ["a"], "source_length": 2}
     prediction = Prediction({**outputs, "alignment": np.ones((1, 1), np.float32)}, CONTRACT)
-    row = Row({"source": "a"}, ["b"], {"subject": "letters"})
+    row = Row({"source": "a"}, ["b"], {"subject": "letters"}, file="test.tsv")
     prediction_table.write(tmp_path / "t.parquet", features, [row], [prediction])
     assert read_rows(tmp_path / "t.parquet", CONTRACT).columns == {
+        "file": ["test.tsv"],
         "source": ["a"],
         "subject": ["letters"],
         "source_length": [2],

@@ -23,6 +23,7 @@ from regard.components.trainer.distributed import (
     connect_workers,
 )
 from regard.components.trainer.distributed_worker import WorkerSpec
+from regard.components.trainer.fine_tuning import set_trainable
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit, set_seed
@@ -88,7 +89,9 @@ def train(
     set_seed(training)
 
     def build() -> Any:
-        return TinyTask().build(TextToTextModelConfig(dropout=dropout), training, {})
+        model = TinyTask().build(TextToTextModelConfig(dropout=dropout), training, {})
+        set_trainable(model, TinyTask(), training)
+        return model
 
     model = build()
     compile_model(model, training)

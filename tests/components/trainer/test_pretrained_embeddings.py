@@ -203,7 +203,15 @@ def test_the_coverage_is_reported(tmp_path, monkeypatch):
     assert notes == [{"node": "Trainer", "text": text}]
 
 
-def test_a_real_model_gets_the_vectors_of_its_tokens(tmp_path):
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        {"type": "recurrent", "units": 4},
+        [{"type": "convolutional", "units": 4, "layers": 1}, {"type": "recurrent", "units": 4}],
+    ],
+    ids=["one encoder", "list of encoders"],
+)
+def test_a_real_model_gets_the_vectors_of_its_tokens(encoder, tmp_path):
     write_tokenizers(tmp_path)
     tokenizers = read_tokenizers(tmp_path, TASK.description.text_features)
     size = int(tokenizers["source"].vocab_size())
@@ -212,7 +220,8 @@ def test_a_real_model_gets_the_vectors_of_its_tokens(tmp_path):
     file = tmp_path / "vectors.txt"
     file.write_text(f"{names[row - 4][1:]} 1 2 3 4 5 6 7 8\n")
     pretrained = {"source": str(file), "trainable": False}
-    config = TextToTextModelConfig(embedding=8, pretrained=pretrained)
+    values = {"embedding": 8, "encoder": encoder, "pretrained": pretrained}
+    config = TextToTextModelConfig.model_validate(values)
     sizes = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
     model = TASK.build(config, TrainingConfig(), sizes)
     report = pretrained_embeddings.load(model, TASK, config.pretrained, tokenizers)
@@ -220,4 +229,4 @@ def test_a_real_model_gets_the_vectors_of_its_tokens(tmp_path):
     assert report["source"]["covered"] >= 1
     pretrained_embeddings.set_trainable(model, TASK, config.pretrained)
     frozen = {weight.path for weight in model.non_trainable_weights}
-    assert model.encoder.embedding.table.path in frozen
+    assert frozen == {model.encoder.embedding.table.path}

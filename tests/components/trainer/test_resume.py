@@ -12,11 +12,21 @@ from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.trainer.callbacks import PeriodicCheckpoint
 from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.training_loop import fit
 from tests.components.trainer.distributed_training import KilledError
+from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import (
     assert_equal_arrays,
     checkpoint_arrays,
     train,
+)
+from tests.components.trainer.warm_start_models import (
+    LSTM,
+    OLD,
+    TASK,
+    build,
+    trainer_config,
 )
 
 OPTIONS = {
@@ -96,6 +106,56 @@ def test_a_killed_training_resumes(uninterrupted, tmp_path, monkeypatch, name, n
     assert expected_names <= names
     extra = names - expected_names  # the snapshots of the previous state
     assert len(extra) <= OPTIONS["checkpoint_averaging"]["checkpoints"]
+
+
+def test_a_killed_training_of_adapters_resumes(tmp_path, monkeypatch):
+    options = {**OPTIONS, "lora": {"rank": 2}}
+    model, expected = train(tmp_path / "whole", **options)
+    weights = model.get_weights()
+    with pytest.raises(KilledError):
+        train(tmp_path / "killed", failing_checkpoints("save", 20), **options, checkpoint_seconds=0)
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    model, state = train(tmp_path / "killed", **options)
+    assert "resumed at step" in log.read_text()
+    assert without_times(state) == without_times(expected)
+    assert_equal_arrays(model.get_weights(), weights)
+    last = (checkpoint_arrays(tmp_path / one / "ck/last.npz") for one in ("whole", "killed"))
+    assert_equal_arrays(*last)
+
+
+def test_a_killed_training_with_scheduled_sampling_resumes(tmp_path, monkeypatch):
+    """The sampled tokens after the kill are those of the uninterrupted training."""
+    sampling = {"scheduled_sampling": {"type": "inverse_sigmoid", "k": 2.0}}
+    limits = {"max_epochs": 3, "evaluate_every": 2, "batch_tokens": 60, "warm_start": None}
+    config = trainer_config({**LSTM, "dropout": 0.2}, **limits, **sampling)
+    pairs = [(list(range(4, 6 + n % 9)),) * 2 for n in range(20)]
+    batches = Batches([write_pairs(tmp_path / "rows.arrow", pairs)], SPEC, TASK, 60, 20, seed=5)
+    model = build(config, OLD)
+    initial = [np.array(one) for one in [*model.variables, *model.optimizer.variables]]
+
+    def run(folder, checkpoints, seconds):
+        """Train from the initial values, or from those of a checkpoint."""
+        variables = [*model.variables, *model.optimizer.variables]
+        for variable, value in zip(variables, initial, strict=True):
+            variable.assign(value)
+        settings = config.training.model_copy(update={"checkpoint_seconds": seconds})
+        files = checkpoints(tmp_path / folder)
+        state = fit(model, batches, batches, settings, files, str(tmp_path / "log"))
+        return without_times(state), model.get_weights()
+
+    expected, weights = run("whole", Checkpoints, 60)
+    assert expected["batches"] > 8
+    with pytest.raises(KilledError):
+        run("killed", failing_checkpoints("save", 6), 0)
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    state, resumed = run("killed", Checkpoints, 60)
+    assert "resumed at step" in log.read_text()
+    assert state == expected
+    assert_equal_arrays(resumed, weights)
+    last = (checkpoint_arrays(tmp_path / one / "last.npz") for one in ("whole", "killed"))
+    assert_equal_arrays(*last)
 
 
 def test_training_continues_while_a_checkpoint_is_written(tmp_path, monkeypatch):

@@ -20,13 +20,14 @@ from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.training_loop import fit
 from regard.models import tasks
 from tests.components.trainer.pairs import SPEC, write_pairs
-from tests.components.trainer.tiny_training import assert_equal_arrays
+from tests.components.trainer.tiny_training import assert_equal_arrays, checkpoint_arrays
 from tests.components.trainer.warm_start_models import (
     ARCHITECTURES,
     LSTM,
     NEW,
     OLD,
     SIDES,
+    STACK,
     TASK,
     TRANSFORMER,
     WORDS,
@@ -283,6 +284,49 @@ def test_without_a_model_to_start_from_the_weights_are_random(tmp_path, log):
     assert report == {}
     assert "no model to start from yet" in log.read_text()
     assert start(with_training(config, warm_start=None), OLD, tmp_path)[1] == {}
+
+
+def test_a_list_of_encoders_starts_from_the_average_of_checkpoints(tmp_path):
+    averaging = {"checkpoint_averaging": {"checkpoints": 2}}
+    limits = {"max_steps": 12, "max_epochs": None, "evaluate_every": 4}
+    config = trainer_config(STACK, **limits, **averaging)
+    old, batches = build(config, OLD), corpus_batches(tmp_path / "data", OLD)
+    checkpoints = Checkpoints(tmp_path / "old")
+    state = fit(old, batches, batches, config.training, checkpoints, str(tmp_path / "log"))
+    assert state.average["steps"] == [8, 12]
+    snapshots = [checkpoint_arrays(tmp_path / f"old/step-{step}.npz") for step in (8, 12)]
+    for weight, first, second in zip(old.weights, *snapshots, strict=True):
+        mean = np.mean([first, second], axis=0, dtype=np.float64)
+        np.testing.assert_allclose(weight, mean, rtol=1e-6, atol=1e-7)
+    assert any((one != other).any() for one, other in zip(*snapshots, strict=True))
+    config = starting_from(config, save(tmp_path / "saved", old, config, OLD))
+    model, _ = start(config, OLD, tmp_path / "same")
+    assert_equal_arrays(model.get_weights(), old.get_weights())
+    assert evaluate(model, batches) == pytest.approx(state.average["loss"], abs=1e-6)
+    model, report = start(config, NEW, tmp_path / "new")
+    assert report["vocabularies"]["source"]["copied"] > 0
+    by_token = {id(weight) for weight, *_ in TASK.vocab_weights(model)}
+    assert id(model.encoder.encoders[0].embedding.table) in by_token
+    for weight, before in zip(model.weights, old.weights, strict=True):
+        if id(weight) not in by_token:
+            np.testing.assert_array_equal(weight, before)
+
+
+def test_differences_within_a_list_of_encoders_are_named(tmp_path):
+    config = trainer_config(STACK)
+    folder = tmp_path / "saved"
+    save(folder, build(config, OLD), config, OLD)
+    old = read_warm_start(folder, "tiny@1")
+    convolutional, recurrent = STACK["encoder"]
+    wider = trainer_config({**STACK, "encoder": [convolutional, {**recurrent, "units": 9}]})
+    assert_refused(wider, OLD, "model.encoder.1.units is 9 here and 8 there", old)
+    one = trainer_config({**STACK, "encoder": [convolutional]})
+    assert_refused(one, OLD, "model.encoder is ", old)
+    same = {**recurrent, "dropout_type": "variational"}
+    same = trainer_config({**STACK, "encoder": [convolutional, same]})
+    model = build(same, OLD, seed=2)
+    warm_start.load_weights(model, TASK, same, OLD, old)
+    assert_equal_arrays(model.get_weights(), old.weights)
 
 
 OTHER_TASKS = {

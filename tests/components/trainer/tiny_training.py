@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
+from regard.components.trainer.fine_tuning import set_trainable
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit
@@ -34,6 +35,8 @@ COMPILED_SETTINGS = (
     "precision",
     "jit_compile",
     "seed",
+    "freeze",
+    "lora",
 )
 _FOLDER = tempfile.TemporaryDirectory()
 _MODELS: dict[str, tuple[keras.Model, list[np.ndarray]]] = {}
@@ -87,6 +90,9 @@ class TinyTask(TextToText):
         bag.build()
         return bag
 
+    def vocab_weights(self, model):
+        return [(model.embedding.embeddings, 0, "source")]
+
 
 def training_config(checkpoint_seconds: float = 60, **changes: Any) -> TrainingConfig:
     """The section ``training`` with the changes of a test.
@@ -129,6 +135,7 @@ def new_model(training: TrainingConfig) -> keras.Model:
     if key not in _MODELS:
         keras.utils.set_random_seed(training.seed)
         model = TinyTask().build(TextToTextModelConfig(), training, {})
+        set_trainable(model, TinyTask(), training)
         compile_model(model, training)
         _MODELS[key] = model, [np.array(v) for v in _variables(model)]
     model, values = _MODELS[key]

@@ -7,6 +7,7 @@ import tensorflow as tf
 from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import StartingModel, TrainerConfig
 from regard.components.trainer.export import write_warm_start
+from regard.components.trainer.fine_tuning import set_trainable
 from regard.components.trainer.optimizer import compile_model
 from regard.models import tasks
 from tests.models.tasks.tokenizers import trained
@@ -28,6 +29,13 @@ TRANSFORMER = {
     "tie_embeddings": "all",
     "encoder": _TRANSFORMER,
     "decoder": _TRANSFORMER,
+}
+STACK = {
+    **LSTM,
+    "encoder": [
+        {"type": "convolutional", "units": 8, "layers": 1},
+        {"type": "recurrent", "units": 8},
+    ],
 }
 ARCHITECTURES = {"lstm": LSTM, "transformer": TRANSFORMER}
 
@@ -71,7 +79,9 @@ def build(config, serialized, seed=1):
         side: sentencepiece.SentencePieceProcessor(model_proto=one).get_piece_size()
         for side, one in serialized.items()
     }
-    model = tasks.get(config.task).build(config.model, config.training, sizes)
+    task = tasks.get(config.task)
+    model = task.build(config.model, config.training, sizes)
+    set_trainable(model, task, config.training)
     compile_model(model, config.training)
     return model
 

@@ -93,6 +93,9 @@ IMPOSSIBLE = {
     "ensemble: [a@1], warm_start: {}": [
         "training.warm_start.model: production will be an ensemble; name a version of one model"
     ],
+    "lora: {}, warm_start: {optimizer: true}": [
+        "training.warm_start.optimizer: the optimizer of training.lora has a state of other weights"
+    ],
     "jit_compile: true": [
         "training.jit_compile: XLA cannot compile recurrent layers (model.encoder.type: "
     ],
@@ -128,6 +131,8 @@ def test_one_recurrent_side_is_enough() -> None:
         "schedule: {type: plateau, patience: 3}, early_stopping: null",
         "ensemble: [a@1, b@2], warm_start: {model: a@1}",
         "schedule: {type: plateau, patience: 2}",
+        "lora: {rank: 4, alpha: 8}, freeze: [encoder, decoder/layer_0], warm_start: {}",
+        "freeze: [embedding], warm_start: {optimizer: true}",
     ],
 )
 def test_possible(training: str) -> None:
@@ -141,6 +146,10 @@ def test_possible(training: str) -> None:
         {"checkpoint_averaging": {"checkpoints": 1}},
         {"schedule": {"type": "plateau", "factor": 1.0}},
         {"beta_2": 1.0},
+        {"lora": {"rank": 0}},
+        {"lora": {"dropout": 0.1}},
+        {"freeze": ["encoder/*"]},
+        {"freeze": [""]},
     ],
 )
 def test_out_of_range(training: dict[str, Any]) -> None:

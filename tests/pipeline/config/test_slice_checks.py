@@ -101,9 +101,9 @@ def test_values_of_features_are_accepted(tmp_path: Path) -> None:
     head = HEAD.replace("{source: a.en, target: a.de}", "a.jsonl")
     text = """  extra: [domain]
 evaluation:
-  production: {slices: [domain, length=31+, oov=0]}
+  production: {slices: [domain, length=31+, oov=0, file]}
   slices:
-    by: [domain]
+    by: [domain, file]
     thresholds:
       domain=news: {bleu: 25.0}
       domain: {chrf: 10}
@@ -111,4 +111,4 @@ evaluation:
 """
     evaluation = load_text(tmp_path, head + text).evaluation
     assert evaluation.slices.thresholds["domain=news"] == {"bleu": 25.0}
-    assert evaluation.production.slices == ("domain", "length=31+", "oov=0")
+    assert evaluation.production.slices == ("domain", "length=31+", "oov=0", "file")

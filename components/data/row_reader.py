@@ -1,6 +1,7 @@
 """The rows of a group of files in any format: ``(line, values)``."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -14,6 +15,8 @@ from regard.components.data.structured_formats import read_batches, read_jsonl
 from regard.components.data.tables import Cells, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx
+from regard.models.suggestions import suggest
+from regard.models.tags import find_tag
 from regard.models.tasks.description import Feature
 
 Row = tuple[int, Sequence[Value]]
@@ -37,7 +40,14 @@ def read_rows(
     Raises:
         UnreadableFile: a file cannot be used at all, or parallel files have different lengths.
     """
-    rows = _valid_rows(group, corpus, problems, images)
+    if group.tag is None:
+        rows = _valid_rows(group, corpus, problems, images)
+    else:
+        own = replace(corpus, features=tuple(one for one in corpus.features if not one.tags))
+        untagged = _valid_rows(group, own, problems, images)
+        rows = ((line, [*values, group.tag]) for line, values in untagged)
+    if any(feature.tags for feature in corpus.features):
+        rows = _check_tags(rows, group, corpus.features, problems)
     if group.format in _TABLES and any(feature.multiple for feature in corpus.features):
         return join_references(rows, corpus.features)
     return rows
@@ -68,13 +78,35 @@ def _valid_rows(
             yield line, values
 
 
+def _check_tags(
+    rows: Iterable[Row], group: FileGroup, features: Sequence[Feature], problems: ReadProblems
+) -> Iterator[Row]:
+    """Skip rows with an unknown tag, or with a text that a model would read as a tag."""
+    ((column, tags),) = ((i, one.tags) for i, one in enumerate(features) if one.tags)
+    texts = [i for i, feature in enumerate(features) if feature.tokenized]
+    for line, values in rows:
+        problem = ""
+        if values[column] not in tags:
+            known = suggest(str(values[column] or ""), tags)
+            problem = f"{features[column].name}: unknown tag {values[column]!r}. {known}"
+        for i in texts:
+            for text in [values[i]] if isinstance(values[i], str) else values[i] or ():
+                if tag := find_tag(text, tags):
+                    problem = f"{features[i].name} contains <{tag}>, which is a tag of data.tags"
+        if problem:
+            problems.skipped_rows += 1
+            problems.add(group.files[0], line, problem)
+        else:
+            yield line, values
+
+
 def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterator[Row]:
-    """Merge rows with the same inputs, with all their values of features that allow several.
+    """Merge rows with the same inputs and tag, with all their values of features that allow several.
 
     A merged row has the line and all other values of its first row. All rows of a file are held in
     memory: its last row may belong to its first.
     """
-    keys = [i for i, f in enumerate(features) if f.role == "input" and not f.multiple]
+    keys = [i for i, f in enumerate(features) if f.tags or (f.role == "input" and not f.multiple)]
     several = [i for i, f in enumerate(features) if f.multiple]
     merged: dict[tuple[str | None, ...], tuple[int, list[Any]]] = {}
     for line, values in rows:

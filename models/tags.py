@@ -7,8 +7,6 @@ Multilingual Neural Machine Translation System: Enabling Zero-Shot Translation",
 import unicodedata
 from collections.abc import Iterable
 
-# Names that would be special tokens of every vocabulary.
-RESERVED = frozenset({"pad", "unk", "s"})
 # Characters that the normalization NFKC changes to "<", and this one.
 _BRACKETS = "<\ufe64\uff1c"
 

@@ -24,8 +24,7 @@ def trainer_sections(config: Config) -> dict[str, JsonValue]:
     sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
     serving = config.serving
     options = {"split_sentences": serving.split_sentences, "int8": serving.quantization == "int8"}
-    tags = config.data.tags
-    temperature = tags.temperature if tags else 1.0
+    temperature = getattr(config.data.tags, "temperature", 1.0)
     return {**sections, **options, "tags": config.data.tag_names, "tag_temperature": temperature}
 
 
@@ -58,9 +57,10 @@ def build_pipeline(
     # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
     # default, the exact count, moves every text of the corpus between workers.
     guidance = config.training.guided_alignment
-    columns = [guidance.links if guidance else None, config.data.tag_feature]
+    columns = guidance and guidance.links, config.data.tag_feature
     trained = [*task.trained_features, *filter(None, columns)]
-    symbols = user_symbols(config.data.tag_names)
+    symbols: dict[str, list[str]] = {name: [] for name in task.text_features}
+    symbols |= dict.fromkeys(task.text_features[:1], user_symbols(config.data.tag_names))
     options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
     statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
@@ -79,8 +79,7 @@ def build_pipeline(
             examples=examples,
             config=config.section_json("tokenizer"),
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
-            # The first text is the source.
-            features=json.dumps({x: [] if i else symbols for i, x in enumerate(task.text_features)}),
+            features=json.dumps(symbols),
             seed=0,  # trainings with different seeds share a tokenizer
         )
     preprocess = nodes.Preprocess(

@@ -19,7 +19,6 @@ from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.settings.data import SPLITS, DataConfig, Files, SpansConfig, TagsConfig
 from regard.models.settings.base import Path, Problem
 from regard.models.suggestions import did_you_mean, suggest
-from regard.models.tags import RESERVED
 from regard.models.tasks.description import Feature
 
 
@@ -69,13 +68,14 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
     """
     yield from _validate_splits(data, features)
     yield from _validate_features(data, features)
+    if data.tags is not None:
+        yield from _validate_tags(data, data.tags)
+        features = [one for one in features if data.tags.column or not one.tags]
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
     if data.encoding and (message := _encoding_error(data.encoding)):
         yield Problem(("data", "encoding"), message)
     yield from _validate_spans(data)
-    if data.tags is not None:
-        yield from _validate_tags(data, data.tags)
     if data.columns is not None:
         yield from _validate_columns(data, data.columns, features)
 
@@ -195,36 +195,24 @@ def _validate_columns(
 
 def _validate_tags(data: DataConfig, tags: TagsConfig) -> Iterator[Problem]:
     """Tags come from a column with known names, or there is one for each path."""
-    path, by_file = ("data", "tags"), {split: getattr(tags, split) for split in SPLITS}
-    if reserved := RESERVED.intersection(tags.known):
-        message = f"<{min(reserved)}> is a special token of every vocabulary; use another name"
-        yield Problem(path, message)
-    if tags.column is not None:
-        if any(by_file.values()):
-            yield Problem((*path, "column"), "has the tags of all rows; remove train, eval and test")
-        if tags.column not in data.extra:
-            message = f"is not a column of data.extra. {suggest(tags.column, data.extra)}"
-            yield Problem((*path, "column"), message)
-        if not tags.names:
-            yield Problem((*path, "names"), "must list all tags of the column")
-        return
-    if tags.names:
-        yield Problem((*path, "names"), "needs data.tags.column; for tags of files, train has them")
-    if data.has_spans:
-        message = "files of a growing corpus have no tags of their own; use a column (data.tags."
-        yield Problem(path, f"{message}column)")
-        return
+    path = ("data", "tags")
+    if tags.column and tags.column not in data.extra:
+        message = f"is not a column of data.extra. {suggest(tags.column, data.extra)}"
+        yield Problem((*path, "column"), message)
+    if not tags.known:
+        yield Problem((*path, "names"), "must list the tags of the column (data.tags.column)")
+    if data.has_spans and not tags.column:
+        yield Problem(path, "in a growing corpus, tags must come from a column: set column")
     files = data.files_by_split()
-    for split, own in by_file.items():
-        sides = files.get(split, [])
+    for split in SPLITS:
+        own, sides = getattr(tags, split), files.get(split, ())
         paths = path_list(next(iter(sides.values())) if isinstance(sides, dict) else sides)
-        if len(own) != len(paths):
-            message = f"needs one tag for each path of data.{split}: {len(paths)}, not {len(own)}"
+        if len(own) != (needed := 0 if tags.column else len(paths)):
+            rule = f"one for each path of data.{split}, none with data.tags.column"
+            yield Problem((*path, split), f"has {len(own)} tags, but needs {needed}: {rule}")
+        for tag in sorted(set(own).difference(tags.known)):
+            message = f"{tag!r} is no tag of the model. {suggest(tag, tags.known)}"
             yield Problem((*path, split), message)
-        for tag in own:
-            if tag not in tags.known:
-                message = f"{tag!r} is not in data.tags.train. {suggest(tag, tags.known)}"
-                yield Problem((*path, split), message)
 
 
 def pattern_locations(data: DataConfig) -> list[PatternLocation]:

@@ -40,13 +40,9 @@ def read_rows(
     Raises:
         UnreadableFile: a file cannot be used at all, or parallel files have different lengths.
     """
-    if group.tag is None:
-        rows = _valid_rows(group, corpus, problems, images)
-    else:
-        own = replace(corpus, features=tuple(one for one in corpus.features if not one.tags))
-        untagged = _valid_rows(group, own, problems, images)
-        rows = ((line, [*values, group.tag]) for line, values in untagged)
-    if any(feature.tags for feature in corpus.features):
+    features = tuple(one for one in corpus.features if not (one.tags and group.tag))
+    rows = _valid_rows(group, replace(corpus, features=features), problems, images)
+    if corpus.config.tags:
         rows = _check_tags(rows, group, corpus.features, problems)
     if group.format in _TABLES and any(feature.multiple for feature in corpus.features):
         return join_references(rows, corpus.features)
@@ -81,27 +77,25 @@ def _valid_rows(
 def _check_tags(
     rows: Iterable[Row], group: FileGroup, features: Sequence[Feature], problems: ReadProblems
 ) -> Iterator[Row]:
-    """Skip rows with an unknown tag, or with a text that a model would read as a tag."""
-    ((column, tags),) = ((i, one.tags) for i, one in enumerate(features) if one.tags)
-    texts = [i for i, feature in enumerate(features) if feature.tokenized]
-    for line, values in rows:
-        problem = ""
+    """Add the tag of files; skip rows with an unknown tag, or a text that contains a tag."""
+    column = next(i for i, feature in enumerate(features) if feature.tags)
+    tags, texts = features[column].tags, [i for i, f in enumerate(features) if f.tokenized]
+    for line, untagged in rows:
+        values = [*untagged, group.tag] if group.tag else untagged
+        tag = find_tag(" ".join(str(values[i]) for i in texts), tags)
+        problem = f"a text contains <{tag}>, which is a tag of data.tags" if tag else ""
         if values[column] not in tags:
-            known = suggest(str(values[column] or ""), tags)
-            problem = f"{features[column].name}: unknown tag {values[column]!r}. {known}"
-        for i in texts:
-            for text in [values[i]] if isinstance(values[i], str) else values[i] or ():
-                if tag := find_tag(text, tags):
-                    problem = f"{features[i].name} contains <{tag}>, which is a tag of data.tags"
-        if problem:
-            problems.skipped_rows += 1
-            problems.add(group.files[0], line, problem)
-        else:
+            suggestion = suggest(values[column] or "", tags)
+            problem = f"{features[column].name} is no tag of data.tags. {suggestion}"
+        if not problem:
             yield line, values
+            continue
+        problems.skipped_rows += 1
+        problems.add(group.files[0], line, problem)
 
 
 def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterator[Row]:
-    """Merge rows with the same inputs and tag, with all their values of features that allow several.
+    """Merge rows with the same inputs and tag; of features that allow it, keep all values.
 
     A merged row has the line and all other values of its first row. All rows of a file are held in
     memory: its last row may belong to its first.

@@ -120,13 +120,10 @@ def extra_features(data: DataConfig, links: str | None = None) -> tuple[Feature,
         data: the section ``data``.
         links: the column with word alignments, if there is one.
     """
-    extra = tuple(Feature(name, "text", "extra", links=name == links) for name in data.extra)
-    if data.tags is None:
-        return extra
-    if not data.tags.column:
-        extra = (*extra, Feature(TAG_FEATURE, "text", "extra"))
-    is_tag = {data.tag_feature: data.tag_names}
-    return tuple(replace(one, tags=is_tag.get(one.name, ())) for one in extra)
+    has_tag = data.tags is None or data.tags.column is not None
+    names = data.extra if has_tag else (*data.extra, TAG_FEATURE)
+    tags = {data.tag_feature: data.tag_names}
+    return tuple(Feature(x, "text", "extra", links=x == links, tags=tags.get(x, ())) for x in names)
 
 
 def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:
@@ -207,19 +204,13 @@ def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
         sides = tuple(feature.name for feature in corpus.features if files.get(feature.name))
         paths = [_expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
         _check_counts(dict(zip(sides, map(len, paths), strict=True)), key)
-        rows, first = list(zip(*paths, strict=True)), files[sides[0]]
+        rows, first = list(zip(*paths, strict=True)), path_list(files[sides[0]])
     else:
-        sides, first = (), files
+        sides, first = (), path_list(files)
         rows = [(path,) for path in _expand_all(config.root, files, key)]
-    tags = _tags_of_files(config, split, path_list(first))
+    pairs = zip(first, getattr(config.tags, split, ()) or [None] * len(first), strict=True)
+    tags = [tag for path, tag in pairs for _ in _expand(config.root, path, key)]
     return [FileGroup(split, kind, row, sides, tag) for row, tag in zip(rows, tags, strict=True)]
-
-
-def _tags_of_files(config: DataConfig, split: str, paths: list[str]) -> list[str | None]:
-    """Return the tag of each file that some paths match."""
-    tags = getattr(config.tags, split, ()) or [None] * len(paths)
-    pairs = zip(paths, tags, strict=True)
-    return [tag for path, tag in pairs for _ in _expand(config.root, path, f"data.{split}")]
 
 
 def _check_counts(counts: Mapping[str, int], key: str) -> None:

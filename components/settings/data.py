@@ -130,7 +130,8 @@ class TagsConfig(Section):
 
     Attributes:
         column: Column of data.extra with the tag of each row; null: tags belong to files.
-        names: All tags of the column; another value is an invalid row.
+        names: All tags; rows with another value in the column are invalid. [] with tags of files:
+            those of train.
         train: Tag of each path of data.train (of one side), in the same order. Rows carry it as the
             text feature tag, for evaluation.slices.
         eval: Tag of each path of data.eval.
@@ -150,7 +151,7 @@ class TagsConfig(Section):
     @property
     def known(self) -> tuple[str, ...]:
         """All tags of the model, each once."""
-        return tuple(dict.fromkeys(self.names if self.column else self.train))
+        return self.names or tuple(dict.fromkeys(self.train))
 
 
 with warnings.catch_warnings():
@@ -279,7 +280,7 @@ class DataConfig(PinnedSchemaConfig):
     @property
     def tag_feature(self) -> str | None:
         """The feature that holds the tag of a row; None without tags."""
-        return self.tags and (self.tags.column or TAG_FEATURE)
+        return (self.tags.column or TAG_FEATURE) if self.tags else None
 
     @property
     def tag_names(self) -> tuple[str, ...]:

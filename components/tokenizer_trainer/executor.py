@@ -94,10 +94,9 @@ def _train(
             raise _no_text(name, sample.counts)
         text = f"{config.type} tokens of {name} from {sample.counts.used:,} sentences"
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
-        own = (*config.user_defined_symbols, *(one for name in group for one in symbols[name]))
+        own = [symbol for feature in group for symbol in symbols[feature]]
         try:
-            update = {"user_defined_symbols": own}
-            trained[group] = train_tokenizer(sample, config.model_copy(update=update))
+            trained[group] = train_tokenizer(sample, config, own)
         except VocabularySizeError as error:
             errors[name] = error
     if errors:

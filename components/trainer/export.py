@@ -85,8 +85,7 @@ def export(
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    options: dict[str, Any] = {"split_sentences": config.split_sentences, "int8": config.int8}
-    options["tags"] = config.tags
+    options = config.model_dump(include={"split_sentences", "int8", "tags"})
     served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
     write_saved_model(served, folder, rows)
 

@@ -128,8 +128,7 @@ class Config(Section):
         limit = self.description.limit_features
         own = limit(self.model) if limit else self.description.features
         guidance = self.training.guided_alignment
-        links = guidance.links if guidance else None
-        return (*own, *extra_features(self.data, links))
+        return (*own, *extra_features(self.data, guidance and guidance.links))
 
     @property
     def corpus(self) -> Corpus:

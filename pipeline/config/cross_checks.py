@@ -86,6 +86,8 @@ def _tags(config: Config) -> Iterator[Problem]:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)
         return
+    for symbol in sorted(set(_SPECIAL).intersection(user_symbols(config.data.tag_names))):
+        yield Problem(path, f"{symbol} is a built-in symbol; use another name")
     reason = "the tag would be a word of the source, which the links do not count; remove it"
     if config.training.guided_alignment:
         yield Problem(("training", "guided_alignment"), f"{reason}, or data.tags")
@@ -101,12 +103,11 @@ def _tokenizer(tokenizer: TokenizerConfig, tags: list[str]) -> Iterator[Problem]
     path = ("tokenizer", "user_defined_symbols")
     if len(set(symbols)) < len(symbols):
         yield Problem(path, "a symbol is listed twice")
-    for symbol in sorted(set(symbols) & set(_SPECIAL)):
-        yield Problem(path, f"{symbol} is a built-in symbol; remove it")
+    for symbol in sorted(set(symbols) & {*_SPECIAL, *tags}):
+        kind = "tag of data.tags" if symbol in tags else "built-in symbol"
+        yield Problem(path, f"{symbol} is a {kind}; remove it")
     if tokenizer.word_list is not None and tokenizer.type != "word":
         yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
-    for symbol in sorted(set(symbols) & set(tags)):
-        yield Problem(path, f"{symbol} is a tag of data.tags; remove it here")
     fixed = len(_SPECIAL) + len(symbols) + len(tags) + (_BYTES if tokenizer.byte_fallback else 0)
     if tokenizer.vocab_size <= fixed:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"

@@ -32,10 +32,16 @@ def find_tag(text: str, tags: Iterable[str]) -> str | None:
     return next((tag for tag in tags if f"<{tag.casefold()}>" in plain), None)
 
 
-def user_symbols(tags: Iterable[str]) -> list[str]:
+def user_symbols(tags: Iterable[str], kind: str) -> list[str]:
     """Return the symbols by which a SentencePiece vocabulary has one token for each tag.
 
     The first of a tag keeps its text from the normalization. The second one includes the space that
-    SentencePiece adds before a text, which would otherwise be a token of its own.
+    SentencePiece adds before a text, which would otherwise be a token of its own; a vocabulary of
+    words adds it to the first.
+
+    Args:
+        tags: the tags.
+        kind: the type of the vocabulary, for example ``bpe``.
     """
-    return [symbol for tag in tags for symbol in (f"<{tag}>", f"\u2581<{tag}>")]
+    starts = ("",) if kind == "word" else ("", "\u2581")
+    return [f"{start}<{tag}>" for tag in tags for start in starts]

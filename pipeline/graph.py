@@ -60,7 +60,9 @@ def build_pipeline(
     columns = guidance and guidance.links, config.data.tag_feature
     trained = [*task.trained_features, *filter(None, columns)]
     symbols: dict[str, list[str]] = {name: [] for name in task.text_features}
-    symbols |= dict.fromkeys(task.text_features[:1], user_symbols(config.data.tag_names))
+    if config.data.tags:
+        tags = user_symbols(config.data.tag_names, config.tokenizer.type)
+        symbols[task.text_features[0]] = tags
     options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
     statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)

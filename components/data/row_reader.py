@@ -85,8 +85,8 @@ def _check_tags(
         tag = find_tag(" ".join(str(values[i]) for i in texts), tags)
         problem = f"a text contains <{tag}>, which is a tag of data.tags" if tag else ""
         if values[column] not in tags:
-            suggestion = suggest(values[column] or "", tags)
-            problem = f"{features[column].name} is no tag of data.tags. {suggestion}"
+            value = str(values[column] or "")
+            problem = f"{value!r} is no tag of data.tags. {suggest(value, tags)}"
         if not problem:
             yield line, values
             continue

@@ -54,7 +54,7 @@ def _validate(config: Config) -> Iterator[Problem]:
     """Validate everything except the section ``tune``."""
     yield from validate_data(config.data, config.features)
     if config.tokenizer is not None:
-        yield from _tokenizer(config.tokenizer, user_symbols(config.data.tag_names))
+        yield from _tokenizer(config)
     if config.data.tags is not None:
         yield from _tags(config)
     yield from config.description.validate(config)
@@ -86,7 +86,7 @@ def _tags(config: Config) -> Iterator[Problem]:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)
         return
-    for symbol in sorted(set(_SPECIAL).intersection(user_symbols(config.data.tag_names))):
+    for symbol in sorted({f"<{tag}>" for tag in config.data.tag_names}.intersection(_SPECIAL)):
         yield Problem(path, f"{symbol} is a built-in symbol; use another name")
     reason = "the tag would be a word of the source, which the links do not count; remove it"
     if config.training.guided_alignment:
@@ -98,8 +98,10 @@ def _tags(config: Config) -> Iterator[Problem]:
         yield Problem(("serving", "split_sentences"), message)
 
 
-def _tokenizer(tokenizer: TokenizerConfig, tags: list[str]) -> Iterator[Problem]:
+def _tokenizer(config: Config) -> Iterator[Problem]:
+    tokenizer: TokenizerConfig = config.tokenizer
     symbols = tokenizer.user_defined_symbols
+    tags = user_symbols(config.data.tag_names, tokenizer.type)
     path = ("tokenizer", "user_defined_symbols")
     if len(set(symbols)) < len(symbols):
         yield Problem(path, "a symbol is listed twice")

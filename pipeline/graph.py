@@ -57,7 +57,7 @@ def build_pipeline(
     # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
     # default, the exact count, moves every text of the corpus between workers.
     guidance = config.training.guided_alignment
-    columns = guidance and guidance.links, config.data.tag_feature
+    columns = [guidance.links if guidance else None, config.data.tag_feature]
     trained = [*task.trained_features, *filter(None, columns)]
     symbols: dict[str, list[str]] = {name: [] for name in task.text_features}
     if config.data.tags:

@@ -70,8 +70,8 @@ class TagSampling:
         order = np.argsort(groups, kind="stable")
         rows, groups = rows[order], groups[order]
         inside = np.arange(len(rows)) - np.searchsorted(groups, groups)
-        counts, drawn = self.counts(rows)
-        rates = drawn[self.tags[rows]] / counts[self.tags[rows]]
+        counts, expected = self.counts(rows)
+        rates = expected[self.tags[rows]] / counts[self.tags[rows]]
         # Rounded up, so that no group is left out for good; without errors of float64.
         before, after = np.ceil(inside * rates - 1e-6), np.ceil((inside + 1) * rates - 1e-6)
         return np.repeat(rows, (after - before).astype(np.int64))

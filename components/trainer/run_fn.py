@@ -217,9 +217,9 @@ def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
 def _report_tags(batches: Batches, tokenizer: Any) -> None:
     """Report how often the rows of each tag are drawn, which the statistics do not show."""
     sampling: Any = batches.tag_sampling
-    counts, drawn = sampling.counts(np.flatnonzero(batches.buckets.usable(batches.lengths)))
+    counts, expected = sampling.counts(np.flatnonzero(batches.buckets.usable(batches.lengths)))
     tags = {i: tokenizer.id_to_string(int(i)).numpy().decode()[1:] for i in np.flatnonzero(counts)}
-    listed = ", ".join(f"{tag} {drawn[i]:,.0f} of {counts[i]:,}" for i, tag in tags.items())
+    listed = ", ".join(f"{tag} {expected[i]:,.0f} of {counts[i]:,}" for i, tag in tags.items())
     events.emit("note", node=NODE, text=f"rows drawn in an epoch, by tag: {listed}")
 
 

@@ -128,7 +128,7 @@ class Config(Section):
         limit = self.description.limit_features
         own = limit(self.model) if limit else self.description.features
         guidance = self.training.guided_alignment
-        return (*own, *extra_features(self.data, guidance and guidance.links))
+        return (*own, *extra_features(self.data, guidance.links if guidance else None))
 
     @property
     def corpus(self) -> Corpus:

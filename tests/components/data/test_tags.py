@@ -27,8 +27,8 @@ def features(section, own=TRANSLATION):
 
 def problems(**section):
     data = DataConfig.model_validate(section)
-    found = validate_data(data, features(section))
-    return [(".".join(map(str, problem.path)), problem.message) for problem in found]
+    problems = validate_data(data, features(section))
+    return [(".".join(map(str, problem.path)), problem.message) for problem in problems]
 
 
 def plan_of(root, section, own=TRANSLATION):

@@ -102,10 +102,10 @@ def test_tags_are_drawn_in_proportion_to_a_power_of_their_rows(tagged, temperatu
     buckets = Buckets.create(2000, 32)
     rows = np.concatenate([r for r, _ in batches_of(drawn_rows(tagged, temperature, (1, 0)))])
     assert np.isin(rows, usable).all()
-    drawn = np.bincount(tags[rows])
+    totals = np.bincount(tags[rows])
     groups = len(buckets.bounds)  # a part of a row is drawn at most once more in each group
-    assert (drawn[counts > 0] >= np.floor(expected[counts > 0] - 1e-6)).all()
-    assert (drawn <= expected + groups).all()
+    assert (totals[counts > 0] >= np.floor(expected[counts > 0] - 1e-6)).all()
+    assert (totals <= expected + groups).all()
     for tag in np.flatnonzero(counts):  # each row as often as the others
         times = np.bincount(rows[tags[rows] == tag], minlength=len(tags))[usable]
         times = times[tags[usable] == tag]
@@ -123,8 +123,8 @@ def test_sampled_epochs_have_as_many_batches_and_other_rows(tagged):
     again = drawn_rows(tagged, 5.0, (3, 0))
     assert (first == np.concatenate([rows for rows, _ in batches_of(again)])).all()
     large = tagged[1] == 4
-    seen = set().union(*(rows.tolist() for plan in plans for rows, _ in batches_of(plan)))
-    union = len(seen & set(np.flatnonzero(large & (tagged[0] > 0))))
+    rows_of_all = set().union(*(rows.tolist() for plan in plans for rows, _ in batches_of(plan)))
+    union = len(rows_of_all & set(np.flatnonzero(large & (tagged[0] > 0))))
     assert union > 1.5 * np.isin(first, np.flatnonzero(large)).sum()
     for plan in plans:  # copies of a row are spread over the epoch
         batches = batches_of(plan)

@@ -98,8 +98,8 @@ def test_rows_are_sampled_by_the_first_token_of_their_source(tmp_path):
     total = sum(count**0.5 for count in counts.values())
     expected = {tag: 480 * count**0.5 / total for tag, count in counts.items()}
     rows = dataset_rows(sampled.epoch(2))
-    drawn = collections.Counter(source[0] for source, _ in rows)
-    assert {tag: drawn[tag] for tag in counts} == {t: np.ceil(n) for t, n in expected.items()}
+    totals = collections.Counter(source[0] for source, _ in rows)
+    assert {tag: totals[tag] for tag in counts} == {t: np.ceil(n) for t, n in expected.items()}
     assert sampled.size == sum(1 for _ in sampled.epoch(0)) == sum(1 for _ in sampled.epoch(5))
     whole = [b["source"].tolist() for b in sampled.epoch(2).as_numpy_iterator()]
     rest = [b["source"].tolist() for b in sampled.epoch(2, skip=3).as_numpy_iterator()]

@@ -90,7 +90,8 @@ class TokenizerTrainer(Component):
     Args:
         examples: standard Examples with a split ``train``.
         config: the section ``tokenizer`` as JSON.
-        features: the names of the text features as a JSON list.
+        features: the symbols of the vocabulary of each text feature, as a JSON object, in addition
+            to those of ``config``.
         word_list_digest: the digest of ``tokenizer.word_list``, for the cache; empty without one.
         seed: the seed of the sample, which ``tokenizer.input_sentence_size`` limits.
 

@@ -13,6 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
 from regard.components.registry.store import LATEST
+from regard.models.tags import user_symbols
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext
@@ -23,7 +24,8 @@ def trainer_sections(config: Config) -> dict[str, JsonValue]:
     sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
     serving = config.serving
     options = {"split_sentences": serving.split_sentences, "int8": serving.quantization == "int8"}
-    return {**sections, **options}
+    temperature = getattr(config.data.tags, "temperature", 1.0)
+    return {**sections, **options, "tags": config.data.tag_names, "tag_temperature": temperature}
 
 
 def build_pipeline(
@@ -55,7 +57,12 @@ def build_pipeline(
     # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
     # default, the exact count, moves every text of the corpus between workers.
     guidance = config.training.guided_alignment
-    trained = [*task.trained_features, *([guidance.links] if guidance else [])]
+    columns = [guidance.links if guidance else None, config.data.tag_feature]
+    trained = [*task.trained_features, *filter(None, columns)]
+    symbols: dict[str, list[str]] = {name: [] for name in task.text_features}
+    if config.data.tags:
+        tags = user_symbols(config.data.tag_names, config.tokenizer.type)
+        symbols[task.text_features[0]] = tags
     options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
     statistics = StatisticsGen(examples=examples, stats_options=options)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
@@ -74,7 +81,7 @@ def build_pipeline(
             examples=examples,
             config=config.section_json("tokenizer"),
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
-            features=json.dumps(task.text_features),
+            features=json.dumps(symbols),
             seed=0,  # trainings with different seeds share a tokenizer
         )
     preprocess = nodes.Preprocess(
@@ -83,9 +90,9 @@ def build_pipeline(
         tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
         custom_config={
             "task": config.task,
-            "settings": task.preprocessing_settings(config.model, config.training).model_dump(
-                mode="json"
-            ),
+            "settings": task.preprocessing_settings(
+                config.model, config.training, config.data
+            ).model_dump(mode="json"),
         },
         code=cache_keys.preprocess_code(config.task),
     )

@@ -89,6 +89,7 @@ class Contract(TypedDict):
     heads: NotRequired[HeadsEntry | None]  # not in older exports, like `stream_problem`
     cut: str | None
     stream_problem: NotRequired[str | None]
+    tags: NotRequired[list[str]]
     signatures: dict[str, SignatureEntry]
 
 

@@ -84,6 +84,12 @@ class RowFiles:
         mask[np.random.default_rng(0).permutation(len(counts))[:count]] = True
         return np.repeat(mask, counts)
 
+    def first_values(self, name: str) -> np.ndarray:
+        """Return the first value of an integer column for each training row of rows with values."""
+        columns = (batch.column(name) for batch in self._batches)
+        parts = [np.append(x.values.to_numpy(), 0)[x.offsets.to_numpy()[:-1]] for x in columns]
+        return np.repeat(np.concatenate(parts), np.diff(self._row_starts))
+
     def read(self, numbers: np.ndarray) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
         """Read training rows.
 

@@ -214,7 +214,7 @@ def convert(job: GroupJob, corpus: Corpus, folder: str, rules: RowFilter | None)
     group = job.group
     images = Images.of(corpus.config, decode=True)
     result = GroupResult.of(job)
-    encode = ExampleEncoder(corpus.features, group.files[0], images, group.span)
+    encode = ExampleEncoder(corpus.features, group.name, images, group.span)
     writers = {
         name: ShardWriter(os.path.join(folder, f"Split-{name}", f"part-{job.index:05d}"))
         for name in job.splits

@@ -17,7 +17,7 @@ from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.data.text_checks import known_languages
-from regard.components.settings.data import DataConfig, Files, SpansConfig
+from regard.components.settings.data import SPLITS, DataConfig, Files, SpansConfig, TagsConfig
 from regard.models.settings.base import Path, Problem
 from regard.models.suggestions import did_you_mean, suggest
 from regard.models.tasks.description import Feature
@@ -69,6 +69,9 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
     """
     yield from _validate_splits(data, features)
     yield from _validate_features(data, features)
+    if data.tags is not None:
+        yield from _validate_tags(data, data.tags)
+        features = [one for one in features if data.tags.column or not one.tags]
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
     if data.encoding and (message := _encoding_error(data.encoding)):
@@ -205,6 +208,28 @@ def _validate_columns(
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")
+
+
+def _validate_tags(data: DataConfig, tags: TagsConfig) -> Iterator[Problem]:
+    """Tags come from a column with known names, or there is one for each path."""
+    path = ("data", "tags")
+    if tags.column and tags.column not in data.extra:
+        message = f"is not a column of data.extra. {suggest(tags.column, data.extra)}"
+        yield Problem((*path, "column"), message)
+    if not tags.known:
+        yield Problem((*path, "names"), "must list the tags of the column (data.tags.column)")
+    if data.has_spans and not tags.column:
+        yield Problem(path, "in a growing corpus, tags must come from a column: set column")
+    files = data.files_by_split()
+    for split in SPLITS:
+        own, sides = getattr(tags, split), files.get(split, ())
+        paths = path_list(next(iter(sides.values())) if isinstance(sides, dict) else sides)
+        if len(own) != (needed := 0 if tags.column else len(paths)):
+            rule = f"one for each path of data.{split}, none with data.tags.column"
+            yield Problem((*path, split), f"has {len(own)} tags, but needs {needed}: {rule}")
+        for tag in sorted(set(own).difference(tags.known)):
+            message = f"{tag!r} is no tag of the model. {suggest(tag, tags.known)}"
+            yield Problem((*path, split), message)
 
 
 def pattern_locations(data: DataConfig) -> list[PatternLocation]:

@@ -146,8 +146,9 @@ def _jaccard(one: set[str], other: set[str]) -> float:
 
 
 def _shingles(text: str) -> list[str]:
+    tag, _, text = text.rpartition("\0")
     plain = " ".join(text.casefold().split())
-    return [plain[i : i + SHINGLE] for i in range(max(1, len(plain) - SHINGLE + 1))]
+    return [tag + plain[i : i + SHINGLE] for i in range(max(1, len(plain) - SHINGLE + 1))]
 
 
 def _bands(min_similarity: float) -> tuple[int, int]:

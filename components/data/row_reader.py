@@ -1,6 +1,7 @@
 """The rows of a group of files in any format: ``(line, values)``."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -14,6 +15,8 @@ from regard.components.data.structured_formats import read_batches, read_jsonl
 from regard.components.data.tables import Cells, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx
+from regard.models.suggestions import suggest
+from regard.models.tags import find_tag
 from regard.models.tasks.description import Feature
 
 Row = tuple[int, Sequence[Value]]
@@ -37,7 +40,10 @@ def read_rows(
     Raises:
         UnreadableFile: a file cannot be used at all, or parallel files have different lengths.
     """
-    rows = _valid_rows(group, corpus, problems, images)
+    features = tuple(one for one in corpus.features if not (one.tags and group.tag))
+    rows = _valid_rows(group, replace(corpus, features=features), problems, images)
+    if corpus.config.tags:
+        rows = _check_tags(rows, group, corpus.features, problems)
     if group.format in _TABLES and any(feature.multiple for feature in corpus.features):
         return join_references(rows, corpus.features)
     return rows
@@ -68,13 +74,33 @@ def _valid_rows(
             yield line, values
 
 
+def _check_tags(
+    rows: Iterable[Row], group: FileGroup, features: Sequence[Feature], problems: ReadProblems
+) -> Iterator[Row]:
+    """Add the tag of files; skip rows with an unknown tag, or a text that contains a tag."""
+    column = next(i for i, feature in enumerate(features) if feature.tags)
+    tags, texts = features[column].tags, [i for i, f in enumerate(features) if f.tokenized]
+    for line, untagged in rows:
+        values = [*untagged, group.tag] if group.tag else untagged
+        tag = find_tag(" ".join(str(values[i]) for i in texts), tags)
+        problem = f"a text contains <{tag}>, which is a tag of data.tags" if tag else ""
+        if values[column] not in tags:
+            value = str(values[column] or "")
+            problem = f"{value!r} is no tag of data.tags. {suggest(value, tags)}"
+        if not problem:
+            yield line, values
+            continue
+        problems.skipped_rows += 1
+        problems.add(group.files[0], line, problem)
+
+
 def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterator[Row]:
-    """Merge rows with the same inputs, with all their values of features that allow several.
+    """Merge rows with the same inputs and tag; of features that allow it, keep all values.
 
     A merged row has the line and all other values of its first row. All rows of a file are held in
     memory: its last row may belong to its first.
     """
-    keys = [i for i, f in enumerate(features) if f.role == "input" and not f.multiple]
+    keys = [i for i, f in enumerate(features) if f.tags or (f.role == "input" and not f.multiple)]
     several = [i for i, f in enumerate(features) if f.multiple]
     merged: dict[tuple[str | None, ...], tuple[int, list[Any]]] = {}
     for line, values in rows:

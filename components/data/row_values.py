@@ -33,6 +33,7 @@ class ComparedValues:
         self.columns = [i for i, feature in enumerate(features) if feature.role != "extra"]
         self.texts = {i: features[i].name for i in self.columns if features[i].kind == "text"}
         self._inputs = [i for i in self.columns if features[i].role == "input"]
+        self._tags = [i for i, feature in enumerate(features) if feature.tags]
         self._text_inputs = [i for i in self._inputs if i in self.texts]
         self._text_references = [i for i in self.texts if i not in self._inputs]
 
@@ -43,17 +44,21 @@ class ComparedValues:
 
     def row_hash(self, values: Sequence[Any]) -> int:
         """Return 64 bits that stand for a row."""
-        return hash_values([values[i] for i in self.columns])
+        return hash_values([values[i] for i in (*self.columns, *self._tags)])
 
     def input_hash(self, values: Sequence[Any]) -> int:
-        """Return 64 bits that stand for the inputs of a row."""
-        return hash_values([values[i] for i in self._inputs])
+        """Return 64 bits that stand for the inputs of a row, and its tag."""
+        return hash_values([values[i] for i in (*self._inputs, *self._tags)])
 
     def input_text(self, values: Sequence[Any]) -> str:
-        """Return the inputs as one text; empty if they are empty, or not all texts."""
+        """Return the inputs as one text; empty if they are empty, or not all texts.
+
+        A tag and a zero byte come first: texts with different tags are never near duplicates.
+        """
         is_text = self._text_inputs == self._inputs
         text = "\n".join(normalize(t) for i in self._inputs for t in values[i]) if is_text else ""
-        return text if text.strip() else ""
+        tag = "".join(f"{t}\0" for i in self._tags for t in values[i])
+        return tag + text.replace("\0", " ") if text.strip() else ""
 
 
 def value_lists(

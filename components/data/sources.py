@@ -15,7 +15,7 @@ from typing_extensions import Self
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular, read_json_object
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
-from regard.components.settings.data import SPLITS, DataConfig, Files, Format
+from regard.components.settings.data import SPLITS, TAG_FEATURE, DataConfig, Files, Format
 from regard.models.suggestions import did_you_mean
 from regard.models.tasks.description import Feature
 
@@ -89,6 +89,7 @@ class FileGroup:
         format: their format.
         files: the paths.
         sides: the names of the features that parallel files hold.
+        tag: the tag of all their rows; None if rows have no tags, or a column has them.
         span: the name of their span, ``FIXED`` for files without a placeholder; None for a corpus
             without spans.
         test_share: the additional share of their rows for ``test``; only of the newest span.
@@ -100,9 +101,29 @@ class FileGroup:
     format: Format
     files: tuple[str, ...]
     sides: tuple[str, ...] = ()
+    tag: str | None = None
     span: str | None = None
     test_share: float = 0.0
     replay: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The base name of the first file, with the tag: several groups may share the file."""
+        name = os.path.basename(self.files[0])
+        return f"{name} <{self.tag}>" if self.tag else name
+
+
+def extra_features(data: DataConfig, links: str | None = None) -> tuple[Feature, ...]:
+    """Return the features after those of the task: ``data.extra``, and the tag of files.
+
+    Args:
+        data: the section ``data``.
+        links: the column with word alignments, if there is one.
+    """
+    has_tag = data.tags is None or data.tags.column is not None
+    names = data.extra if has_tag else (*data.extra, TAG_FEATURE)
+    tags = {data.tag_feature: data.tag_names}
+    return tuple(Feature(x, "text", "extra", links=x == links, tags=tags.get(x, ())) for x in names)
 
 
 def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:
@@ -183,8 +204,13 @@ def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
         sides = tuple(feature.name for feature in corpus.features if files.get(feature.name))
         paths = [_expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
         _check_counts(dict(zip(sides, map(len, paths), strict=True)), key)
-        return [FileGroup(split, kind, row, sides) for row in zip(*paths, strict=True)]
-    return [FileGroup(split, kind, (path,)) for path in _expand_all(config.root, files, key)]
+        rows, first = list(zip(*paths, strict=True)), path_list(files[sides[0]])
+    else:
+        sides, first = (), path_list(files)
+        rows = [(path,) for path in _expand_all(config.root, files, key)]
+    pairs = zip(first, getattr(config.tags, split, ()) or [None] * len(first), strict=True)
+    tags = [tag for path, tag in pairs for _ in _expand(config.root, path, key)]
+    return [FileGroup(split, kind, row, sides, tag) for row, tag in zip(rows, tags, strict=True)]
 
 
 def _check_counts(counts: Mapping[str, int], key: str) -> None:

@@ -10,6 +10,7 @@ from regard.components.evaluator.slices import FILE
 from regard.models.metrics import Rows
 from regard.models.metrics.attention import ALIGNMENT
 from regard.models.metrics.baselines import BASELINES
+from regard.models.tags import split_tag
 from regard.serving.contract import Contract
 
 HYPOTHESES = "hypotheses.txt"
@@ -39,6 +40,9 @@ def read_rows(path: Path, contract: Contract, with_attention: bool = False) -> R
         references = [[_one_line(text) for text in row] for row in references]
     fixed = {*prediction_table.FIXED_COLUMNS} - {FILE}
     columns = {name: values for name, values in table.items() if name not in fixed}
+    if tags := contract.get("tags"):  # metrics, checks and slices compare the text alone
+        source = contract["inputs"][0]["name"]
+        columns[source] = [split_tag(text, tags)[1] for text in columns[source]]
     return Rows(hypotheses, references, columns)
 
 

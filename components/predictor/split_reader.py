@@ -13,6 +13,7 @@ from regard.components.common.files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import ExampleRow, read_rows
 from regard.components.data.row_values import split_points
+from regard.models.tags import add_tag
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_split(examples: Artifact) -> str:
 
 
 def to_row(example: ExampleRow, features: Sequence[Feature]) -> Row:
-    """Return a row as the model takes it.
+    """Return a row as the model takes it, with the tag in its text.
 
     Args:
         example: the values of the features.
@@ -45,6 +46,9 @@ def to_row(example: ExampleRow, features: Sequence[Feature]) -> Row:
     """
     pairs = list(zip(features, example.values, strict=True))
     values = {feature.name: _value(feature, listed) for feature, listed in pairs}
+    for tag in (feature.name for feature in features if feature.tags):
+        source = next(f.name for f in features if f.role == "input" and f.kind == "text")
+        values[source] = add_tag(values[tag], values[source])
     (reference,) = (feature for feature in features if feature.role == "reference")
     references = values[reference.name]
     if not reference.multiple:

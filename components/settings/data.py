@@ -117,6 +117,43 @@ class SpansConfig(Section):
     marker: Annotated[str | None, Field(examples=["_SUCCESS"])] = None
 
 
+TagName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+# The feature that holds the tag of a row if tags belong to files.
+TAG_FEATURE = "tag"
+
+
+class TagsConfig(Section):
+    """Tags of rows, such as the target language, the domain or the formality.
+
+    The source of a row with the tag de becomes "<de> A dog runs.", so that one model has several
+    languages (Johnson et al. 2017). Tags come from a column, or belong to files.
+
+    Attributes:
+        column: Column of data.extra with the tag of each row; null: tags belong to files.
+        names: All tags; rows with another value in the column are invalid. [] with tags of files:
+            those of train.
+        train: Tag of each path of data.train (of one side), in the same order. Rows carry it as the
+            text feature tag, for evaluation.slices.
+        eval: Tag of each path of data.eval.
+        test: Tag of each path of data.test.
+        temperature: Rows of a tag are drawn in an epoch in proportion to n^(1/temperature), n being
+            their number (Arivazhagan et al. 2019). 1: every row once; 5: rare tags more often; an
+            epoch has the same number of rows. Only for the training.
+    """
+
+    column: Annotated[str | None, Field(examples=["language"])] = None
+    names: Annotated[Listed[TagName], Field(examples=[["de", "fr"]])] = ()
+    train: Annotated[Listed[TagName], Field(examples=[["de", "fr"]])] = ()
+    eval: Listed[TagName] = ()
+    test: Listed[TagName] = ()
+    temperature: Annotated[float, Field(ge=1.0, le=100.0)] = 1.0
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All tags of the model, each once."""
+        return self.names or tuple(dict.fromkeys(self.train))
+
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # a deprecated method of pydantic has the name of the field
 
@@ -160,6 +197,8 @@ class DataConfig(PinnedSchemaConfig):
             translation), otherwise the columns or keys with the names of the features.
         extra: Additional text columns for evaluation.slices; in a table without header they follow
             the columns of the task. All files need them; a row may leave them empty.
+        tags: Tags that begin the source, for one model with several target languages, domains or
+            styles; null: none. Only for tasks with pairs of texts.
         images: Folder of the images that rows refer to, relative to root; null: root. Only for
             tasks with images.
         header: Whether the first row of a tsv or csv file holds column names; auto: if its cells
@@ -189,6 +228,7 @@ class DataConfig(PinnedSchemaConfig):
     extra: Annotated[
         Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], Field(examples=[["domain"]])
     ] = ()
+    tags: TagsConfig | None = None
     images: str | None = None
     header: bool | Literal["auto"] = "auto"
     delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = None
@@ -236,6 +276,16 @@ class DataConfig(PinnedSchemaConfig):
         names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
         formats = {_FORMATS.get(Path(name).suffix) for name in names}
         return formats.pop() if len(formats) == 1 else None
+
+    @property
+    def tag_feature(self) -> str | None:
+        """The feature that holds the tag of a row; None without tags."""
+        return (self.tags.column or TAG_FEATURE) if self.tags else None
+
+    @property
+    def tag_names(self) -> tuple[str, ...]:
+        """All tags; none without ``tags``."""
+        return self.tags.known if self.tags else ()
 
     @property
     def has_spans(self) -> bool:

@@ -50,6 +50,8 @@ class TrainerConfig(BaseModel):
         ensemble: the other models of the exported ensemble.
         split_sentences: the key of the section ``serving``.
         int8: whether the key ``quantization`` of the section ``serving`` is ``int8``.
+        tags: the tags that begin the sources, of the key ``tags`` of the section ``data``.
+        tag_temperature: its key ``temperature``.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -65,6 +67,8 @@ class TrainerConfig(BaseModel):
     ensemble: tuple[StartingModel, ...] = ()
     split_sentences: bool = False
     int8: bool = False
+    tags: tuple[str, ...] = ()
+    tag_temperature: float = 1.0
 
     @validates("model", mode="before")
     @classmethod

@@ -60,7 +60,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 group: sampling.join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
             }
-            trained = _train(samples, config)
+            trained = _train(samples, config, features)
         finally:
             fileio.rmtree(folder)
         for group, model in trained.items():
@@ -82,7 +82,9 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
 
 
 def _train(
-    samples: Mapping[Group, sampling.Sample], config: TokenizerConfig
+    samples: Mapping[Group, sampling.Sample],
+    config: TokenizerConfig,
+    symbols: Mapping[str, list[str]],
 ) -> dict[Group, TrainedTokenizer]:
     trained: dict[Group, TrainedTokenizer] = {}
     errors: dict[str, VocabularySizeError] = {}
@@ -92,8 +94,9 @@ def _train(
             raise _no_text(name, sample.counts)
         text = f"{config.type} tokens of {name} from {sample.counts.used:,} sentences"
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
+        own = [symbol for feature in group for symbol in symbols[feature]]
         try:
-            trained[group] = train_tokenizer(sample, config)
+            trained[group] = train_tokenizer(sample, config, own)
         except VocabularySizeError as error:
             errors[name] = error
     if errors:

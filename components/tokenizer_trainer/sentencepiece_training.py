@@ -4,7 +4,7 @@ import contextlib
 import io
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,12 +50,15 @@ class TrainedTokenizer:
     tokens: list[tuple[str, float]]
 
 
-def train_tokenizer(sentences: Iterable[bytes], config: TokenizerConfig) -> TrainedTokenizer:
+def train_tokenizer(
+    sentences: Iterable[bytes], config: TokenizerConfig, symbols: Sequence[str] = ()
+) -> TrainedTokenizer:
     """Train a model with the ids pad 0, unk 1, bos 2, eos 3.
 
     Args:
         sentences: UTF-8 text without line ends.
         config: the section ``tokenizer``.
+        symbols: strings that are always one token, in addition to its ``user_defined_symbols``.
 
     Raises:
         VocabularySizeError: ``vocab_size`` is less than the characters need, or more than possible
@@ -75,7 +78,7 @@ def train_tokenizer(sentences: Iterable[bytes], config: TokenizerConfig) -> Trai
                 character_coverage=config.character_coverage,
                 hard_vocab_limit=is_hard,
                 **rules,
-                user_defined_symbols=list(config.user_defined_symbols),
+                user_defined_symbols=[*config.user_defined_symbols, *symbols],
                 byte_fallback=config.byte_fallback,
                 max_sentence_length=MAX_BYTES,
                 pad_id=PAD,

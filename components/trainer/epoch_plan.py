@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 
+Seed = tuple[int, ...] | None
+
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
@@ -30,18 +32,53 @@ class Buckets:
         sizes = [max(1, batch_tokens // (2 * bound)) for bound in bounds]
         return cls(np.array(bounds), np.array(sizes))
 
-    def count_rows(self, lengths: np.ndarray) -> np.ndarray:
-        """The number of usable rows in each bucket."""
-        usable = lengths[self.usable(lengths)]
-        return np.bincount(np.searchsorted(self.bounds, usable), minlength=len(self.bounds))
-
     def usable(self, lengths: np.ndarray) -> np.ndarray:
         """Whether rows are complete and not too long."""
         return (lengths > 0) & (lengths <= self.bounds[-1])
 
 
+@dataclasses.dataclass(frozen=True)
+class TagSampling:
+    """Draws the rows of each tag in proportion to n^(1/temperature), n being their number.
+
+    See Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild:
+    Findings and Challenges", §4.2. The rows of an epoch are as many as without sampling. Of a tag,
+    each is drawn equally often, plus or minus one, which depends on the order of the epoch.
+
+    Attributes:
+        tags: the number of the tag of each row, ``[rows]``.
+        temperature: 1 draws every row once; the higher, the more equal are the tags.
+    """
+
+    tags: np.ndarray
+    temperature: float
+
+    def counts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of each tag, and those of it that an epoch draws, ``[tags]``."""
+        counts = np.bincount(self.tags[rows])
+        weights = counts ** (1 / self.temperature)
+        return counts, weights / weights.sum() * len(rows)
+
+    def draw(self, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Return the rows of an epoch; of each bucket the same number in every epoch.
+
+        Args:
+            rows: in random order.
+            numbers: the bucket of each row.
+        """
+        groups = self.tags[rows].astype(np.int64) << 16 | numbers
+        order = np.argsort(groups, kind="stable")
+        rows, groups = rows[order], groups[order]
+        inside = np.arange(len(rows)) - np.searchsorted(groups, groups)
+        counts, expected = self.counts(rows)
+        rates = expected[self.tags[rows]] / counts[self.tags[rows]]
+        # Rounded up, so that no group is left out for good; without errors of float64.
+        before, after = np.ceil(inside * rates - 1e-6), np.ceil((inside + 1) * rates - 1e-6)
+        return np.repeat(rows, (after - before).astype(np.int64))
+
+
 class EpochPlan:
-    """The batches of one epoch: every usable row is in one of them.
+    """The batches of one epoch: every usable row is in one of them, unless tags are sampled.
 
     With a seed, all rows are shuffled before they are divided, and so are the batches.
 
@@ -49,16 +86,22 @@ class EpochPlan:
         lengths: of all rows; 0 or less for those that are not used. ``[rows]``
         buckets: of similar lengths.
         seed: of the order; None for the order of the rows, from short ones to long ones.
+        sampling: of the rows of an epoch with a seed; None for all of them once.
     """
 
-    def __init__(self, lengths: np.ndarray, buckets: Buckets, seed: tuple[int, ...] | None):
+    def __init__(
+        self, lengths: np.ndarray, buckets: Buckets, seed: Seed, sampling: TagSampling | None = None
+    ):
         random = None if seed is None else np.random.default_rng(seed)
         rows = np.flatnonzero(buckets.usable(lengths)).astype(np.min_scalar_type(len(lengths)))
         rows = rows if random is None else random.permutation(rows)
+        if sampling is not None and random is not None:
+            numbers = np.searchsorted(buckets.bounds, lengths[rows])
+            rows = random.permutation(sampling.draw(rows, numbers))
         # NumPy sorts integers of 16 bits in linear time.
         numbers = np.searchsorted(buckets.bounds, lengths[rows]).astype(np.uint16)
         self._rows = rows[np.argsort(numbers, kind="stable")]
-        counts = buckets.count_rows(lengths)
+        counts = np.bincount(numbers, minlength=len(buckets.bounds))
         batches = -(-counts // buckets.sizes)
         # The number of a batch in its bucket gives its first row.
         inside = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)

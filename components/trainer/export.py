@@ -85,7 +85,7 @@ def export(
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    options = {"split_sentences": config.split_sentences, "int8": config.int8}
+    options = config.model_dump(include={"split_sentences", "int8", "tags"})
     served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
     write_saved_model(served, folder, rows)
 
@@ -287,8 +287,9 @@ class RebuiltModel:
                 raise ValueError("it is an ensemble, or was exported without its settings")
             settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
             self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
-            splits = saved_model.splits_sentences(read_contract(folder))
-            self._options = {"split_sentences": splits}
+            contract = read_contract(folder)
+            splits = saved_model.splits_sentences(contract)
+            self._options = {"split_sentences": splits, "tags": contract.get("tags", ())}
             self.serialized = checkpoint.tokenizers
             self.tokenizers = create_tokenizers(self.serialized)
             self.task = tasks.get(self.config.task)

@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from regard.components.common.row_files import LENGTHS, RowFiles
 from regard.components.trainer.distributed import DeviceGroup
-from regard.components.trainer.epoch_plan import Buckets, EpochPlan
+from regard.components.trainer.epoch_plan import Buckets, EpochPlan, TagSampling
 from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.models.tasks.base import Columns, Task
 
@@ -42,6 +42,8 @@ class Batches:
         group: the devices that share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
         sampling: draws segmentations of the texts; None for those of the tokenizer.
+        tag_temperature: of the sampling of rows by their tag, the first token of a source; 1 for
+            every row once in an epoch.
     """
 
     files: Sequence[str]
@@ -54,6 +56,7 @@ class Batches:
     fixed_shapes: bool = False
     group: DeviceGroup | None = None
     sampling: SubwordSampling | None = None
+    tag_temperature: float = 1.0
 
     def with_batch_tokens(self, batch_tokens: int) -> Self:
         """Return batches of another size, from the same open files."""
@@ -88,8 +91,8 @@ class Batches:
 
     @functools.cached_property
     def size(self) -> int:
-        """The number of batches in an epoch."""
-        return int((-(-self.buckets.count_rows(self.lengths) // self.buckets.sizes)).sum())
+        """The number of batches in an epoch, the same in all of them."""
+        return len(self._plan(0))
 
     def complete_rows(self, count: int) -> Iterator[Columns]:
         """The first complete training rows, as features without padding."""
@@ -124,6 +127,14 @@ class Batches:
         return dataset.prefetch(_PREFETCHED_BATCHES).with_options(options)
 
     @functools.cached_property
+    def tag_sampling(self) -> TagSampling | None:
+        """How often the rows of each tag are drawn in an epoch; None if each is drawn once."""
+        if self.tag_temperature == 1:
+            return None
+        source = f"{self.task.description.text_features[0]}_ids"
+        return TagSampling(self._files.first_values(source), self.tag_temperature)
+
+    @functools.cached_property
     def _files(self) -> RowFiles:
         group = self.group
         part = (group.worker, group.workers) if group else (0, 1)
@@ -140,7 +151,7 @@ class Batches:
         @functools.lru_cache(maxsize=2)
         def plan(epoch: int) -> EpochPlan:
             seed = None if epoch == _NO_EPOCH else (self.seed, epoch)
-            return EpochPlan(self.lengths, self.buckets, seed)
+            return EpochPlan(self.lengths, self.buckets, seed, self.tag_sampling)
 
         return plan
 

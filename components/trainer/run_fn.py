@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_transform as tft
 
@@ -131,15 +132,18 @@ def train(
             fixed_shapes=training.jit_compile,
             group=devices,
             sampling=sampler,
+            tag_temperature=temperature,
         )
-        for files, devices, sampler in (
-            (data.train_files, group, sampling),
-            (data.eval_files, None, None),
+        for files, devices, sampler, temperature in (
+            (data.train_files, group, sampling, config.tag_temperature),
+            (data.eval_files, None, None, 1.0),
         )
     )
     rows = {"train": train_batches.count(), "eval": eval_batches.count()}
     for split, counts in rows.items():
         _check_rows(split, counts, training.max_length)
+    if train_batches.tag_sampling:
+        _report_tags(train_batches, tokenizers[features[0]])
 
     pretrained_config = getattr(config.model, "pretrained", None)
 
@@ -218,6 +222,15 @@ def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
             f"{counts['incomplete']} incomplete rows"
         )
         events.emit("note", node=NODE, text=text)
+
+
+def _report_tags(batches: Batches, tokenizer: Any) -> None:
+    """Report how often the rows of each tag are drawn, which the statistics do not show."""
+    sampling: Any = batches.tag_sampling
+    counts, expected = sampling.counts(np.flatnonzero(batches.buckets.usable(batches.lengths)))
+    tags = {i: tokenizer.id_to_string(int(i)).numpy().decode()[1:] for i in np.flatnonzero(counts)}
+    listed = ", ".join(f"{tag} {expected[i]:,.0f} of {counts[i]:,}" for i, tag in tags.items())
+    events.emit("note", node=NODE, text=f"rows drawn in an epoch, by tag: {listed}")
 
 
 def run_fn(fn_args: Any) -> None:

@@ -65,6 +65,7 @@ class TextPreprocessingConfig(Section):
     """What the preprocessing of text-to-text tasks depends on."""
 
     copies: bool = False
+    tag_feature: str | None = None
     guided_alignment: AlignmentLinksConfig | None = None
 
 

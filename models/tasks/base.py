@@ -121,7 +121,7 @@ class Task(ABC):
         """
 
     def served_model(
-        self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any, **options: bool
+        self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any, **options: Any
     ) -> ServedModel:
         """Return what is exported.
 

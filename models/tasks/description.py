@@ -27,6 +27,8 @@ class Feature:
         multiple: Whether a row may have more than one value, such as the captions of an image.
         optional: Whether the value may be missing.
         links: Whether the text is a list of word alignments in Pharaoh format.
+        tags: The tags, one of which is the value and begins the first text input; empty: the value
+            is no tag.
         low: The minimum of a number.
         high: The maximum of a number.
         min_points: The minimum number of points.
@@ -43,6 +45,7 @@ class Feature:
     multiple: bool = False
     optional: bool = False
     links: bool = False
+    tags: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     min_points: int = 1
@@ -76,7 +79,7 @@ class Description:
         has_input_length: Whether the length of an input is known, which allows slices by length.
         limit_features: Returns the features with the limits of a section ``model``, such as the
             range of a number.
-        preprocessing: The settings of the sections ``model`` and ``training`` that the
+        preprocessing: The settings of the sections ``model``, ``training`` and ``data`` that the
             preprocessing depends on, as a section with fields of the same names.
         has_independent_sentences: Whether the output of a text consists of those of its sentences.
     """
@@ -101,7 +104,7 @@ class Description:
         """Return the settings that the preprocessing depends on.
 
         Args:
-            sections: The sections ``model`` and ``training``.
+            sections: The sections ``model``, ``training`` and ``data``.
         """
         values = {
             name: next(getattr(one, name) for one in sections if hasattr(one, name))

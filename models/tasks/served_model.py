@@ -51,6 +51,8 @@ class ServedModel:
               for a given output, and its ``looks``, each as above, with weights ``[layers,
               heads, ...]``; or None;
             - ``cut``: the output that counts the truncated tokens of an input, or None;
+            - ``tags``: the tags that a text may begin with, as ``<de> A dog runs.``; the model was
+              trained with one of them before every text. Empty: none;
             - ``stream_problem``: why there are no signatures ``stream_start`` and ``stream_step``,
               which stream the output token by token; or None;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
@@ -94,6 +96,7 @@ class ServedModule(tf.Module):
         search: The section ``search``; None for a task without one.
         split_sentences: Whether long texts are predicted sentence by sentence.
         int8: Whether matrices are stored as 8-bit integers. Every run computes them in float32.
+        tags: The tags that begin the sources.
 
     Attributes:
         weights: The weights in the model's order; of a quantized one the integers.
@@ -113,6 +116,7 @@ class ServedModule(tf.Module):
         search: Any,
         split_sentences: bool = False,
         int8: bool = False,
+        tags: Sequence[str] = (),
     ):
         super().__init__()
         object.__setattr__(self, "_model", model)  # TensorFlow would track an ordinary attribute
@@ -126,7 +130,7 @@ class ServedModule(tf.Module):
         names = self.tokenizer_names or tokenizers
         self.tokenizers = {name: tokenizers[name] for name in names}
         self._description, self._settings, self._limits = description, settings, search
-        self.split_sentences = split_sentences
+        self.split_sentences, self.tags = split_sentences, tuple(tags)
         self._search: Any = create_search(search) if search is not None else None
 
     @property
@@ -160,6 +164,7 @@ class ServedModule(tf.Module):
             "scored": "score",
             "heads": None,
             "cut": None,
+            "tags": list(self.tags),
             "stream_problem": "The model cannot stream: its output is not text.",
             **self.contract(),
             "signatures": {

@@ -314,8 +314,8 @@ class ServedText(ServedTextOutput):
     source_lengths = ["source_length"]
 
     def contract(self) -> dict[str, Any]:
-        # EOS does not count.
-        size = {"output": "source_length", "minus": 1, "unit": "source tokens"}
+        # EOS and a tag do not count.
+        size = {"output": "source_length", "minus": 1 + bool(self.tags), "unit": "source tokens"}
         return {**super().contract(), "size": size, "cut": "source_cut"}
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:

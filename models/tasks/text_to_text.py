@@ -28,6 +28,11 @@ class TextToText(TextOutputTask):
         guidance = settings.guided_alignment
         links = link_features(inputs, tokenizers, guidance, settings.copies) if guidance else {}
         sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
+        if settings.tag_feature:
+            tags = flat_values(inputs[settings.tag_feature])
+            is_blank = tf.strings.regex_full_match(sources, r"\s*")
+            tagged = tf.strings.join(["<", tags, "> ", sources])
+            sources = tf.where(is_blank, sources, tagged)
         if settings.copies:
             tokenizer = CopyTokenizer.from_sources(tokenizer, sources)
             rows = to_ragged(inputs["target"]).value_rowids()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from regard.components.common.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import JsonOption, RegistryOption, argument, option
+from regard.pipeline.cli.options import JsonOption, RegistryOption, TagOption, argument, option
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def evaluate(
         Path | None,
         option("--out -o", "DIR", "Folder for outputs, metrics and report.html.", "none"),
     ] = None,
+    tag: TagOption = None,
     registry: RegistryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,6 +58,8 @@ def evaluate(
     [bold]Examples[/bold]
 
       regard evaluate multi30k --source test_2017.en --target test_2017.de
+
+      regard evaluate multi30k-en-de-fr-cs --tag fr --source test_2017.en --target test_2017.fr
 
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
 
@@ -82,6 +85,7 @@ def evaluate(
             _parse_columns(columns) if columns else None,
             out,
             update,
+            tag,
         )
     if as_json:
         terminal.print_json({"models": models, **result.model_dump()})

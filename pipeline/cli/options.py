@@ -108,6 +108,10 @@ ServerOption = Annotated[
         "none",
     ),
 ]
+TagOption = Annotated[
+    str | None,
+    option("--tag", "TAG", "Tag of all texts, for a model with data.tags, for example de.", "none"),
+]
 RegistryOption = Annotated[
     Path | None,
     option(

@@ -65,6 +65,7 @@ def predict(
     top_k: Annotated[int | None, _search("--top-k", "Sample from the top K tokens.")] = None,
     top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
     seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
+    tag: options.TagOption = None,
     registry: options.RegistryOption = None,
     server: options.ServerOption = None,
 ) -> None:
@@ -88,6 +89,8 @@ def predict(
 
       regard predict quickstart "Friday, 20 November 2026" --server grpc://localhost:8500
 
+      regard predict multi30k-en-de-fr-cs --tag fr "A dog runs."
+
       regard predict similarity "A man plays a guitar." "Someone makes music."
 
       regard predict captioning photo.jpg --picture attention.html
@@ -105,7 +108,7 @@ def predict(
     constraints = Constraints(prefix, phrases or (), terms)
     width = terminal.out().width
     chosen = prediction.PredictOptions(
-        align, as_json, picture, width, constraints, values, with_score, server
+        align, as_json, picture, width, constraints, values, with_score, server, tag
     )
     lines = [] if texts == ["-"] else list(texts or [])
     truncated = prediction.predict(model, root, lines, chosen)

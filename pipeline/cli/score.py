@@ -19,6 +19,7 @@ def score(
     as_json: Annotated[
         bool, options.flag("--json", "Print JSON objects, which include the scores of tokens.")
     ] = False,
+    tag: options.TagOption = None,
     registry: options.RegistryOption = None,
     server: options.ServerOption = None,
 ) -> None:
@@ -37,4 +38,4 @@ def score(
     from regard.pipeline.prediction import predict
 
     root = registry or Workspace.from_environment().registry
-    predict.score(model, root, list(texts or []), as_json=as_json, server=server)
+    predict.score(model, root, list(texts or []), as_json=as_json, server=server, tag=tag)

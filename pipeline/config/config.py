@@ -12,7 +12,7 @@ from typing_extensions import Self
 from regard.components.common.errors import UserError
 from regard.components.common.references import References, restore_references
 from regard.components.data.sources import SPAN_FEATURE as SPAN
-from regard.components.data.sources import Corpus
+from regard.components.data.sources import Corpus, extra_features
 from regard.components.settings.data import DataConfig, Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
@@ -124,13 +124,11 @@ class Config(Section):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The features of a raw row, as ``model`` limits them, and ``data.extra``."""
+        """The features of a raw row, as ``model`` limits them, ``data.extra``, and the tag."""
         limit = self.description.limit_features
         own = limit(self.model) if limit else self.description.features
         guidance = self.training.guided_alignment
-        links = guidance.links if guidance else None
-        extra = (Feature(x, "text", "extra", links=x == links) for x in self.data.extra)
-        return (*own, *extra)
+        return (*own, *extra_features(self.data, guidance.links if guidance else None))
 
     @property
     def corpus(self) -> Corpus:

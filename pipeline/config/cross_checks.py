@@ -29,6 +29,7 @@ from regard.models.metrics import (
 )
 from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import Path, Problem
+from regard.models.tags import user_symbols
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, suggest, unknown
@@ -54,7 +55,9 @@ def _validate(config: Config) -> Iterator[Problem]:
     """Validate everything except the section ``tune``."""
     yield from validate_data(config.data, config.features)
     if config.tokenizer is not None:
-        yield from _tokenizer(config.tokenizer)
+        yield from _tokenizer(config)
+    if config.data.tags is not None:
+        yield from _tags(config)
     yield from config.description.validate(config)
     if config.serving.split_sentences and not config.description.has_independent_sentences:
         message = "this task needs the whole input, not single sentences; remove it"
@@ -77,16 +80,38 @@ def _uris(config: Config) -> Iterator[Problem]:
         yield Problem(key, f"{show(value)} is a URI; copy it to a {place}")
 
 
-def _tokenizer(tokenizer: TokenizerConfig) -> Iterator[Problem]:
+def _tags(config: Config) -> Iterator[Problem]:
+    """Check that the task has a source that a tag can begin, and nothing counts its words."""
+    path: Path = ("data", "tags")
+    if "tag_feature" not in config.description.preprocessing.model_fields:
+        message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
+        yield Problem(path, message)
+        return
+    for symbol in sorted({f"<{tag}>" for tag in config.data.tag_names}.intersection(_SPECIAL)):
+        yield Problem(path, f"{symbol} is a built-in symbol; use another name")
+    reason = "the tag would be a word of the source, which the links do not count; remove it"
+    if config.training.guided_alignment:
+        yield Problem(("training", "guided_alignment"), f"{reason}, or data.tags")
+    if config.evaluation.alignment:
+        yield Problem(("evaluation", "alignment"), f"{reason}, or data.tags")
+    if config.serving.split_sentences:
+        message = "only the first sentence of a text would have its tag; remove it, or data.tags"
+        yield Problem(("serving", "split_sentences"), message)
+
+
+def _tokenizer(config: Config) -> Iterator[Problem]:
+    tokenizer: TokenizerConfig = config.tokenizer
     symbols = tokenizer.user_defined_symbols
+    tags = user_symbols(config.data.tag_names, tokenizer.type)
     path = ("tokenizer", "user_defined_symbols")
     if len(set(symbols)) < len(symbols):
         yield Problem(path, "a symbol is listed twice")
-    for symbol in sorted(set(symbols) & set(_SPECIAL)):
-        yield Problem(path, f"{symbol} is a built-in symbol; remove it")
+    for symbol in sorted(set(symbols) & {*_SPECIAL, *tags}):
+        kind = "tag of data.tags" if symbol in tags else "built-in symbol"
+        yield Problem(path, f"{symbol} is a {kind}; remove it")
     if tokenizer.word_list is not None and tokenizer.type != "word":
         yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
-    fixed = len(_SPECIAL) + len(symbols) + (_BYTES if tokenizer.byte_fallback else 0)
+    fixed = len(_SPECIAL) + len(symbols) + len(tags) + (_BYTES if tokenizer.byte_fallback else 0)
     if tokenizer.vocab_size <= fixed:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
         yield Problem(("tokenizer", "vocab_size"), message)

@@ -177,7 +177,7 @@ def _to_json(config: Config) -> dict[str, JsonValue]:
 
 def _preprocessing(config: Config) -> object:
     """Return everything that the nodes before the Tuner depend on."""
-    settings = config.description.preprocessing_settings(config.model, config.training)
+    settings = config.description.preprocessing_settings(config.model, config.training, config.data)
     return settings, config.features
 
 

@@ -21,7 +21,7 @@ from regard.components.data.example_rows import ExampleRow
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_values import value_lists
-from regard.components.data.sources import Corpus
+from regard.components.data.sources import Corpus, extra_features
 from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
@@ -31,6 +31,7 @@ from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics as known_metrics
 from regard.models import tasks
 from regard.models.tasks.description import Description, Feature
+from regard.pipeline.prediction.input_rows import with_tag
 from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import Model, Prediction
@@ -53,6 +54,7 @@ def evaluate(
     columns: Mapping[str, int | str] | None = None,
     out: Path | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
+    tag: str | None = None,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
 
@@ -64,6 +66,7 @@ def evaluate(
         columns: the columns of the features; None: those of the model's configuration.
         out: the folder for the outputs, the metrics and the report; None: nothing is kept.
         on_progress: called with a text while the models run.
+        tag: the tag of all texts; None if a column has them, or the models have none.
 
     Returns:
         The metrics with confidence intervals; those of the second model are in ``production``, with
@@ -95,7 +98,8 @@ def evaluate(
         tables = (prediction_table.CANDIDATE, prediction_table.PRODUCTION)
         roles = ("candidate", "production")
         for role, table, (one, _), name in zip(roles, tables, models, names, strict=False):
-            predictions, summaries[role] = _decode(one, name, rows, config, on_progress)
+            own = tag if one is model or one.contract.get("tags") else None
+            predictions, summaries[role] = _decode(one, name, rows, config, on_progress, own)
             prediction_table.write(folder / table, corpus.features, rows, predictions)
         summary: PredictionsSummary = {
             "rows": len(rows),
@@ -133,12 +137,13 @@ def _corpus(
     kind = DataConfig.model_validate(settings).format_of(files)
     if trained is not None and kind == trained.format_of(trained.train) != "parallel":
         settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
+        if trained.tags and not trained.tags.column:
+            del settings["tags"]
     if columns is not None:
         settings |= {"columns": dict(columns), "header": "auto"}
         settings["extra"] = [one for one in settings.get("extra", ()) if one in columns]
     data = DataConfig.model_validate(settings)
-    extra = (Feature(name, "text", "extra") for name in data.extra)
-    features = (*description.features, *extra)
+    features = (*description.features, *extra_features(data))
     for problem in config_rules.validate_data(data, features):
         if problem.path != ("data", "split"):
             raise UserError(problem.message, "--data")
@@ -228,6 +233,7 @@ def _decode(
     rows: Sequence[Row],
     config: EvaluationConfig,
     on_progress: Callable[[str], None],
+    tag: str | None,
 ) -> tuple[list[Prediction], ModelSummary]:
     """Decode all rows, long ones first."""
     from regard.components.predictor.decode import predict_batch
@@ -240,7 +246,10 @@ def _decode(
     seconds = 0.0
     for start in range(0, len(order), config.batch_size):
         indices = order[start : start + config.batch_size]
-        batch = [rows[index] for index in indices]
+        inputs = [with_tag(rows[index].inputs, model.contract, tag) for index in indices]
+        batch = [
+            dataclasses.replace(rows[i], inputs=x) for i, x in zip(indices, inputs, strict=True)
+        ]
         started = time.monotonic()
         try:
             outputs = predict_batch(model, batch)
@@ -248,7 +257,7 @@ def _decode(
             raise UserError(f"The model cannot be used: {error}", name) from error
         seconds += time.monotonic() - started
         if needs_scores:
-            inputs, references = [row.inputs for row in batch], [row.references[0] for row in batch]
+            references = [row.references[0] for row in batch]
             outputs = ReferenceScores().extend(model, outputs, inputs, references)
         predictions |= zip(indices, outputs, strict=True)
         on_progress(f"{name}: {len(predictions):,} of {len(rows):,} rows")

@@ -12,6 +12,7 @@ from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser
 from regard.components.data.images import Images
 from regard.components.data.row_values import split_points
+from regard.models.tags import add_tag, find_tag, split_tag
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
 
@@ -146,6 +147,35 @@ class InputParser:
         inputs = format_count(len(self._features), "input")
         message = f"{format_count(count, 'value')}, but the model has {inputs}: {names}"
         return UserError(message, where, remedy)
+
+
+def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> Mapping[str, Any]:
+    """Return a row of inputs whose text begins with a tag, if the model has tags.
+
+    Args:
+        values: of the row.
+        contract: the model's contract.
+        tag: the tag; None if the text already begins with one.
+
+    Raises:
+        UserError: the model has no such tag, or the text has no tag, or more than one.
+    """
+    tags = contract.get("tags", [])
+    known = f"its tags are {', '.join(tags)}" if tags else "it has no tags"
+    if tag is not None and tag not in tags:
+        raise UserError(f"The model has no tag {tag!r}: {known}.", "--tag")
+    name = contract["inputs"][0]["name"]
+    text = values[name]
+    if not tags or not text.strip():
+        return values
+    if tag is None:
+        tag, text = split_tag(text, tags)
+    if find_tag(text, tags):
+        raise UserError("The text contains a tag, which may only be its beginning.", truncate(text))
+    if tag is None:
+        remedy = f"Give --tag, or begin the text with a tag, such as <{tags[0]}>."
+        raise UserError(f"The text has no tag: {known}.", truncate(text), remedy)
+    return {**values, name: add_tag(tag, text)}
 
 
 def split_batches(items: Iterable[T], size: int = BATCH_SIZE) -> Iterator[list[T]]:

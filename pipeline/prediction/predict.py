@@ -11,7 +11,7 @@ from regard.components.common.formatting import printable
 from regard.components.common.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
-from regard.pipeline.prediction.input_rows import InputParser, InputRow
+from regard.pipeline.prediction.input_rows import InputParser, InputRow, with_tag
 from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.pipeline.prediction.output_format import to_list
 from regard.serving.contract import DEFAULT_SIGNATURE, Contract, SavedModelError, input_kinds
@@ -35,6 +35,7 @@ class PredictOptions:
             without a search can have ``n_best`` only.
         with_score: whether to print the log-probability before each output.
         server: the address of the server that runs the model; None: it runs here.
+        tag: the tag that begins every text; None if the texts have them, or the model has none.
     """
 
     align: bool = False
@@ -45,6 +46,7 @@ class PredictOptions:
     search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     with_score: bool = False
     server: str | None = None
+    tag: str | None = None
 
     def needs_list(self, contract: Contract) -> bool:
         """Return whether all hypotheses of an input are printed."""
@@ -82,7 +84,8 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             signature = model.contract["detail"]
         if options.needs_list(model.contract) and N_BEST in model.contract["signatures"]:
             signature = N_BEST
-        for row, prediction in predict_rows(model, name, batches, signature, options.constraints):
+        constraints, tag = options.constraints, options.tag
+        for row, prediction in predict_rows(model, name, batches, signature, constraints, tag):
             if options.picture is not None and prediction is not None:
                 pairs.append((row, prediction))
             if prediction is not None and prediction.truncated:
@@ -102,6 +105,7 @@ def predict_rows(
     batches: Iterable[list[InputRow]],
     signature: str = DEFAULT_SIGNATURE,
     constraints: Constraints | None = None,
+    tag: str | None = None,
 ) -> Iterator[RowPrediction]:
     """Yield each row with its prediction, in order; an empty row has none.
 
@@ -111,15 +115,15 @@ def predict_rows(
         batches: the rows.
         signature: the signature to run, unless there are constraints.
         constraints: what the outputs must begin with and contain.
+        tag: the tag that begins every text; None if the texts have them, or the model has none.
 
     Raises:
-        UserError: the model rejects a row; the predictions before it have been yielded.
+        UserError: a tag is missing or unknown, or the model rejects a row; the predictions before
+            it have been yielded.
     """
     signature = SIGNATURE if constraints else signature
     for batch in batches:
-        rows = [row for row in batch if row.values]
-        if constraints:
-            rows = [_constrain(row, constraints, model.contract) for row in rows]
+        rows = [_prepare(row, model.contract, constraints, tag) for row in batch if row.values]
         try:
             predictions = _predict_batch(model, signature, rows)
             for row in batch:
@@ -146,8 +150,13 @@ def _predict_batch(model: Model, signature: str, rows: list[InputRow]) -> Iterat
             yield from _predict_batch(model, signature, [row])
 
 
-def _constrain(row: InputRow, constraints: Constraints, contract: Contract) -> InputRow:
-    return dataclasses.replace(row, values=constraints.inputs(row.values or {}, contract))
+def _prepare(
+    row: InputRow, contract: Contract, constraints: Constraints | None, tag: str | None
+) -> InputRow:
+    """Return a row with the inputs of its constraints, then its tag, which is no term of these."""
+    values = row.values or {}
+    values = constraints.inputs(values, contract) if constraints else values
+    return dataclasses.replace(row, values=with_tag(values, contract, tag))
 
 
 def _format(
@@ -208,6 +217,7 @@ def score(
     *,
     as_json: bool = False,
     server: str | None = None,
+    tag: str | None = None,
 ) -> None:
     """Print the natural logarithm of the probability of each row's output, one row on a line.
 
@@ -218,6 +228,7 @@ def score(
             input.
         as_json: whether to print JSON objects, which contain the scores of single tokens.
         server: the address of the server that runs the model; None: it runs here.
+        tag: the tag that begins every text; None if the texts have them, or the model has none.
 
     Raises:
         UserError: the model cannot score outputs, or a row is invalid.
@@ -230,7 +241,7 @@ def score(
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
         batches = InputParser({**model.contract, "inputs": entries}).parse(texts)
-        for row, scored in predict_rows(model, name, batches, signature):
+        for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:
                 value = scored.score if scored else None

@@ -122,3 +122,17 @@ def test_a_baseline_drops_the_outputs_of_the_model():
     assert rows.hypotheses == ["A b."]
     assert rows.columns == {"source": ["A b. C."], "subject": ["letters"]}
     assert not metrics.compute(["perplexity"], rows)[0].is_defined
+
+
+def test_checks_and_baselines_read_sources_without_their_tags(tmp_path):
+    texts = ["<de> a dog", "<fr> a cat", "", "<es> a bird"]
+    rows = [Row({"source": text}, ["b"]) for text in texts]
+    outputs = {"translation": "b", "score": -1.0, "source_length": 2}
+    predictions = [Prediction(outputs, CONTRACT)] * len(rows)
+    prediction_table.write(tmp_path / "t.parquet", fake_models.FEATURES, rows, predictions)
+    tagged = {**CONTRACT, "tags": ["de", "fr"]}
+    result = read_rows(tmp_path / "t.parquet", tagged)
+    plain = ["a dog", "a cat", "", "<es> a bird"]
+    assert result.columns["source"] == plain
+    assert baseline_rows(result, tagged, "copy").hypotheses == plain
+    assert read_rows(tmp_path / "t.parquet", CONTRACT).columns["source"] == texts

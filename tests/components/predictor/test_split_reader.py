@@ -73,3 +73,11 @@ def test_a_missing_test_split_is_an_error(tmp_path):
     examples.split_names = '["train", "eval"]'
     with pytest.raises(UserError, match="no 'test' split"):
         split_reader.test_split(examples)
+
+
+def test_the_tag_begins_the_text_unless_it_is_blank(tmp_path):
+    features = [*fake_models.FEATURES, Feature("lang", "text", role="extra", tags=("de", "fr"))]
+    shard = [row(source="a dog", lang="fr"), row(source=" ", lang="de")]
+    parsed = read_rows(split(tmp_path, shard), features)
+    assert [one.inputs["source"] for one in parsed] == ["<fr> a dog", " "]
+    assert [one.extras for one in parsed] == [{"lang": "fr"}, {"lang": "de"}]

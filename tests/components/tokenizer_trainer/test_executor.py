@@ -13,13 +13,16 @@ from regard.components.common.component import Tokenizer
 from regard.components.common.errors import UserError
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
+from regard.models.tags import user_symbols
 from tests.components.corpora import BEAM, write_records
 
 SETTINGS: dict[str, Any] = {"vocab_size": 60, "vocab_limit": "soft", "input_sentence_size": 1000}
 ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
 
 
-def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Path, Tokenizer]:
+def run(
+    folder: Path, rows: list[tuple[str, str]], symbols: list[str] | None = None, **settings: Any
+) -> tuple[Path, Tokenizer]:
     for split, pairs in {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]}.items():
         path = folder / "examples" / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         write_records(path, ({"source": [one], "target": [other]} for one, other in pairs))
@@ -28,7 +31,8 @@ def run(folder: Path, rows: list[tuple[str, str]], **settings: Any) -> tuple[Pat
     examples.split_names = '["train", "test"]'
     context = TokenizerTrainerExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
     config = json.dumps({**SETTINGS, **settings})
-    properties = {"config": config, "features": '["source", "target"]', "seed": 0, "code": "x"}
+    features = json.dumps({"source": symbols or [], "target": []})
+    properties = {"config": config, "features": features, "seed": 0, "code": "x"}
     TokenizerTrainerExecutor(context).Do(
         {"examples": [examples]}, {"tokenizer": [tokenizer]}, properties | {"word_list_digest": ""}
     )
@@ -105,3 +109,13 @@ def test_small_corpus_and_too_long_line(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert texts["warning"] == ["source: 1 line of more than 16,384 bytes was skipped"]
     assert "sampling sentences" in texts["progress"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_symbols_of_a_feature(tmp_path: Path, shared: bool) -> None:
+    symbols = user_symbols(["de", "fr"], "unigram")
+    folder, _ = run(tmp_path, ROWS, symbols, shared=shared, user_defined_symbols=["<date>"])
+    source, target = tokens_of(folder / "source.model"), tokens_of(folder / "target.model")
+    assert {*symbols, "<date>"} <= set(source)
+    assert set(symbols) & set(target) == (set(symbols) if shared else set())
+    assert "<date>" in target

@@ -1,5 +1,6 @@
 """Batches of one split, and their division among devices and workers."""
 
+import collections
 import dataclasses
 import tracemalloc
 from pathlib import Path
@@ -85,6 +86,26 @@ def test_skipped_batches_are_not_read(batches, monkeypatch):
     monkeypatch.setattr(type(files), "read", count_rows(type(files).read, read))
     last = next(iter(batches.epoch(1, skip=batches.size - 1)))
     assert read == [len(last["source"])]
+
+
+def test_rows_are_sampled_by_the_first_token_of_their_source(tmp_path):
+    counts = {8: 400, 4: 60, 6: 20}
+    pairs = [([tag, 9 + i], [10 + i]) for tag, count in counts.items() for i in range(count)]
+    pairs = [*pairs[::2], ([], [5]), *pairs[1::2], ([], [])]
+    files = [write_pairs(tmp_path / f"{i}.arrow", pairs[i::2]) for i in range(2)]
+    plain = Batches(files, SPEC, tasks.get("translation"), batch_tokens=80, max_length=32)
+    sampled = dataclasses.replace(plain, tag_temperature=2.0)
+    total = sum(count**0.5 for count in counts.values())
+    expected = {tag: 480 * count**0.5 / total for tag, count in counts.items()}
+    rows = dataset_rows(sampled.epoch(2))
+    totals = collections.Counter(source[0] for source, _ in rows)
+    assert {tag: totals[tag] for tag in counts} == {t: np.ceil(n) for t, n in expected.items()}
+    assert sampled.size == sum(1 for _ in sampled.epoch(0)) == sum(1 for _ in sampled.epoch(5))
+    whole = [b["source"].tolist() for b in sampled.epoch(2).as_numpy_iterator()]
+    rest = [b["source"].tolist() for b in sampled.epoch(2, skip=3).as_numpy_iterator()]
+    assert rest == whole[3:]
+    assert sorted(dataset_rows(sampled.epoch())) == sorted(dataset_rows(plain.epoch()))
+    assert sampled.count() == plain.count()  # the statistics are those of the data
 
 
 def count_rows(read, counts):

@@ -33,6 +33,21 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
     assert tasks.get("translation").raw_inputs(row, tokenizers) == {"source": b"the dog"}
 
 
+def test_preprocessing_with_tags(tokenizers):
+    inputs = {
+        "source": tf.constant([["a cat"], [" "], ["the dog"]]),
+        "target": tf.constant([["eine"], ["der"], ["der"]]),
+        "lang": tf.constant([["de"], ["de"], ["fr"]]),
+    }
+    task, settings = tasks.get("translation"), TextPreprocessingConfig(tag_feature="lang")
+    ids = task.preprocess(inputs, tokenizers, settings)["source_ids"]
+    expected = tokenizers["source"].tokenize(["<de> a cat", " ", "<fr> the dog"])
+    assert ids.to_list() == expected.to_list()
+    assert ids[1].shape == [0]  # incomplete, as without tags
+    without = task.preprocess(inputs, tokenizers, TextPreprocessingConfig())["source_ids"]
+    assert without.to_list() == tokenizers["source"].tokenize(["a cat", " ", "the dog"]).to_list()
+
+
 def test_an_unknown_task_is_refused():
     with pytest.raises(ValueError, match=r"translashun.*Choices: .*translation"):
         tasks.get("translashun")

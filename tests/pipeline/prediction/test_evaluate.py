@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from regard.components.registry.records import VersionRecord
 from regard.models import tasks
 from regard.pipeline.cli.evaluate import evaluate as command
 from regard.pipeline.prediction.evaluate import REPORT, _evaluation_config, evaluate
+from regard.serving.contract import CONTRACT
 from tests import fake_models, fake_tasks
 
 SOURCES = ["a small dog runs", "two cats sleep here", "the old house", "a dog", "green trees grow"]
@@ -55,6 +57,33 @@ def test_metrics_are_those_of_sacrebleu(models, sides, tmp_path):
     page = (tmp_path / "out" / REPORT).read_text(encoding="utf-8")
     assert "BLEU" in page
     assert "SOMETHING ELSE" in page
+
+
+def tagged(path, models):
+    """The reverser as a model with tags; its outputs show the source that it reads."""
+    shutil.copytree(models / "reverser", path)
+    contract = json.loads((path / CONTRACT).read_text())
+    (path / CONTRACT).write_text(json.dumps({**contract, "tags": ["de", "fr"]}))
+    return path
+
+
+def test_a_tag_for_files_without_tags(models, sides, tmp_path):
+    one = tagged(tmp_path / "one", models)
+    _evaluate(one, files=sides, metrics=["bleu"], tag="fr", out=tmp_path / "out")
+    lines = (tmp_path / "out" / "hypotheses.txt").read_text().splitlines()
+    assert lines == [f"<fr> {text}"[::-1].upper() for text in SOURCES]
+    for tag, message in ((None, "The text has no tag"), ("es", "The model has no tag 'es'")):
+        with pytest.raises(UserError, match=message):
+            _evaluate(one, files=sides, tag=tag)
+    with pytest.raises(UserError, match="it has no tags"):
+        _evaluate(models / "reverser", files=sides, tag="fr")
+
+
+def test_only_the_model_with_tags_reads_the_tag(models, sides, tmp_path):
+    one = tagged(tmp_path / "one", models)
+    result = _evaluate(one, models / "reverser", files=sides, metrics=["exact_match"], tag="fr")
+    assert result.metrics["exact_match"].value == 0
+    assert result.production.metrics["exact_match"].value == 0.6
 
 
 def test_order_and_batches_do_not_matter(models, sides):

@@ -5,7 +5,12 @@ import re
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.pipeline.prediction.input_rows import InputParser, read_line_batches, split_batches
+from regard.pipeline.prediction.input_rows import (
+    InputParser,
+    read_line_batches,
+    split_batches,
+    with_tag,
+)
 from tests import fake_models, fake_tasks
 
 TEXT = fake_models.Reverser().contract()
@@ -154,3 +159,46 @@ def test_slow_lines_are_not_delayed():
 def test_split_batches():
     assert list(split_batches("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
     assert list(split_batches([])) == []
+
+
+TAGGED = {**TEXT, "tags": ["de", "fr"]}
+
+
+@pytest.mark.parametrize(
+    ("contract", "text", "tag", "expected"),
+    [
+        (TEXT, "a dog", None, "a dog"),
+        (TEXT, "<de> a dog", None, "<de> a dog"),
+        (TAGGED, "a dog", "fr", "<fr> a dog"),
+        (TAGGED, " <fr>a dog", None, "<fr> a dog"),
+        (TAGGED, " ", None, " "),
+        (TAGGED, "", "de", ""),
+        (TAGGED, "a <es> b", "de", "<de> a <es> b"),
+    ],
+)
+def test_a_tag_begins_the_text(contract, text, tag, expected):
+    values = {"source": text, "prefix": "x"}
+    assert with_tag(values, contract, tag) == {"source": expected, "prefix": "x"}
+
+
+@pytest.mark.parametrize(
+    ("contract", "text", "tag", "message"),
+    [
+        (TEXT, "a dog", "de", r"^--tag: The model has no tag 'de': it has no tags\."),
+        (POINTS, [[0.1, 0.2]], "de", r"The model has no tag 'de': it has no tags\."),
+        (TAGGED, "a dog", "es", r"The model has no tag 'es': its tags are de, fr\."),
+        (
+            TAGGED,
+            "a dog",
+            None,
+            r"no tag: its tags are de, fr\.(.|\n)*Give --tag, .* <de>",
+        ),
+        (TAGGED, "<es> a dog", None, "The text has no tag"),
+        (TAGGED, "<de> a dog", "de", "The text contains a tag, which may only be its beginning"),
+        (TAGGED, "<de> a <fr> dog", None, "The text contains a tag, which may only be its beg"),
+    ],
+)
+def test_a_tag_that_the_model_cannot_use(contract, text, tag, message):
+    name = contract["inputs"][0]["name"]
+    with pytest.raises(UserError, match=message):
+        with_tag({name: text}, contract, tag)

@@ -13,6 +13,7 @@ import pytest
 from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
 from regard.pipeline.cli.predict import predict
+from regard.pipeline.cli.score import score
 from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.input_rows import InputParser
 from regard.pipeline.prediction.models import open_model
@@ -310,3 +311,17 @@ def test_constraints_that_cannot_hold_are_refused(model, constrained):
 def test_truncation_is_announced(model, capfd):
     predict(str(model), ["a" * 300, "b"], align=True)
     assert "note: 1 input truncated to search.max_source_length" in capfd.readouterr().err
+
+
+def test_tags(model, tmp_path, printed):
+    path = tmp_path / "tagged"
+    shutil.copytree(model, path)
+    contract = json.loads((path / CONTRACT).read_text())
+    (path / CONTRACT).write_text(json.dumps({**contract, "tags": ["de", "fr"]}))
+    assert printed(path, "ab", "", tag="de") == "BA >ED<\n\n"
+    assert printed(path, "<fr> ab") == "BA >RF<\n"
+    row = json.loads(printed(path, "ab", tag="fr", as_json=True))
+    assert (row["source"], row["translation"]) == ("ab", "BA >RF<")
+    score(str(path), ["ab", "ba"], tag="fr")
+    with pytest.raises(UserError, match="its tags are de, fr"):
+        printed(path, "ab")

@@ -10,7 +10,7 @@ from regard.components.trainer.export import InMemoryModel, RebuiltModel
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.cli.score import score
 from regard.pipeline.prediction.search_options import load_with_search
-from regard.serving.contract import TRAINING
+from regard.serving.contract import TRAINING, read_contract
 from regard.serving.saved_model import load
 from tests.models.tasks.exported import config, export_model
 
@@ -140,3 +140,14 @@ def test_options_combine_with_a_prefix_but_not_lists(version, capfd):
     assert capfd.readouterr().out.startswith("weg")
     with pytest.raises(UserError, match="cannot be combined"):
         predict(str(version), ["a cat sat"], prefix="weg", n_best=2)
+
+
+def test_a_model_that_is_built_again_has_its_tags(version, tmp_path):
+    assert read_contract(version)["tags"] == []
+    tags = {"tags": ["de", "fr"], "search": SEARCH}
+    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, **tags)()
+    contract = read_contract(tmp_path / "saved")
+    assert contract["tags"] == ["de", "fr"]
+    assert contract["size"]["minus"] == 2  # neither the tag nor EOS counts
+    rebuilt = load_with_search(tmp_path / "saved", {"n_best": 2}).contract
+    assert (rebuilt["tags"], rebuilt["size"]) == (contract["tags"], contract["size"])

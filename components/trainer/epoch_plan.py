@@ -32,6 +32,11 @@ class Buckets:
         sizes = [max(1, batch_tokens // (2 * bound)) for bound in bounds]
         return cls(np.array(bounds), np.array(sizes))
 
+    def count_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """The number of usable rows in each bucket."""
+        usable = lengths[self.usable(lengths)]
+        return np.bincount(np.searchsorted(self.bounds, usable), minlength=len(self.bounds))
+
     def usable(self, lengths: np.ndarray) -> np.ndarray:
         """Whether rows are complete and not too long."""
         return (lengths > 0) & (lengths <= self.bounds[-1])

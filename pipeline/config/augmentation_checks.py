@@ -1,0 +1,33 @@
+"""Conflicts of the section ``augmentation`` and of ``data.monolingual`` with other sections."""
+
+from collections.abc import Iterator
+
+from regard.components.settings.augmentation import AugmentationConfig
+from regard.models.settings.base import Path, Problem
+from regard.pipeline.config.config import Config
+
+
+def validate_augmentation(config: Config) -> Iterator[Problem]:
+    """Yield what the task or other sections do not allow, each at the key that has to change."""
+    path: Path = ("augmentation",)
+    augmentation, texts = config.augmentation or AugmentationConfig(), config.data.monolingual
+    back_translation = augmentation.back_translation
+    if texts and not back_translation:
+        message = "is read by augmentation.back_translation only; set it, or remove the files"
+        yield Problem(("data", "monolingual"), message)
+    if back_translation and not texts:
+        message = "needs texts in the target language; set data.monolingual, or remove it"
+        yield Problem((*path, "back_translation"), message)
+    if config.augmentation and not augmentation.models():
+        yield Problem(path, "needs filter, distillation or back_translation; or use null")
+    kinds = {feature.kind for feature in config.description.features}
+    if config.augmentation and (config.search is None or kinds != {"text"}):
+        yield Problem(path, f"does not apply to the task {config.task}, only to texts; remove it")
+    elif config.description.reference.multiple:
+        for name in ("filter", "back_translation"):
+            if getattr(augmentation, name):
+                message = f"needs one target per row, unlike the task {config.task}; remove it"
+                yield Problem((*path, name), message)
+    if config.training.guided_alignment and (augmentation.distillation or back_translation):
+        message = "its links are those of other words than augmentation writes; remove one"
+        yield Problem(("training", "guided_alignment"), message)

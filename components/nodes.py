@@ -96,13 +96,13 @@ class Augmenter(Component):
         settings: JSON with the section ``augmentation`` (as JSON), the ``task``, the ``features``,
             the ``batch_size``, ``root`` and ``monolingual`` of the section ``data``, and the
             digests of these files.
-        models: JSON of the result of ``find_augmentation_models``; without models, the node looks
+        models: JSON of the result of ``find_teachers``; without models, the node looks
             them up.
         registry: the registry's folder.
         folder: the folder for finished parts.
 
-    Outputs: ``augmented_examples``, and ``findings`` (``augmentation.json``: the models, and what each step
-    did).
+    Outputs: ``augmented_examples``, and ``findings`` (``augmentation.json``: the models, and a
+    sentence on each step).
     """
 
     EXECUTOR = AugmenterExecutor

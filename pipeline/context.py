@@ -18,11 +18,7 @@ from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
 from regard.components.registry.records import PROFILE
-from regard.components.registry.starting_models import (
-    find_augmentation_models,
-    find_ensemble,
-    find_warm_start,
-)
+from regard.components.registry.starting_models import find_ensemble, find_teachers, find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.pipeline import cache_keys, datasets
@@ -49,7 +45,7 @@ class PipelineContext:
         production_profile: The JSON of its data profile, as ExampleValidator receives it.
         start: The model that the training starts from, see ``find_warm_start``; may be empty.
         ensemble: The other models of the exported ensemble, see ``find_ensemble``.
-        augmentation: The models that change the train split, see ``find_augmentation_models``.
+        augmentation: The models that change the train split, see ``find_teachers``.
         augmentation_folder: Where their finished work is stored.
         training_key: The key of the training, whatever model it starts from.
         recipe: A digest of everything that determines the model; empty if it is not known.
@@ -98,14 +94,13 @@ def local_context(
     word_vectors = cache_keys.vector_digests(config)
     registry = Registry(config.serving.registry or workspace.registry)
     # Another test split is decoded and evaluated, not trained on.
-    # Unless rows that are similar to test rows are dropped, or texts that are equal to them.
+    # Unless rows that are similar to test rows are dropped.
     is_compared = {"overlap", "near_overlap"} & config.data.checks.row_changes().keys()
-    splits = SPLITS if is_compared or config.data.monolingual else ("train", "eval")
+    splits = SPLITS if is_compared else ("train", "eval")
     trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=splits)
-    augmentation = find_augmentation_models(config.augmentation, registry, config.task)
-    training_key = cache_keys.training_key(
-        config, trained, word_vectors, [model["digest"] for model in augmentation.values()]
-    )
+    augmentation = find_teachers(config.augmentation, registry, config.task)
+    models = [model["digest"] for model in augmentation.values()]
+    training_key = cache_keys.training_key(config, trained, word_vectors, models)
     start = find_warm_start(config.training, registry, config.name, training_key)
     ensemble = find_ensemble(config.training, registry, config.task)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
@@ -158,7 +153,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
     find_warm_start(config.training, registry, config.name)
     find_ensemble(config.training, registry, config.task)
-    find_augmentation_models(config.augmentation, registry, config.task)
+    find_teachers(config.augmentation, registry, config.task)
     cache_keys.vector_digests(config)
 
 

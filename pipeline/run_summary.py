@@ -35,6 +35,8 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
     record = run.record()
     decision = Decision.read(state.output_folder("Evaluator", "blessing"))
     training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
+    findings = state.output_folder("Augmenter", "findings")
+    augmentation = read_json_object(findings / "augmentation.json")
     table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
     report = state.output_folder("Reporter", "report") / "report.html"
     summary: dict[str, Any] = {
@@ -44,7 +46,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "seconds": record.get("seconds"),
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
-        "augmentation": _augmentation(state),
+        "augmentation": list(augmentation.get("steps", {}).values()),
         "model": {key: training[key] for key in _MODEL_KEYS if key in training},
         "scores": _scores(state),
         "blessing": decision and decision.model_dump(include={"blessed", "sentence"}),
@@ -71,12 +73,6 @@ def _data(run: Run, state: Progress) -> dict[str, Any]:
     findings = list(dict.fromkeys(warnings))
     summary = {"rows": corpus.get("rows"), "findings": findings, "spans": spans}
     return {key: value for key, value in summary.items() if value}
-
-
-def _augmentation(state: Progress) -> list[str]:
-    """A sentence on each step that changed the train split."""
-    content = read_json_object(state.output_folder("Augmenter", "findings") / "augmentation.json")
-    return list(content.get("steps", {}).values())
 
 
 def _scores(state: Progress) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from regard.components.augmenter.model_pass import NODE, run_pass
@@ -17,7 +16,7 @@ from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.files import split_shards, write_json
 from regard.components.data.sources import expand_all
-from regard.components.registry.starting_models import find_augmentation_models
+from regard.components.registry.starting_models import find_teachers
 from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
 from regard.components.settings.trainer import StartingModel
@@ -40,16 +39,15 @@ class AugmenterExecutor(BaseBeamExecutor):
         config = AugmentationConfig.model_validate(settings["augmentation"])
         source = artifact_utils.get_single_instance(input_dict["examples"])
         target = artifact_utils.get_single_instance(output_dict["augmented_examples"])
-        models = json.loads(exec_properties["models"]) or find_augmentation_models(
+        models = json.loads(exec_properties["models"]) or find_teachers(
             config, Registry(exec_properties["registry"]), settings["task"]
         )
         work = Path(target.uri, ".writing")
         shutil.rmtree(work, ignore_errors=True)  # of a killed attempt
         work.mkdir(parents=True)
-        folder, make_pipeline = Path(exec_properties["folder"]), self._make_beam_pipeline
+        options = Path(exec_properties["folder"]), settings["batch_size"]
         rows = TrainRows(
-            make_pipeline,
-            functools.partial(run_pass, make_pipeline, folder, settings["batch_size"]),
+            functools.partial(run_pass, self._make_beam_pipeline, *options),
             {key: StartingModel.model_validate(model) for key, model in models.items()},
             str(work),
             [Feature(**entry) for entry in settings["features"]],
@@ -71,6 +69,6 @@ class AugmenterExecutor(BaseBeamExecutor):
                 (os.replace if Path(path).parent == work else shutil.copyfile)(path, final)
         shutil.rmtree(work)
         target.split_names, target.span = source.split_names, source.span
-        examples_utils.set_payload_format(target, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+        examples_utils.set_payload_format(target, examples_utils.get_payload_format(source))
         findings = Path(artifact_utils.get_single_uri(output_dict["findings"]))
         write_json(findings / "augmentation.json", {"steps": steps, "models": models})

@@ -8,19 +8,18 @@ import itertools
 import json
 import math
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.utils.shared import Shared
 
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
 from regard.components.data.example_rows import parse_record, read_records
 from regard.components.predictor import batch_results
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
+from regard.components.predictor.decode import ModelDoFn
 from regard.components.settings.trainer import StartingModel
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
 from regard.models.tasks.description import Feature
@@ -30,7 +29,6 @@ from regard.serving.saved_model import InputLengthError, InputRow, Model, Served
 
 NODE = "Augmenter"
 PART_ROWS = 1024  # the rows that a killed worker computes again, at most
-RESULT = "result"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,21 +81,15 @@ class ModelPass:
         except InputLengthError as error:
             remedy = "Drop long rows, or use a model with search.long_source: truncate."
             raise UserError(str(error), self.model.model, remedy) from None
-        outputs = [one.outputs for one in predictions]
         if self.is_score:
-            entropies = (-one["score"] / one["target_length"] for one in outputs)
-            return [math.inf if math.isnan(one) else one for one in entropies]
-        texts = [one.hypothesis for one in predictions]
-        return [
-            text if text.strip() and not one.truncated else None
-            for text, one in zip(texts, predictions, strict=True)
-        ]
+            scores = [one.outputs["score"] / one.outputs["target_length"] for one in predictions]
+            return [math.inf if math.isnan(one) else -one for one in scores]
+        texts = [None if one.truncated else one.hypothesis for one in predictions]
+        return [text if text and text.strip() else None for text in texts]
 
 
-class ModelDoFn(beam.DoFn):
+class PassDoFn(ModelDoFn):
     """Runs a model on parts of the examples, and writes the results of each to a file.
-
-    The model is loaded once per process.
 
     Args:
         model_pass: what is computed.
@@ -106,15 +98,8 @@ class ModelDoFn(beam.DoFn):
     """
 
     def __init__(self, model_pass: ModelPass, batch_size: int, folder: Path):
-        self._pass, self._batch_size, self._folder = model_pass, batch_size, folder
-        self._shared = Shared()
-
-    def setup(self) -> None:
-        """Load the model, or wait until another thread has loaded it."""
-        start = time.monotonic()
-        with batch_results.record_failure(self._folder):
-            self._model: ServedModel = self._shared.acquire(self._pass.load)
-        self._load_seconds, self._worker = time.monotonic() - start, uuid.uuid4().hex
+        super().__init__(model_pass.load, folder)
+        self._pass, self._batch_size = model_pass, batch_size
 
     def process(self, part: Part) -> None:
         """Compute the results of one part, in batches of rows of similar length."""
@@ -132,25 +117,24 @@ class ModelDoFn(beam.DoFn):
                 batch = order[first : first + self._batch_size]
                 computed = self._pass.compute(self._model, [rows[row] for row in batch])
                 results.update(zip(batch, computed, strict=True))
-            table = pa.table({RESULT: [results[row] for row in range(part.rows)]})
+            table = pa.table({"result": [results[row] for row in range(part.rows)]})
             times = time.monotonic() - start, self._worker, self._load_seconds
-            stats = BatchStats(part.rows, *times, self._model.device, 0, 0)
+            stats = BatchStats(part.rows, *times, self._device, 0, 0)
             batch_results.write_batch(self._folder, part.number, table, stats)
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredResults:
-    """The results of a file's records, in their order."""
+    """The results of all records in their order, which are read from files in each iteration."""
 
-    folder: Path
-    parts: Sequence[Part]
+    files: Sequence[Path]
 
     def __iter__(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        for part in self.parts:
-            with pq.ParquetFile(batch_results.batch_path(self.folder, part.number)) as file:
-                yield from file.read().column(RESULT).to_pylist()
+        for path in self.files:
+            with pq.ParquetFile(path) as file:
+                yield from file.read().column("result").to_pylist()
 
 
 def run_pass(
@@ -159,8 +143,8 @@ def run_pass(
     batch_size: int,
     model_pass: ModelPass,
     paths: Sequence[str],
-) -> dict[str, StoredResults]:
-    """Return the results of each file of examples; parts that are stored are not computed.
+) -> StoredResults:
+    """Return the results of the records of examples; parts that are stored are not computed.
 
     Args:
         make_pipeline: returns an empty Beam pipeline.
@@ -175,28 +159,20 @@ def run_pass(
         Exception: any other error in a worker.
     """
     parts, records = _plan_parts(paths)
-    code = code_digest("regard.components.augmenter")
+    code = code_digest("regard.components.augmenter.model_pass")
     settings = dataclasses.asdict(model_pass) | {"model": model_pass.model.digest}
     key = json.dumps([code, PART_ROWS, records, settings])
     folder = root / hashlib.sha256(key.encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    batch_results.clear_failure(folder)
-    missing = [x for x in parts if not batch_results.batch_path(folder, x.number).exists()]
+    files = [batch_results.batch_path(folder, part.number) for part in parts]
+    missing = [part for part, file in zip(parts, files, strict=True) if not file.exists()]
     rows = sum(part.rows for part in parts)
     scope = ProgressScope(model_pass.model.model, "rows", rows, node=NODE)
-    try:
-        with batch_results.report_progress(folder, scope), make_pipeline() as pipeline:
-            compute = ModelDoFn(model_pass, batch_size, folder)
-            _ = pipeline | beam.Create(missing) | beam.ParDo(compute)
-    except Exception as error:
-        if (failure := batch_results.read_failure(folder)) is not None:
-            raise failure from error
-        raise
-    finally:
-        # Beam keeps the last shared object of this process alive: release the model.
-        Shared().acquire(lambda: None)
-    own = itertools.groupby(parts, key=lambda part: part.path)
-    return {path: StoredResults(folder, list(group)) for path, group in own}
+    progress = batch_results.report_progress(folder, scope)
+    with batch_results.raise_failure(folder), progress, make_pipeline() as pipeline:
+        compute = PassDoFn(model_pass, batch_size, folder)
+        _ = pipeline | beam.Create(missing) | beam.ParDo(compute)
+    return StoredResults(files)
 
 
 def _plan_parts(paths: Sequence[str]) -> tuple[list[Part], str]:

@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from apache_beam.utils.shared import Shared
+
 from regard.components.common import events
 from regard.components.common.errors import pickle_error
 from regard.components.common.files import atomic_path, atomic_write
@@ -96,9 +98,19 @@ def read_failure(folder: Path) -> Exception | None:
     return pickle.loads(file.read_bytes()) if file.exists() else None
 
 
-def clear_failure(folder: Path) -> None:
-    """Remove the error of an earlier attempt that used the same folder."""
-    (folder / _FAILURE).unlink(missing_ok=True)
+@contextlib.contextmanager
+def raise_failure(folder: Path) -> Iterator[None]:
+    """Raise the error that a worker recorded in the block instead of Beam's; release its model."""
+    (folder / _FAILURE).unlink(missing_ok=True)  # of a killed run
+    try:
+        yield
+    except Exception as error:
+        if (failure := read_failure(folder)) is not None:
+            raise failure from error
+        raise
+    finally:
+        # Beam keeps the last shared object of this process alive.
+        Shared().acquire(lambda: None)
 
 
 def decoding_seconds(stats: Collection[BatchStats]) -> float:

@@ -87,7 +87,7 @@ def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> li
     return members
 
 
-def find_augmentation_models(
+def find_teachers(
     augmentation: AugmentationConfig | None, registry: Registry, task: str
 ) -> dict[str, dict[str, str]]:
     """Return the models of the section ``augmentation`` by their keys, as ``find_warm_start`` does.
@@ -95,21 +95,12 @@ def find_augmentation_models(
     The models exchange texts, so their vocabularies may differ.
 
     Raises:
-        UserError: A model does not exist, is for another task, or cannot sample.
+        UserError: A model does not exist, or is for another task.
     """
-    if augmentation is None:
-        return {}
-    models = {
-        name: _find(registry, model, f"augmentation.{name}", task)
-        for name, model in augmentation.models().items()
+    models = augmentation.models() if augmentation else {}
+    return {
+        name: _find(registry, model, f"augmentation.{name}", task) for name, model in models.items()
     }
-    back_translation = augmentation.back_translation
-    if back_translation and back_translation.search == "sampling":
-        model = models["back_translation.model"]
-        if not Path(model["path"], TRAINING).is_file():
-            message = f"{model['model']} is an ensemble, which can only search."
-            raise UserError(message, "augmentation.back_translation.search", "Use beam.")
-    return models
 
 
 def _find(registry: Registry, model: str, key: str, task: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """The section ``tokenizer``: how text becomes tokens."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,11 +42,6 @@ class TokenizerConfig(Section):
     word_list: str | None = None
     user_defined_symbols: Listed[Annotated[str, Field(min_length=1)]] = ()
     byte_fallback: bool = False
-
-    def with_symbols(self, symbols: Iterable[str]) -> Self:
-        """Return a copy with further ``user_defined_symbols``; those that it has stay once."""
-        merged = tuple(dict.fromkeys((*self.user_defined_symbols, *symbols)))
-        return self.model_copy(update={"user_defined_symbols": merged})
 
     def resolved(self, base: Path) -> Self:
         """A copy whose path is absolute."""

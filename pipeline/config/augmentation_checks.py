@@ -18,8 +18,6 @@ def validate_augmentation(config: Config) -> Iterator[Problem]:
     if back_translation and not texts:
         message = "needs texts in the target language; set data.monolingual, or remove it"
         yield Problem((*path, "back_translation"), message)
-    if config.augmentation and not augmentation.models():
-        yield Problem(path, "needs filter, distillation or back_translation; or use null")
     kinds = {feature.kind for feature in config.description.features}
     if config.augmentation and (config.search is None or kinds != {"text"}):
         yield Problem(path, f"does not apply to the task {config.task}, only to texts; remove it")

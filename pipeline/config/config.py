@@ -120,9 +120,8 @@ class Config(Section):
     @property
     def nodes(self) -> tuple[str, ...]:
         """The names of the nodes; a task without text features has no tokenizer."""
-        omitted = set() if self.description.text_features else {"TokenizerTrainer"}
-        omitted |= set() if self.augmentation else {AUGMENTER}
-        return tuple(name for name in ALL_NODES if name not in omitted)
+        uses = {"TokenizerTrainer": self.description.text_features, AUGMENTER: self.augmentation}
+        return tuple(name for name in ALL_NODES if uses.get(name, True))
 
     @property
     def search_nodes(self) -> tuple[str, ...]:
@@ -152,14 +151,12 @@ class Config(Section):
 
     @property
     def tokenizer_json(self) -> str:
-        """The section ``tokenizer`` as JSON, with the symbols that other sections need."""
-        back_translation = self.augmentation and self.augmentation.back_translation
-        tag = back_translation and back_translation.tag
-        return (
-            self.tokenizer.with_symbols([tag] if tag else []).to_json()
-            if self.tokenizer
-            else "null"
-        )
+        """The section ``tokenizer`` as JSON, with the tags of other sections as symbols."""
+        if self.tokenizer is None:
+            return "null"
+        tag = getattr(self.augmentation and self.augmentation.back_translation, "tag", None)
+        symbols = dict.fromkeys((*self.tokenizer.user_defined_symbols, *([tag] if tag else [])))
+        return self.tokenizer.model_copy(update={"user_defined_symbols": (*symbols,)}).to_json()
 
     @property
     def has_references(self) -> bool:

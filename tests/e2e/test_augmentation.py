@@ -66,9 +66,7 @@ def pairs(folder: Path, split="train"):
 
 def contents(folder: Path):
     return {
-        path.relative_to(folder): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
 
 

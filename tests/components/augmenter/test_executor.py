@@ -127,7 +127,11 @@ def test_distilled_rows_are_in_order_and_other_splits_unchanged(run, source, log
     assert pairs(out) == list(map(distilled, original_pairs()))
     for split in ("eval", "test"):
         assert contents(out, split) == contents(Path(source.uri), split)
-    assert sorted(path.name for path in out.iterdir()) == ["Split-eval", "Split-test", "Split-train"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "Split-eval",
+        "Split-test",
+        "Split-train",
+    ]
     text = "5 of 7 targets translated by deep@1; 2 without a usable output stay as they are"
     assert [event["text"] for event in log("note")] == [text]
     findings = json.loads((tmp_path / "out/findings/augmentation.json").read_text())

@@ -61,9 +61,8 @@ def main(directory: str) -> int:
             from regard.pipeline.graph import build_pipeline
 
         context = local_context(config, stored_run.workspace, record.get("publish_anyway", False))
-        if _repeats_training(
-            config.nodes, first, last
-        ):  # from scratch, not from its last checkpoint
+        # A repeated training starts from scratch, not from its last checkpoint.
+        if _repeats_training(config.nodes, first, last):
             own = Path(str(context.checkpoints["checkpoints"]))
             for folder in own.parent.glob(f"{own.name}*"):  # the precision may be a suffix
                 shutil.rmtree(folder, ignore_errors=True)

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from regard.components.settings.augmentation import AugmentationConfig
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import Problem
 from regard.pipeline.config.config import Config
 
 
 def validate_augmentation(config: Config) -> Iterator[Problem]:
     """Yield what the task or other sections do not allow, each at the key that has to change."""
-    path: Path = ("augmentation",)
     augmentation, texts = config.augmentation or AugmentationConfig(), config.data.monolingual
     back_translation = augmentation.back_translation
     if texts and not back_translation:
@@ -17,15 +16,15 @@ def validate_augmentation(config: Config) -> Iterator[Problem]:
         yield Problem(("data", "monolingual"), message)
     if back_translation and not texts:
         message = "needs texts in the target language; set data.monolingual, or remove it"
-        yield Problem((*path, "back_translation"), message)
+        yield Problem(("augmentation", "back_translation"), message)
     kinds = {feature.kind for feature in config.description.features}
     if config.augmentation and (config.search is None or kinds != {"text"}):
-        yield Problem(path, f"does not apply to the task {config.task}, only to texts; remove it")
+        yield Problem(("augmentation",), f"does not apply to the task {config.task}; remove it")
     elif config.description.reference.multiple:
         for name in ("filter", "back_translation"):
             if getattr(augmentation, name):
                 message = f"needs one target per row, unlike the task {config.task}; remove it"
-                yield Problem((*path, name), message)
+                yield Problem(("augmentation", name), message)
     if config.training.guided_alignment and (augmentation.distillation or back_translation):
         message = "its links are those of other words than augmentation writes; remove one"
         yield Problem(("training", "guided_alignment"), message)

@@ -81,7 +81,7 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
         ),
         (
             "name: x\ndata: {train: a.tsv, monolingual: ['s3://b/c.txt']}\n" + BACK,
-            '2: data.monolingual.0: "s3://b/c.txt" is a URI; copy it to a local folder',
+            "2: data.monolingual.0: 's3://b/c.txt' is a URI; copy it to a local folder",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Conflicts of the section ``augmentation`` and of ``data.monolingual`` with other sections."""
+"""Conflicts of the section ``augmentation`` with other sections."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from regard.pipeline.config.config import Config
 
 def validate_augmentation(config: Config) -> Iterator[Problem]:
     """Yield what the task or other sections do not allow, each at the key that has to change."""
-    augmentation, texts = config.augmentation or AugmentationConfig(), config.data.monolingual
+    augmentation = config.augmentation or AugmentationConfig()
     back_translation = augmentation.back_translation
-    if texts and not back_translation:
-        message = "is read by augmentation.back_translation only; set it, or remove the files"
-        yield Problem(("data", "monolingual"), message)
-    if back_translation and not texts:
+    if config.augmentation and not augmentation.models():
+        message = "needs filter, distillation or back_translation; or use null"
+        yield Problem(("augmentation",), message)
+    if back_translation and not config.data.monolingual:
         message = "needs texts in the target language; set data.monolingual, or remove it"
         yield Problem(("augmentation", "back_translation"), message)
     kinds = {feature.kind for feature in config.description.features}

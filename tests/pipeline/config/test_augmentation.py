@@ -56,7 +56,7 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (TEXTS, "2: data.monolingual: is read by augmentation.back_translation only; set it"),
+        (DATA + "augmentation: {}\n", "3: augmentation: needs filter, distillation or back_trans"),
         (DATA + BACK, "3: augmentation.back_translation: needs texts in the target language"),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,
@@ -104,6 +104,11 @@ def test_invalid_values_are_refused(tmp_path, section):
     text = (TEXTS if "back_translation" in section else DATA) + section
     (problem,) = problems_of(tmp_path, text)
     assert problem.startswith("3: augmentation.")
+
+
+def test_texts_may_be_unused_for_a_comparison(tmp_path):
+    """All models of a comparison have the same section ``data``."""
+    assert load_text(tmp_path, TEXTS).nodes == NODES
 
 
 def test_summarisation_can_be_distilled(tmp_path):

@@ -21,12 +21,10 @@ def add_noise(pairs, share, seed=17):
         kind, words = kinds.get(row, "clean"), target.split()
         other = pairs[(row + generator.randrange(1, len(pairs))) % len(pairs)]
         generator.shuffle(mixed := list(words))
+        half = " ".join(words[: max(1, len(words) // 2)])
         targets = {"misaligned": other[1], "wrong_language": other[0], "copied": source}
-        targets |= {
-            "truncated": " ".join(words[: max(1, len(words) // 2)]),
-            "shuffled": " ".join(mixed),
-        }
-        yield source, targets.get(kind, target), kind
+        targets |= {"truncated": half, "shuffled": " ".join(mixed), "clean": target}
+        yield source, targets[kind], kind
 
 
 if __name__ == "__main__":
@@ -36,7 +34,7 @@ if __name__ == "__main__":
     parser.add_argument("--share", type=float, default=0.5)
     options = parser.parse_args()
     texts = list(zip(read_lines(options.source), read_lines(options.target), strict=True))
-    rows = add_noise(texts, options.share)
-    for name, lines in zip(("source", "target", "kind"), zip(*rows, strict=True), strict=True):
+    columns = zip(*add_noise(texts, options.share), strict=True)
+    for name, lines in zip(("source", "target", "kind"), columns, strict=True):
         text = "".join(f"{line}\n" for line in lines)
         Path(f"{options.out}.{name}").write_text(text, encoding="utf-8")

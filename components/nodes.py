@@ -23,6 +23,7 @@ from tfx.types.standard_artifacts import (
 )
 from tfx.utils import json_utils
 
+from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.common.component import Component, Findings, Predictions, Report, Tokenizer
 from regard.components.corpus_gen.executor import CorpusGenExecutor
 from regard.components.evaluator.executor import EvaluatorExecutor
@@ -82,6 +83,32 @@ class ExampleValidator(Component):
     PARAMETERS = {"checks": str, "pinned_schema": str, "features": str, "production": str}
     INPUTS = {"statistics": ExampleStatistics, "schema": Schema, "examples": Examples}
     OUTPUTS = {"anomalies": ExampleAnomalies, "findings": Findings}
+
+
+class Augmenter(Component):
+    """Change the train split with published models; the other splits are copied.
+
+    Each model runs as a Beam pipeline. The parts that it has finished are kept in a folder that
+    outlives the run, under a key of the model, the rows and the code.
+
+    Args:
+        examples: standard Examples with a split ``train``.
+        settings: JSON with the section ``augmentation`` (as JSON), the ``task``, the ``features``,
+            the ``batch_size``, ``root`` and ``monolingual`` of the section ``data``, and the
+            digests of these files.
+        models: JSON of the result of ``find_teachers``; without models, the node looks
+            them up.
+        registry: the registry's folder.
+        folder: the folder for finished parts.
+
+    Outputs: ``augmented_examples``, and ``findings`` (``augmentation.json``: the models, and a
+    sentence on each step).
+    """
+
+    EXECUTOR = AugmenterExecutor
+    PARAMETERS = {"settings": str, "models": str, "registry": str, "folder": str}
+    INPUTS = {"examples": Examples}
+    OUTPUTS = {"augmented_examples": Examples, "findings": Findings}
 
 
 class TokenizerTrainer(Component):
@@ -307,4 +334,5 @@ class Reporter(Component):
         "serving": InfraBlessing,
         "pushed": PushedModel,
     }
+    OPTIONAL_INPUTS = {"augmentation": Findings}
     OUTPUTS = {"report": Report}

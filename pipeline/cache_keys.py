@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular, sha256_file
+from regard.components.data.sources import expand_all
 from regard.models import tasks
 from regard.models.plugins import plugin_modules
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 LIBRARIES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 # The key of ``tokenizer.word_list`` among the digests of ``vector_digests``.
 WORD_LIST = "words"
+# The beginning of the keys of monolingual texts.
+MONOLINGUAL = "data.monolingual"
 
 
 def preprocess_code(task: str) -> str:
@@ -49,7 +52,9 @@ def evaluator_code(config: Config) -> str:
     return code_digest("regard.components.evaluator", *plugins)
 
 
-def training_key(config: Config, data_digest: str, word_vectors: Mapping[str, str]) -> str:
+def training_key(
+    config: Config, data_digest: str, word_vectors: Mapping[str, str], models: Iterable[str] = ()
+) -> str:
     """Return a digest of everything that the trained weights depend on, except a warm start.
 
     Checkpoints are stored under this key and the digest of the model that the training starts
@@ -59,16 +64,21 @@ def training_key(config: Config, data_digest: str, word_vectors: Mapping[str, st
         config: The configuration.
         data_digest: The digest of the content of the data files.
         word_vectors: The result of ``vector_digests``.
+        models: The digests of the models that change the train split.
     """
+    settings = config.augmentation and config.augmentation.to_json()
+    augmenter = [settings, code_digest("regard.components.augmenter")] if settings else []
     return digest(
         data_digest,
         config.task,
         config.data.training_json(),
-        config.section_json("tokenizer"),
+        config.tokenizer_json,
         config.section_json("model"),
         json.dumps(dict(word_vectors), sort_keys=True),
         config.training.training_json(),
         *_validation_settings(config),
+        *models,
+        *augmenter,
         code_digest("regard.components.corpus_gen"),
         preprocess_code(config.task),
         trainer_code(config),
@@ -88,15 +98,17 @@ def _validation_settings(config: Config) -> list[str]:
 
 
 def word_files(config: Config) -> dict[str, str]:
-    """Return the word list and the files of word vectors, by their keys."""
+    """Return the word list, and the files of word vectors and monolingual texts, by their keys."""
     word_list = config.tokenizer.word_list if config.tokenizer is not None else None
     pretrained = getattr(config.model, "pretrained", None)
     files = {WORD_LIST: word_list} if word_list else {}
+    texts = expand_all(config.data.root, config.data.monolingual, MONOLINGUAL)
+    files |= {f"{MONOLINGUAL}.{number}": path for number, path in enumerate(texts)}
     return {**files, **(pretrained.files() if pretrained else {})}
 
 
 def vector_digests(config: Config) -> dict[str, str]:
-    """Return the digest of each file of words or word vectors, by its key.
+    """Return the digest of each file of words, word vectors or monolingual texts, by its key.
 
     Raises:
         UserError: A file cannot be read, or begins with a vector of another width.
@@ -108,12 +120,14 @@ def vector_digests(config: Config) -> dict[str, str]:
 
         try:
             digests[key] = sha256_file(path)
-            has_content = key == WORD_LIST or any(read_vectors(path, config.model.embedding))
+            is_text = key == WORD_LIST or key.startswith(MONOLINGUAL)
+            has_content = is_text or any(read_vectors(path, config.model.embedding))
             reason = None if has_content else "the file is empty"
         except OSError as error:
             reason = error.strerror
         if reason:
             option = "tokenizer.word_list" if key == WORD_LIST else f"model.pretrained.{key}"
+            option = MONOLINGUAL if key.startswith(MONOLINGUAL) else option
             message = f"The file of {option} cannot be read: {reason}."
             raise UserError(message, path, "Use another file, or null.")
     return digests

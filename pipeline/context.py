@@ -18,7 +18,7 @@ from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
 from regard.components.registry.records import PROFILE
-from regard.components.registry.starting_models import find_ensemble, find_warm_start
+from regard.components.registry.starting_models import find_ensemble, find_teachers, find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.pipeline import cache_keys, datasets
@@ -45,6 +45,8 @@ class PipelineContext:
         production_profile: The JSON of its data profile, as ExampleValidator receives it.
         start: The model that the training starts from, see ``find_warm_start``; may be empty.
         ensemble: The other models of the exported ensemble, see ``find_ensemble``.
+        augmentation: The models that change the train split, see ``find_teachers``.
+        augmentation_folder: Where their finished work is stored.
         training_key: The key of the training, whatever model it starts from.
         recipe: A digest of everything that determines the model; empty if it is not known.
         run_parameters: Values that a run may override, by name.
@@ -65,6 +67,8 @@ class PipelineContext:
     production_profile: str = ""
     start: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ensemble: Sequence[Mapping[str, str]] = ()
+    augmentation: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    augmentation_folder: str = ""
     training_key: str = ""
     recipe: str = ""
     run_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -94,7 +98,9 @@ def local_context(
     is_compared = {"overlap", "near_overlap"} & config.data.checks.row_changes().keys()
     splits = SPLITS if is_compared else ("train", "eval")
     trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=splits)
-    training_key = cache_keys.training_key(config, trained, word_vectors)
+    augmentation = find_teachers(config.augmentation, registry, config.task)
+    models = [model["digest"] for model in augmentation.values()]
+    training_key = cache_keys.training_key(config, trained, word_vectors, models)
     start = find_warm_start(config.training, registry, config.name, training_key)
     ensemble = find_ensemble(config.training, registry, config.task)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
@@ -116,6 +122,8 @@ def local_context(
         production_profile=_production_profile(production, version),
         start=start,
         ensemble=ensemble,
+        augmentation=augmentation,
+        augmentation_folder=str(workspace.augmentation),
         training_key=training_key,
         recipe=recipe,
         publish_anyway=publish_anyway,
@@ -127,8 +135,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
 
     Raises:
         UserError: A folder is not writable, the name belongs to a model of another task, a model
-            of a warm start or of an ensemble does not exist, or a file of word vectors cannot be
-            read.
+            of a warm start, of an ensemble or of the augmentation does not exist, or a file of word
+            vectors or of monolingual texts cannot be read.
     """
     registry = Registry(config.serving.registry or workspace.registry)
     for folder in (workspace.pipeline(config.name).root, registry.root / config.name):
@@ -145,6 +153,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
     find_warm_start(config.training, registry, config.name)
     find_ensemble(config.training, registry, config.task)
+    find_teachers(config.augmentation, registry, config.task)
     cache_keys.vector_digests(config)
 
 

@@ -75,17 +75,35 @@ def build_pipeline(
         features=stored,
         production=context.production_profile,
     )
+    augmenter, train_examples = None, examples
+    if config.augmentation is not None:
+        settings = {
+            **config.model_dump(mode="json", include={"task", "augmentation"}),
+            **config.data.model_dump(include={"root", "monolingual"}),
+            "features": json.loads(stored),
+            "batch_size": config.evaluation.batch_size,
+            "digests": dict(context.word_vectors),  # also of the monolingual texts
+        }
+        augmenter = nodes.Augmenter(
+            examples=examples,
+            settings=json.dumps(settings, sort_keys=True),
+            models=json.dumps(context.augmentation, sort_keys=True),
+            registry=context.registry,
+            folder=context.augmentation_folder,
+        )
+        augmenter.add_upstream_node(validator)
+        train_examples = augmenter.outputs["augmented_examples"]
     tokenizer = None
     if task.text_features:
         tokenizer = nodes.TokenizerTrainer(
-            examples=examples,
-            config=config.section_json("tokenizer"),
+            examples=train_examples,
+            config=config.tokenizer_json,
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
             features=json.dumps(symbols),
             seed=0,  # trainings with different seeds share a tokenizer
         )
     preprocess = nodes.Preprocess(
-        examples=examples,
+        examples=train_examples,
         schema=schema.outputs["schema"],
         tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
         custom_config={
@@ -174,6 +192,7 @@ def build_pipeline(
         run_parameters=context.run_parameters,
         corpus=corpus.outputs["findings"],
         checks=validator.outputs["findings"],
+        augmentation=augmenter.outputs["findings"] if augmenter else None,
         model_run=trainer.outputs["model_run"],
         model=trainer.outputs["model"],
         predictions=predictions,
@@ -183,7 +202,7 @@ def build_pipeline(
         pushed=pusher.outputs["pushed_model"],
     )
     extra = extra_node(preprocess) if extra_node else None
-    before = (corpus, statistics, schema, validator, tokenizer, preprocess)
+    before = (corpus, statistics, schema, validator, augmenter, tokenizer, preprocess)
     after = (trainer, predictor, evaluator, check, pusher, reporter, extra)
     return Pipeline(
         pipeline_name=config.name,

@@ -245,7 +245,8 @@ def needed_versions(workspace: Workspace, model: Path) -> dict[int, str]:
         for run in runs_of(workspace.pipeline(name))[-1:]:  # only the newest can be running
             origin = progress.read(run.events).origin if status(run) == RUNNING else {}
             parent = str(origin.get("parent") or "")
-            for used in filter(None, (origin.get("start"), *origin.get("ensemble", []))):
+            models = (*origin.get("ensemble", []), *origin.get("augmentation", []))
+            for used in filter(None, (origin.get("start"), *models)):
                 path = Path(used.get("path", ""))
                 if path.name.isdecimal() and path.parent.resolve() == model.resolve():
                     reasons[int(path.name)] = f"run {run.full_id} uses it"

@@ -35,6 +35,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
     record = run.record()
     decision = Decision.read(state.output_folder("Evaluator", "blessing"))
     training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
+    changes = read_json_object(state.output_folder("Augmenter", "findings") / "augmentation.json")
     table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
     report = state.output_folder("Reporter", "report") / "report.html"
     summary: dict[str, Any] = {
@@ -44,6 +45,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "seconds": record.get("seconds"),
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
+        "augmentation": list(changes.get("steps", {}).values()),
         "model": {key: training[key] for key in _MODEL_KEYS if key in training},
         "scores": _scores(state),
         "blessing": decision and decision.model_dump(include={"blessed", "sentence"}),

@@ -14,7 +14,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,8 @@ def main(directory: str) -> int:
             from regard.pipeline.graph import build_pipeline
 
         context = local_context(config, stored_run.workspace, record.get("publish_anyway", False))
-        if _repeats_training(first, last):  # from scratch, not from its last checkpoint
+        # A repeated training starts from scratch, not from its last checkpoint.
+        if _repeats_training(config.nodes, first, last):
             own = Path(str(context.checkpoints["checkpoints"]))
             for folder in own.parent.glob(f"{own.name}*"):  # the precision may be a suffix
                 shutil.rmtree(folder, ignore_errors=True)
@@ -191,12 +192,10 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
     return leftovers
 
 
-def _repeats_training(first: str | None, last: str | None) -> bool:
+def _repeats_training(nodes: Sequence[str], first: str | None, last: str | None) -> bool:
     """Whether ``--from`` and ``--to`` run the Trainer again."""
-    from regard.pipeline.config.config import NODES
-
-    before, after = (NODES.index(name) if name else None for name in (first, last))
-    trainer = NODES.index("Trainer")
+    before, after = (nodes.index(name) if name else None for name in (first, last))
+    trainer = nodes.index("Trainer")
     return before is not None and before <= trainer and (after is None or trainer <= after)
 
 
@@ -204,6 +203,7 @@ def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
     """Emit the digests of the data, the version in production, and other models that are read."""
     properties = {node.id: node.exec_properties for node in pipeline.components}
     training = json.loads(properties["Trainer"]["custom_config"])
+    models = properties.get("Augmenter", {}).get("models")
     events.emit_if_possible(
         "origin",
         data_fingerprint=properties["CorpusGen"]["fingerprint"],
@@ -211,6 +211,7 @@ def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
         parent=properties["Predictor"]["production_version"] or None,
         start=training["start"] or None,
         ensemble=training["ensemble"],
+        augmentation=[*json.loads(models).values()] if models else [],
         plan=plan,
     )
 

@@ -45,6 +45,8 @@ class Workspace:
     def __post_init__(self) -> None:
         self.registry = self.home / "registry"  # of the models: <name>/<version>/
         self.pipelines = self.home / "pipelines"  # the parent of all pipeline folders
+        # Outputs of published models, for all pipelines: a folder for each model, data and code.
+        self.augmentation = self.home / "augmentation"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:

@@ -32,7 +32,7 @@ class Failure(TypedDict, total=False):
 class Origin(TypedDict, total=False):
     """What a run starts from: its data, the version in production, and models.
 
-    ``start`` and ``ensemble`` are what ``registry.starting_models`` finds.
+    ``start``, ``ensemble`` and ``augmentation`` are what ``registry.starting_models`` finds.
     """
 
     data_fingerprint: str | None
@@ -40,6 +40,7 @@ class Origin(TypedDict, total=False):
     parent: str | None
     start: dict[str, str] | None
     ensemble: list[dict[str, str]]
+    augmentation: list[dict[str, str]]
     plan: str  # a digest of everything that the run depends on
 
 

@@ -114,6 +114,7 @@ class ShardWriter:
         bytes_per_shard: the bytes after which a shard ends.
 
     Attributes:
+        stem: the start of the paths.
         shards: the number of complete shards.
 
     Raises:
@@ -121,7 +122,7 @@ class ShardWriter:
     """
 
     def __init__(self, stem: str, rows_per_shard: int = 100_000, bytes_per_shard: int = 1 << 28):
-        self._stem = stem
+        self.stem = stem
         self._limits = rows_per_shard, bytes_per_shard
         self._writer: tf.io.TFRecordWriter | None = None
         self._temporary = self._final = ""
@@ -142,7 +143,7 @@ class ShardWriter:
             self.close()
 
     def _open(self) -> tf.io.TFRecordWriter:
-        self._final = f"{self._stem}-{self.shards:05d}.gz"
+        self._final = f"{self.stem}-{self.shards:05d}.gz"
         self._temporary = f"{self._final}.{uuid.uuid4().hex[:8]}.tmp"
         # Level 1 compresses text at twice the speed for a tenth more bytes.
         options = tf.io.TFRecordOptions(compression_type="GZIP", compression_level=1)

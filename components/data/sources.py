@@ -202,12 +202,12 @@ def _groups(corpus: Corpus, split: str, files: Files) -> list[FileGroup]:
         raise UserError("The file names do not show one format", key, "Set `data.format`.")
     if isinstance(files, dict):
         sides = tuple(feature.name for feature in corpus.features if files.get(feature.name))
-        paths = [_expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
+        paths = [expand_all(config.root, files[side], f"{key}.{side}") for side in sides]
         _check_counts(dict(zip(sides, map(len, paths), strict=True)), key)
         rows, first = list(zip(*paths, strict=True)), path_list(files[sides[0]])
     else:
         sides, first = (), path_list(files)
-        rows = [(path,) for path in _expand_all(config.root, files, key)]
+        rows = [(path,) for path in expand_all(config.root, files, key)]
     pairs = zip(first, getattr(config.tags, split, ()) or [None] * len(first), strict=True)
     tags = [tag for path, tag in pairs for _ in _expand(config.root, path, key)]
     return [FileGroup(split, kind, row, sides, tag) for row, tag in zip(rows, tags, strict=True)]
@@ -220,7 +220,17 @@ def _check_counts(counts: Mapping[str, int], key: str) -> None:
         raise UserError(message, where=key, remedy="List the files of all sides in the same order.")
 
 
-def _expand_all(root: str, paths: str | Sequence[str], key: str) -> list[str]:
+def expand_all(root: str, paths: str | Sequence[str], key: str) -> list[str]:
+    """Return the files of paths and globs below a folder, those of each sorted.
+
+    Args:
+        root: the folder.
+        paths: relative to the folder, or absolute.
+        key: the key of the configuration, for errors.
+
+    Raises:
+        UserError: there is no file, or one cannot be read.
+    """
     return [path for item in path_list(paths) for path in _expand(root, item, key)]
 
 

@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from apache_beam.utils.shared import Shared
+
 from regard.components.common import events
 from regard.components.common.errors import pickle_error
 from regard.components.common.files import atomic_path, atomic_write
@@ -96,6 +98,21 @@ def read_failure(folder: Path) -> Exception | None:
     return pickle.loads(file.read_bytes()) if file.exists() else None
 
 
+@contextlib.contextmanager
+def raise_failure(folder: Path) -> Iterator[None]:
+    """Raise the error that a worker recorded in the block instead of Beam's; release its model."""
+    (folder / _FAILURE).unlink(missing_ok=True)  # of a killed run
+    try:
+        yield
+    except Exception as error:
+        if (failure := read_failure(folder)) is not None:
+            raise failure from error
+        raise
+    finally:
+        # Beam keeps the last shared object of this process alive.
+        Shared().acquire(lambda: None)
+
+
 def decoding_seconds(stats: Collection[BatchStats]) -> float:
     """Return the time of the slowest worker, without loading; workers run in parallel."""
     by_worker: dict[str, float] = {}
@@ -120,6 +137,7 @@ class ProgressScope:
         rows: the number of rows.
         start: the fraction of the node's progress at the start.
         end: that at the end.
+        node: the name of the component.
     """
 
     label: str
@@ -127,6 +145,7 @@ class ProgressScope:
     rows: int
     start: float = 0.0
     end: float = 1.0
+    node: str = NODE
 
 
 @contextlib.contextmanager
@@ -140,14 +159,15 @@ def report_progress(folder: Path, scope: ProgressScope) -> Iterator[None]:
         scope: what the events describe.
     """
     stopped = threading.Event()
-    stats: dict[int, BatchStats] = {}
+    stats = earlier = read_stats(folder, {})  # of a killed run, whose speed is not that of this one
 
     def emit_if_changed() -> None:
         nonlocal stats
         count = len(stats)
         stats = read_stats(folder, stats)
         if len(stats) > count:
-            _emit(list(stats.values()), scope)
+            new = [one for batch, one in stats.items() if batch not in earlier]
+            _emit(sum(one.rows for one in stats.values()), rows_per_second(new), scope)
 
     def poll() -> None:
         while not stopped.wait(POLL_SECONDS):
@@ -163,12 +183,11 @@ def report_progress(folder: Path, scope: ProgressScope) -> Iterator[None]:
     emit_if_changed()
 
 
-def _emit(stats: Collection[BatchStats], scope: ProgressScope) -> None:
-    rows, speed = sum(one.rows for one in stats), rows_per_second(stats)
+def _emit(rows: int, speed: float, scope: ProgressScope) -> None:
     counts = f"{rows:,} of {scope.rows:,} {scope.noun}"
     events.emit(
         "progress",
-        node=NODE,
+        node=scope.node,
         text=f"{scope.label}: {counts}, {speed:,.0f} {scope.noun}/s",
         fraction=scope.start + (scope.end - scope.start) * rows / scope.rows,
         sentences_per_second=round(speed, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shutil
 import time
 import uuid
@@ -43,10 +44,34 @@ def read_shard(shard: Shard) -> Iterator[tuple[int, Record]]:
         yield batch, (row, record)
 
 
-class PredictDoFn(beam.DoFn):
+class ModelDoFn(beam.DoFn):
+    """Loads a model once per process, also with several threads.
+
+    Args:
+        load: loads the model.
+        folder: the folder for results and errors, which every worker can write to.
+    """
+
+    def __init__(self, load: Callable[[], ServedModel], folder: Path):
+        self._load, self._folder, self._shared = load, folder, Shared()
+
+    def setup(self) -> None:
+        """Load the model, or wait until another thread has loaded it.
+
+        Raises:
+            SavedModelError: the model does not fit its contract.
+        """
+        start = time.monotonic()
+        with batch_results.record_failure(self._folder):
+            self._model: ServedModel = self._shared.acquire(self._load)
+        self._load_seconds = time.monotonic() - start
+        self._worker, self._device = uuid.uuid4().hex, self._model.device
+
+
+class PredictDoFn(ModelDoFn):
     """Runs a SavedModel on batches of records, and writes the outputs of each to a file.
 
-    The model's detail signature is used. It is loaded once per process, also with several threads.
+    The model's detail signature is used.
 
     Args:
         model: the SavedModel's folder.
@@ -64,22 +89,10 @@ class PredictDoFn(beam.DoFn):
         reference_outputs: Sequence[ReferenceOutput],
         skip_unavailable: bool,
     ):
-        self._path, self._features, self._folder = model, list(features), folder
+        super().__init__(functools.partial(_load, model), folder)
+        self._features = list(features)
         self._reference_outputs = list(reference_outputs)
         self._skip_unavailable = skip_unavailable
-        self._shared = Shared()
-
-    def setup(self) -> None:
-        """Load the model, or wait until another thread has loaded it.
-
-        Raises:
-            SavedModelError: the model does not fit its contract.
-        """
-        start = time.monotonic()
-        with batch_results.record_failure(self._folder):
-            self._model: ServedModel = self._shared.acquire(lambda: _load(self._path))
-        self._load_seconds = time.monotonic() - start
-        self._worker, self._device = uuid.uuid4().hex, self._model.device
 
     def process(self, element: tuple[int, Iterable[Record]]) -> None:
         """Decode one batch.
@@ -251,22 +264,14 @@ class Decoder:
 
     def _run(self, predict: PredictDoFn, folder: Path) -> None:
         shards = self.plan.shards
-        try:
-            with self.make_pipeline() as pipeline:
-                _ = (
-                    pipeline
-                    | "Shards" >> beam.Create(shards, reshuffle=len(shards) > 1)
-                    | "Read" >> beam.FlatMap(read_shard)
-                    | "Batches" >> beam.GroupByKey()
-                    | "Predict" >> beam.ParDo(predict)
-                )
-        except Exception as error:
-            if (failure := batch_results.read_failure(folder)) is not None:
-                raise failure from error
-            raise
-        finally:
-            # Beam keeps the last shared object of this process alive: release the model.
-            Shared().acquire(lambda: None)
+        with batch_results.raise_failure(folder), self.make_pipeline() as pipeline:
+            _ = (
+                pipeline
+                | "Shards" >> beam.Create(shards, reshuffle=len(shards) > 1)
+                | "Read" >> beam.FlatMap(read_shard)
+                | "Batches" >> beam.GroupByKey()
+                | "Predict" >> beam.ParDo(predict)
+            )
 
     def _read_contract(self, model: Path) -> Contract:
         """Read the contract of a model, and check that it fits the rows."""

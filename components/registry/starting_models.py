@@ -1,4 +1,4 @@
-"""Find the models that a training starts from, or exports together with its own.
+"""Find the models that a training starts from, exports together with its own, or learns from.
 
 On one machine they are found when the graph is built; on Kubeflow Pipelines by the Trainer.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from regard.components.common.errors import UserError
 from regard.components.registry.records import read_record, read_record_or_empty
 from regard.components.registry.store import Registry
+from regard.components.settings.augmentation import AugmentationConfig
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.training import TrainingConfig
 from regard.serving.contract import TRAINING, read_contract
@@ -81,15 +82,35 @@ def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> li
     """
     members, key = [], "training.ensemble"
     for model in training.ensemble:
-        from regard.components.registry.publish import recorded_digest  # imports NumPy
-
-        path = _resolve(registry, model, key)
-        if not (path / TRAINING).is_file():
+        members.append(member := _find(registry, model, key, task))
+        if not Path(member["path"], TRAINING).is_file():
             raise UserError(f"{model} is an ensemble, or was exported without its settings.", key)
-        if (other := read_contract(path)["task"]) != task:
-            raise UserError(f"{model} is a model for {other}, not {task}.", key)
-        members.append({"model": model, "path": str(path), "digest": recorded_digest(path)})
     return members
+
+
+def find_teachers(
+    augmentation: AugmentationConfig | None, registry: Registry, task: str
+) -> dict[str, dict[str, str]]:
+    """Return the models of the section ``augmentation`` by their keys, as ``find_warm_start`` does.
+
+    The models exchange texts, so their vocabularies may differ.
+
+    Raises:
+        UserError: A model does not exist, or is for another task.
+    """
+    models = augmentation.models() if augmentation else {}
+    return {
+        name: _find(registry, model, f"augmentation.{name}", task) for name, model in models.items()
+    }
+
+
+def _find(registry: Registry, model: str, key: str, task: str) -> dict[str, str]:
+    from regard.components.registry.publish import recorded_digest  # imports NumPy
+
+    path = _resolve(registry, model, key)
+    if (other := read_contract(path)["task"]) != task:
+        raise UserError(f"{model} is a model for {other}, not {task}.", key)
+    return {"model": model, "path": str(path), "digest": recorded_digest(path)}
 
 
 def _resolve(registry: Registry, model: str, where: str) -> Path:

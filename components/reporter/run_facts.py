@@ -15,6 +15,7 @@ from regard.components.common.files import read_json_object
 ARTIFACTS: dict[str, tuple[str, str]] = {
     "corpus": ("CorpusGen", "findings"),
     "checks": ("ExampleValidator", "findings"),
+    "augmentation": ("Augmenter", "findings"),
     "model_run": ("Trainer", "model_run"),
     "model": ("Trainer", "model"),
     "predictions": ("Predictor", "predictions"),
@@ -98,6 +99,8 @@ class RunFacts:
     # Sources and counts of CorpusGen, and the results of ExampleValidator.
     corpus = _artifact_file("corpus", "corpus.json")
     data_checks = _artifact_file("checks", "checks.json")
+    # What published models changed in the train split.
+    augmentation = _artifact_file("augmentation", "augmentation.json")
     # Result and history of the training.
     training = _artifact_file("model_run", "training.json")
     # The Predictor's summary, with the contract of the model.

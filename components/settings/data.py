@@ -188,6 +188,8 @@ class DataConfig(PinnedSchemaConfig):
             spans of a growing corpus in their newest versions.
         eval: Files of the eval split; null: split off train.
         test: Files of the test split; null: split off train.
+        monolingual: Text files in the target language, one text per line (.gz is unpacked), for
+            augmentation.back_translation. They should not contain targets of eval and test.
         split: How eval and test are split off train. Cannot be combined with eval and test.
         spans: Which spans to use if paths have placeholders. Paths of eval and test with
             placeholders follow the spans of train; paths without are the same in every run.
@@ -222,6 +224,7 @@ class DataConfig(PinnedSchemaConfig):
     ]
     eval: Annotated[Files | None, NotInTrainingKey] = None
     test: Annotated[Files | None, NotInTrainingKey] = None
+    monolingual: Annotated[Listed[_Path], NotInTrainingKey, Field(examples=[["news.de.gz"]])] = ()
     split: SplitConfig | None = SplitConfig()
     spans: Annotated[SpansConfig, NotInTrainingKey] = SpansConfig()
     columns: dict[str, int | str] | None = None

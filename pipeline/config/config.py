@@ -13,6 +13,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.references import References, restore_references
 from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus, extra_features
+from regard.components.settings.augmentation import AugmentationConfig
 from regard.components.settings.data import DataConfig, Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
@@ -34,7 +35,9 @@ NODES: tuple[str, ...] = (
     *("CorpusGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "TokenizerTrainer"),
     *("Preprocess", "Trainer", "Predictor", "Evaluator", "ServingCheck", "Pusher", "Reporter"),
 )
-TUNER = "Tuner"
+AUGMENTER, TUNER = "Augmenter", "Tuner"
+# With the node of the section ``augmentation``.
+ALL_NODES = (*NODES[:4], AUGMENTER, *NODES[4:])
 
 
 class Config(Section):
@@ -44,6 +47,8 @@ class Config(Section):
         name: Name of the pipeline, and of its model in the registry: small letters, digits and
             hyphens, starting with a letter, at most 63 characters.
         data: Data files.
+        augmentation: How published models change the train split: filtering, distillation and
+            back-translation; null: not at all.
         tokenizer: SentencePiece tokenizers, trained on the train split.
         model: Network.
         training: How the model learns. Training stops at the first of max_epochs, max_steps and
@@ -64,6 +69,7 @@ class Config(Section):
         description=f"Task of the model: {', '.join(sorted(tasks.TASKS.own))}.",
     )
     data: DataConfig
+    augmentation: AugmentationConfig | None = None
     # The task defines tokenizer, model and search; see ``config_class``.
     tokenizer: Any = None
     model: Any = None
@@ -114,8 +120,8 @@ class Config(Section):
     @property
     def nodes(self) -> tuple[str, ...]:
         """The names of the nodes; a task without text features has no tokenizer."""
-        has_text = bool(self.description.text_features)
-        return tuple(name for name in NODES if has_text or name != "TokenizerTrainer")
+        uses = {"TokenizerTrainer": self.description.text_features, AUGMENTER: self.augmentation}
+        return tuple(name for name in ALL_NODES if uses.get(name, True))
 
     @property
     def search_nodes(self) -> tuple[str, ...]:
@@ -140,6 +146,15 @@ class Config(Section):
         """The features of the rows that CorpusGen writes: ``features`` and the span."""
         span = (Feature(SPAN, "text", "extra"),) if self.data.has_spans else ()
         return (*self.features, *span)
+
+    @property
+    def tokenizer_json(self) -> str:
+        """The section ``tokenizer`` as JSON, with the tags of other sections as symbols."""
+        if self.tokenizer is None:
+            return "null"
+        tag = getattr(self.augmentation and self.augmentation.back_translation, "tag", None)
+        symbols = dict.fromkeys((*self.tokenizer.user_defined_symbols, *([tag] if tag else [])))
+        return self.tokenizer.model_copy(update={"user_defined_symbols": (*symbols,)}).to_json()
 
     @property
     def has_references(self) -> bool:

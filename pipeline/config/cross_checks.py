@@ -30,6 +30,7 @@ from regard.models.metrics import (
 from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import Path, Problem
 from regard.models.tags import user_symbols
+from regard.pipeline.config.augmentation_checks import validate_augmentation
 from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, suggest, unknown
@@ -62,6 +63,7 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.serving.split_sentences and not config.description.has_independent_sentences:
         message = "this task needs the whole input, not single sentences; remove it"
         yield Problem(("serving", "split_sentences"), message)
+    yield from validate_augmentation(config)
     yield from validate_training(config)
     yield from _evaluation(config)
     yield from validate_beam(config.beam)
@@ -74,7 +76,8 @@ def _validate(config: Config) -> Iterator[Problem]:
 def _uris(config: Config) -> Iterator[Problem]:
     """Yield the URIs of keys that need local paths."""
     for key, value in (*input_paths(config), (("data", "schema"), config.data.schema or "")):
-        if not is_uri(value) or (key[0] == "data" and key[1] != "schema" and not config.kubeflow):
+        is_copied = key[0] == "data" and key[1] not in ("schema", "monolingual")
+        if not is_uri(value) or (is_copied and not config.kubeflow):
             continue
         place = "volume of kubeflow.volumes" if config.kubeflow else "local folder"
         yield Problem(key, f"{show(value)} is a URI; copy it to a {place}")

@@ -42,6 +42,7 @@ def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
         paths["training", "warm_start", "model"] = config.training.warm_start.model
     yield from ((key, path) for key, path in paths.items() if path is not None)
     yield from ((location.path, location.pattern) for location in path_locations(data))
+    yield from ((("data", "monolingual", i), path) for i, path in enumerate(data.monolingual))
 
 
 def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[Path, str]]:

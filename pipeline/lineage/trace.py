@@ -17,7 +17,7 @@ from regard.components.registry.records import RECORD, RecordedSpan, VersionReco
 from regard.components.registry.store import Registry
 from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
-from regard.pipeline.config.config import NODES
+from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.config_changes import ConfigChange, config_changes
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
@@ -190,7 +190,7 @@ class _Tracer:
             remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
             self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
         originals = run_store.original_nodes(run, nodes)
-        names = [name for name in reversed(NODES) if name in nodes and nodes[name].outputs]
+        names = [name for name in reversed(ALL_NODES) if name in nodes and nodes[name].outputs]
         return [_trace_node(nodes[name], originals.get(name)) for name in names]
 
     def _run(self, run_id: str) -> dict[str, Any]:

@@ -70,6 +70,8 @@ def _fields(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     data = summary.get("data", {})
     if data.get("rows"):
         yield "data", ", ".join(f"{count:,} {split}" for split, count in data["rows"].items())
+    for index, text in enumerate(summary.get("augmentation", [])):
+        yield "" if index else "augmentation", text
     if data.get("spans"):
         yield "spans", formatting.format_spans(data["spans"])
     for index, finding in enumerate(data.get("findings", [])):

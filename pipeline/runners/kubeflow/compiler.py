@@ -7,6 +7,7 @@ Neither the data nor the registry is read while compiling. What is resolved when
 - CorpusGen: spans, files, and the fingerprint of their content.
 - Trainer: the models of a warm start and of an ensemble; and the checkpoint folder, from their
   content and that of the examples and word vectors, so that a killed training resumes.
+- Augmenter: the models that change the train split, and monolingual texts.
 - ExampleValidator, Predictor: the version in production, which is the newest in the registry.
 - start of a run: the run parameters (``regard.components.common.runtime_parameters``).
 
@@ -75,7 +76,8 @@ def cluster_context(config: Config) -> PipelineContext:
     has_baseline = config.evaluation.production is not None
     versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
     profile = json.dumps({"version": LATEST, "versions": versions})
-    checkpoints = Workspace(Path(kubeflow.home)).pipeline(config.name).checkpoints
+    workspace = Workspace(Path(kubeflow.home))
+    checkpoints = workspace.pipeline(config.name).checkpoints
     return PipelineContext(
         pipeline_root=kubeflow.pipeline_root or "",
         registry=kubeflow.registry_folder,
@@ -87,6 +89,7 @@ def cluster_context(config: Config) -> PipelineContext:
         },
         beam_args=config.beam.arguments(),
         enable_cache=False,
+        augmentation_folder=str(workspace.augmentation),
         production=versions if has_baseline else "",
         production_version=LATEST if has_baseline else "",
         production_profile=profile if has_baseline else "",

@@ -53,4 +53,14 @@ def test_missing_artifacts_are_omitted(tmp_path, omitted, monkeypatch):
 
 
 def test_the_component_takes_all_artifacts_of_a_report():
-    assert set(Reporter.INPUTS) == set(ARTIFACTS)
+    assert set(Reporter.INPUTS) | set(Reporter.OPTIONAL_INPUTS) == set(ARTIFACTS)
+
+
+def test_the_page_shows_what_published_models_changed(tmp_path, monkeypatch):
+    monkeypatch.delenv(events.VARIABLE, raising=False)
+    sample_runs.text_run(tmp_path)
+    (tmp_path / "augmentation").mkdir()
+    steps = {"distillation": "5 of 7 targets translated by deep@1"}
+    path = tmp_path / "augmentation" / "augmentation.json"
+    path.write_text(json.dumps({"steps": steps, "models": {}}))
+    assert "distillation 5 of 7 targets translated by deep@1" in run_reporter(tmp_path)

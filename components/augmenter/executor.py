@@ -1,0 +1,74 @@
+"""The Augmenter's executor: published models change the rows of the train split."""
+
+import functools
+import json
+import os
+import shutil
+from pathlib import Path
+
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import artifact_utils
+
+from regard.components.augmenter.model_pass import NODE, run_pass
+from regard.components.augmenter.train_rows import TrainRows
+from regard.components.common import events
+from regard.components.common.component import Artifacts, Properties
+from regard.components.common.files import split_shards, write_json
+from regard.components.data.sources import expand_all
+from regard.components.registry.starting_models import find_teachers
+from regard.components.registry.store import Registry
+from regard.components.settings.augmentation import AugmentationConfig
+from regard.components.settings.trainer import StartingModel
+from regard.models.tasks.description import Feature
+
+
+class AugmenterExecutor(BaseBeamExecutor):
+    """Writes the ``augmented_examples`` and ``augmentation.json``."""
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
+    ) -> None:
+        """Change the train split, and copy the files of the others.
+
+        Raises:
+            UserError: a model or a file is missing, a model refuses a row, or no pair is kept.
+            SavedModelError: a model does not fit its contract.
+        """
+        settings = json.loads(exec_properties["settings"])
+        config = AugmentationConfig.model_validate(settings["augmentation"])
+        source = artifact_utils.get_single_instance(input_dict["examples"])
+        target = artifact_utils.get_single_instance(output_dict["augmented_examples"])
+        models = json.loads(exec_properties["models"]) or find_teachers(
+            config, Registry(exec_properties["registry"]), settings["task"]
+        )
+        work = Path(target.uri, ".writing")
+        shutil.rmtree(work, ignore_errors=True)  # of a killed attempt
+        work.mkdir(parents=True)
+        options = Path(exec_properties["folder"]), settings["batch_size"]
+        rows = TrainRows(
+            functools.partial(run_pass, self._make_beam_pipeline, *options),
+            {key: StartingModel.model_validate(model) for key, model in models.items()},
+            str(work),
+            [Feature(**entry) for entry in settings["features"]],
+            expand_all(settings["root"], settings["monolingual"], "data.monolingual"),
+        )
+        splits = {
+            name: split_shards(artifact_utils.get_split_uri([source], name))
+            for name in artifact_utils.decode_split_names(source.split_names)
+        }
+        steps: dict[str, str] = {}
+        for name, section in config:
+            if section is not None:
+                splits["train"], steps[name] = getattr(rows, name)(splits["train"], section)
+                events.emit("note", node=NODE, text=steps[name])
+        for name, shards in splits.items():
+            os.makedirs(split := os.path.join(target.uri, f"Split-{name}"), exist_ok=True)
+            for i, path in enumerate(shards):
+                final = os.path.join(split, f"data_tfrecord-{i:05d}-of-{len(shards):05d}.gz")
+                (os.replace if Path(path).parent == work else shutil.copyfile)(path, final)
+        shutil.rmtree(work)
+        target.split_names, target.span = source.split_names, source.span
+        examples_utils.set_payload_format(target, examples_utils.get_payload_format(source))
+        findings = Path(artifact_utils.get_single_uri(output_dict["findings"]))
+        write_json(findings / "augmentation.json", {"steps": steps, "models": models})

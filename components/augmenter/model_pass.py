@@ -1,0 +1,189 @@
+"""A pass of a published model over examples; what a killed run has finished is not repeated."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+
+from regard.components.common.code_digest import code_digest
+from regard.components.common.errors import UserError
+from regard.components.data.example_rows import parse_record, read_records
+from regard.components.predictor import batch_results
+from regard.components.predictor.batch_results import BatchStats, ProgressScope
+from regard.components.predictor.decode import ModelDoFn
+from regard.components.settings.trainer import StartingModel
+from regard.models.settings.search import SamplingSearchConfig, SearchLimits
+from regard.models.tasks.description import Feature
+from regard.serving import saved_model
+from regard.serving.contract import DEFAULT_SIGNATURE
+from regard.serving.saved_model import InputLengthError, InputRow, Model, ServedModel
+
+NODE = "Augmenter"
+PART_ROWS = 1024  # the rows that a killed worker computes again, at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Consecutive records of a file: the first one, their number, and the part's own number."""
+
+    number: int
+    path: str
+    start: int
+    rows: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelPass:
+    """What a model computes for each row: an output, or the cross-entropy of a given one.
+
+    Attributes:
+        model: the model.
+        inputs: the feature that each input of the signature receives.
+        is_score: whether the cross-entropy of a given output is computed.
+        seed: of an output that is sampled; None: the model's own search.
+    """
+
+    model: StartingModel
+    inputs: Mapping[str, str]
+    is_score: bool = False
+    seed: int | None = None
+
+    def load(self) -> ServedModel:
+        """Load the model, or build it again with the search that samples."""
+        if self.seed is None:
+            return saved_model.load(self.model.path)
+        from regard.components.trainer.export import InMemoryModel, RebuiltModel
+
+        rebuilt: Any = RebuiltModel(Path(self.model.path), self.model.model)
+        limits = rebuilt.config.search.model_dump(include=set(SearchLimits.model_fields))
+        return InMemoryModel(rebuilt.served(SamplingSearchConfig(seed=self.seed, **limits)))
+
+    def compute(self, model: Model, rows: Sequence[InputRow]) -> list[Any]:
+        """Return a text or a cross-entropy per token in nats for each row of a batch.
+
+        There is no text (None) if the model has truncated the row or its output is blank; the
+        cross-entropy is infinite if the model gives no score.
+
+        Raises:
+            UserError: the model refuses a row as too long.
+        """
+        try:
+            predictions = model.predict("score" if self.is_score else DEFAULT_SIGNATURE, rows)
+        except InputLengthError as error:
+            remedy = "Drop long rows, or use a model with search.long_source: truncate."
+            raise UserError(str(error), self.model.model, remedy) from None
+        if self.is_score:
+            scores = [one.outputs["score"] / one.outputs["target_length"] for one in predictions]
+            return [math.inf if math.isnan(one) else -one for one in scores]
+        texts = [None if one.truncated else one.hypothesis for one in predictions]
+        return [text if text and text.strip() else None for text in texts]
+
+
+class PassDoFn(ModelDoFn):
+    """Runs a model on parts of the examples, and writes the results of each to a file.
+
+    Args:
+        model_pass: what is computed.
+        batch_size: the maximum number of rows in a batch.
+        folder: the folder for the files, which every worker can write to.
+    """
+
+    def __init__(self, model_pass: ModelPass, batch_size: int, folder: Path):
+        super().__init__(model_pass.load, folder)
+        self._pass, self._batch_size = model_pass, batch_size
+
+    def process(self, part: Part) -> None:
+        """Compute the results of one part, in batches of rows of similar length."""
+        import pyarrow as pa
+
+        start = time.monotonic()
+        with batch_results.record_failure(self._folder):
+            features = [Feature(name, "text") for name in self._pass.inputs.values()]
+            records = itertools.islice(read_records(part.path), part.start, part.start + part.rows)
+            texts = [[*map("".join, parse_record(one, features).values)] for one in records]
+            rows = [dict(zip(self._pass.inputs, one, strict=True)) for one in texts]
+            order = sorted(range(len(rows)), key=lambda row: -sum(map(len, texts[row])))
+            results: dict[int, Any] = {}
+            for first in range(0, len(order), self._batch_size):
+                batch = order[first : first + self._batch_size]
+                computed = self._pass.compute(self._model, [rows[row] for row in batch])
+                results.update(zip(batch, computed, strict=True))
+            table = pa.table({"result": [results[row] for row in range(part.rows)]})
+            times = time.monotonic() - start, self._worker, self._load_seconds
+            stats = BatchStats(part.rows, *times, self._device, 0, 0)
+            batch_results.write_batch(self._folder, part.number, table, stats)
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredResults:
+    """The results of all records in their order, which are read from files in each iteration."""
+
+    files: Sequence[Path]
+
+    def __iter__(self) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        for path in self.files:
+            with pq.ParquetFile(path) as file:
+                yield from file.read().column("result").to_pylist()
+
+
+def run_pass(
+    make_pipeline: Callable[[], beam.Pipeline],
+    root: Path,
+    batch_size: int,
+    model_pass: ModelPass,
+    paths: Sequence[str],
+) -> StoredResults:
+    """Return the results of the records of examples; parts that are stored are not computed.
+
+    Args:
+        make_pipeline: returns an empty Beam pipeline.
+        root: outlives the run, and contains a folder for each model, data and code.
+        batch_size: the maximum number of rows in a batch.
+        model_pass: what is computed.
+        paths: the files.
+
+    Raises:
+        UserError: the model refuses a row as too long.
+        SavedModelError: the model does not fit its contract.
+        Exception: any other error in a worker.
+    """
+    parts, records = _plan_parts(paths)
+    code = code_digest("regard.components.augmenter.model_pass")
+    settings = dataclasses.asdict(model_pass) | {"model": model_pass.model.digest}
+    key = json.dumps([code, PART_ROWS, records, settings])
+    folder = root / hashlib.sha256(key.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [batch_results.batch_path(folder, part.number) for part in parts]
+    missing = [part for part, file in zip(parts, files, strict=True) if not file.exists()]
+    rows = sum(part.rows for part in parts)
+    scope = ProgressScope(model_pass.model.model, "rows", rows, node=NODE)
+    progress = batch_results.report_progress(folder, scope)
+    with batch_results.raise_failure(folder), progress, make_pipeline() as pipeline:
+        compute = PassDoFn(model_pass, batch_size, folder)
+        _ = pipeline | beam.Create(missing) | beam.ParDo(compute)
+    return StoredResults(files)
+
+
+def _plan_parts(paths: Sequence[str]) -> tuple[list[Part], str]:
+    """Return the parts of files, and a digest of their records."""
+    parts: list[Part] = []
+    digest = hashlib.sha256()
+    for path in paths:
+        count = 0
+        for record in read_records(path):
+            digest.update(hashlib.sha256(record).digest())
+            count += 1
+        for start in range(0, count, PART_ROWS):
+            parts.append(Part(len(parts), path, start, min(PART_ROWS, count - start)))
+    return parts, digest.hexdigest()

@@ -1,0 +1,164 @@
+"""The steps of an augmentation: files of examples in, changed files and a sentence out."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from regard.components.augmenter.model_pass import ModelPass
+from regard.components.common.errors import UserError
+from regard.components.corpus_gen.example_writer import ExampleEncoder, ShardWriter
+from regard.components.data.example_rows import read_records
+from regard.components.data.images import Images
+from regard.components.data.text_files import read_lines
+from regard.components.settings import augmentation as sections
+from regard.components.settings.trainer import StartingModel
+from regard.models.tasks.description import Feature
+
+Paths = Sequence[str]
+# The files that a step has written, and a sentence about it.
+StepResult = tuple[list[str], str]
+# What becomes of a record and its result.
+Edit = Callable[[bytes, Any], list[bytes]]
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainRows:
+    """Changes the rows of a train split; each step is a method with the name of its section.
+
+    Attributes:
+        run: returns the results of a pass for the records of files, see ``run_pass``.
+        models: by their keys in the section ``augmentation``.
+        folder: for new files.
+        features: the features of an example.
+        texts: the files of ``data.monolingual``.
+    """
+
+    run: Callable[[ModelPass, Paths], Iterable[Any]]
+    models: Mapping[str, StartingModel]
+    folder: str
+    features: Sequence[Feature]
+    texts: Paths
+
+    def filter(self, paths: Paths, config: sections.FilterConfig) -> StepResult:
+        """Keep the share of the pairs with the lowest dual conditional cross-entropy.
+
+        Raises:
+            UserError: no pair has a score of both models.
+        """
+        forward, reverse = self.models["filter.forward"], self.models["filter.reverse"]
+        passes = (
+            ModelPass(forward, {"source": "source", "target": "target"}, is_score=True),
+            ModelPass(reverse, {"source": "target", "target": "source"}, is_score=True),
+        )
+        scores = dual_cross_entropy(*(np.array([*self.run(one, paths)]) for one in passes))
+        is_kept = keep_best(scores, config.keep)
+        shards = self._rewrite("filter", paths, is_kept.tolist(), lambda row, keep: [row] * keep)
+        count, rows, worst = is_kept.sum(), len(scores), scores[is_kept].max()
+        text = f"{count:,} of {rows:,} pairs ({count / rows:.1%}) kept by {forward.model} and "
+        return shards, f"{text}{reverse.model}, with scores up to {worst:.2f}"
+
+    def distillation(self, paths: Paths, config: sections.DistillationConfig) -> StepResult:
+        """Replace the targets by the outputs of the teacher."""
+        teacher = self.models["distillation.teacher"]
+        outputs = self.run(ModelPass(teacher, {"source": "source"}), paths)
+
+        def edit(record: bytes, text: str | None) -> list[bytes]:
+            own = [record] if text is None or config.keep_original else []
+            return own if text is None else [*own, _replace(record, "target", text)]
+
+        shards = self._rewrite("distillation", paths, outputs, edit)
+        text = f"{_count(outputs)} targets translated by {teacher.model}"
+        return shards, f"{text}{', in addition to the originals' * config.keep_original}"
+
+    def back_translation(self, paths: Paths, config: sections.BackTranslationConfig) -> StepResult:
+        """Add pairs of monolingual texts and their translations.
+
+        Raises:
+            UnreadableFile: a file of texts cannot be read.
+        """
+        rows = sum(1 for path in paths for _ in read_records(path))
+        limit = math.ceil(config.ratio * rows)
+        writer = ShardWriter(os.path.join(self.folder, "texts"))
+        for file in self.texts:
+            encode = ExampleEncoder(self.features, file, Images(""))
+            lines = ((n, text) for n, text in enumerate(read_lines(file), 1) if text.strip())
+            for line, text in itertools.islice(lines, limit):
+                values = [text if feature.name == "target" else None for feature in self.features]
+                writer.write(encode(line, values))
+                limit -= 1
+        examples, model = _close(writer), self.models["back_translation.model"]
+        seed = config.seed if config.search == "sampling" else None
+        outputs = self.run(ModelPass(model, {"source": "target"}, seed=seed), examples)
+        tag = f"{config.tag} " if config.tag else ""
+
+        def edit(record: bytes, text: str | None) -> list[bytes]:
+            return [] if text is None else [_replace(record, "source", tag + text)]
+
+        shards = self._rewrite("back-translation", examples, outputs, edit)
+        text = f"{_count(outputs)} monolingual texts translated by {model.model} ({config.search})"
+        return [*paths, *shards], f"{text} and added to {rows:,} pairs"
+
+    def _rewrite(self, name: str, paths: Paths, results: Iterable[Any], edit: Edit) -> list[str]:
+        """Write new files from the records of files and their results."""
+        writer = ShardWriter(os.path.join(self.folder, name))
+        records = itertools.chain.from_iterable(map(read_records, paths))
+        for record, result in zip(records, results, strict=True):
+            for one in edit(record, result):
+                writer.write(one)
+        return _close(writer)
+
+
+def _close(writer: ShardWriter) -> list[str]:
+    writer.close()
+    return [f"{writer.stem}-{shard:05d}.gz" for shard in range(writer.shards)]
+
+
+def _replace(record: bytes, feature: str, text: str) -> bytes:
+    """Return a serialized example with another text; the same bytes for the same row."""
+    example = tf.train.Example.FromString(record)
+    example.features.feature[feature].bytes_list.value[:] = [text.encode()]
+    return example.SerializeToString(deterministic=True)
+
+
+def _count(outputs: Iterable[Any]) -> str:
+    has_output = [one is not None for one in outputs]
+    return f"{sum(has_output):,} of {len(has_output):,}"
+
+
+def dual_cross_entropy(forward: np.ndarray, reverse: np.ndarray) -> np.ndarray:
+    """Return the dual conditional cross-entropy of pairs, ``[rows]``; lower is better.
+
+    Junczys-Dowmunt 2018, "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora",
+    section 2.1.
+
+    Args:
+        forward: cross-entropies per token of targets given sources, ``[rows]``.
+        reverse: those of sources given targets, ``[rows]``.
+    """
+    is_finite = np.isfinite(forward) & np.isfinite(reverse)
+    forward, reverse = np.where(is_finite, forward, 0), np.where(is_finite, reverse, 0)
+    return np.where(is_finite, np.abs(forward - reverse) + (forward + reverse) / 2, np.inf)
+
+
+def keep_best(scores: np.ndarray, share: float) -> np.ndarray:
+    """Return whether each row is among the share with the lowest scores; the first of equal ones.
+
+    Rows without a finite score are never kept.
+
+    Raises:
+        UserError: no row has a score.
+    """
+    is_kept = np.zeros(len(scores), bool)
+    is_kept[np.argsort(scores, kind="stable")[: math.ceil(share * len(scores))]] = True
+    is_kept &= np.isfinite(scores)
+    if not is_kept.any():
+        raise UserError("The models give no pair a score.", "augmentation.filter", "Remove it.")
+    return is_kept

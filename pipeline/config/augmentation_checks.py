@@ -1,0 +1,32 @@
+"""Conflicts of the section ``augmentation`` with other sections."""
+
+from collections.abc import Iterator
+
+from regard.components.settings.augmentation import AugmentationConfig
+from regard.models.settings.base import Problem
+from regard.pipeline.config.config import Config
+
+
+def validate_augmentation(config: Config) -> Iterator[Problem]:
+    """Yield what the task or other sections do not allow, each at the key that has to change."""
+    augmentation = config.augmentation or AugmentationConfig()
+    back_translation = augmentation.back_translation
+    if config.augmentation and not augmentation.models():
+        message = "needs filter, distillation or back_translation; or use null"
+        yield Problem(("augmentation",), message)
+    if back_translation and not config.data.monolingual:
+        message = "needs texts in the target language; set data.monolingual, or remove it"
+        yield Problem(("augmentation", "back_translation"), message)
+    if config.augmentation and config.data.tags:
+        yield Problem(("augmentation",), "its models get texts without data.tags; remove one")
+    kinds = {feature.kind for feature in config.description.features}
+    if config.augmentation and (config.search is None or kinds != {"text"}):
+        yield Problem(("augmentation",), f"does not apply to the task {config.task}; remove it")
+    elif config.description.reference.multiple:
+        for name in ("filter", "back_translation"):
+            if getattr(augmentation, name):
+                message = f"needs one target per row, unlike the task {config.task}; remove it"
+                yield Problem(("augmentation", name), message)
+    if config.training.guided_alignment and (augmentation.distillation or back_translation):
+        message = "its links are those of other words than augmentation writes; remove one"
+        yield Problem(("training", "guided_alignment"), message)

@@ -1,0 +1,259 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import standard_artifacts
+
+from regard.components.augmenter import model_pass, train_rows
+from regard.components.augmenter.executor import AugmenterExecutor
+from regard.components.augmenter.train_rows import dual_cross_entropy, keep_best
+from regard.components.common import events
+from regard.components.common.component import Findings
+from regard.components.common.errors import UserError
+from regard.components.common.files import split_shards
+from regard.components.data.example_rows import read_records, read_rows
+from regard.components.predictor import batch_results
+from tests import fake_models
+from tests.fake_models import FEATURES, MOST_LETTERS, Reverser, artifact
+
+BEAM = ["--runner=FnApiRunner", "--sdk_container_image=unused", "--direct_running_mode=in_memory"]
+TRAIN = [["abc", "", "a longer one"], ["xy", "été", "b" * (MOST_LETTERS + 1), "z"]]
+DISTILLATION = {"teacher": "deep@1"}
+
+
+class CountingReverser(Reverser):
+    """Reports in its default signature how many letters it has cut off."""
+
+    def contract(self):
+        result = super().contract()
+        result["signatures"]["serving_default"]["outputs"]["source_cut"] = []
+        return result
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="source")])
+    def translate(self, source):
+        return {name: self.answer(source)[name] for name in ("translation", "score", "source_cut")}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return fake_models.save(CountingReverser(), tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
+    return lambda kind: [e for e, _ in events.read(tmp_path / "events.jsonl") if e["kind"] == kind]
+
+
+def row(text, line, target=None):
+    return {"source": text, "target": text + "!" if target is None else target, "line": line}
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Examples with two files of the train split, and one of each other split."""
+    folder = tmp_path / "examples"
+    splits = {"train": TRAIN, "eval": [["e", "abc"]], "test": [["t"]]}
+    for name, shards in splits.items():
+        rows = [[row(text, i) for i, text in enumerate(texts, 1)] for texts in shards]
+        created = fake_models.examples(tmp_path / name, rows)
+        folder.mkdir(exist_ok=True)
+        (tmp_path / name / "Split-test").rename(folder / f"Split-{name}")
+    created.uri, created.span = str(folder), 3
+    return created
+
+
+@pytest.fixture
+def run(tmp_path, model, source, monkeypatch):
+    """Runs the executor with parts of two rows, and returns the folder of its examples."""
+    monkeypatch.setattr(model_pass, "PART_ROWS", 2)
+
+    def run(name="out", monolingual=(), **sections):
+        out = artifact(standard_artifacts.Examples, tmp_path / name / "examples")
+        findings = artifact(Findings, tmp_path / name / "findings")
+        keys = [f"{key}.{k}" for key, one in sections.items() for k in one]
+        one = {"model": "deep@1", "path": str(model), "digest": "d1"}
+        settings = {
+            "augmentation": sections,
+            "task": "translation",
+            "features": [vars(feature) for feature in FEATURES],
+            "batch_size": 2,
+            "root": str(tmp_path),
+            "monolingual": list(monolingual),
+        }
+        context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
+        AugmenterExecutor(context).Do(
+            {"examples": [source]},
+            {"augmented_examples": [out], "findings": [findings]},
+            {
+                "settings": json.dumps(settings),
+                "models": json.dumps(dict.fromkeys(keys, one)),
+                "registry": "",
+                "folder": str(tmp_path / "parts"),
+            },
+        )
+        assert (out.span, out.split_names) == (3, source.split_names)
+        return Path(out.uri)
+
+    return run
+
+
+def pairs(folder, split="train"):
+    shards = split_shards(f"{folder}/Split-{split}")
+    rows = [one for path in shards for one in read_rows(path, FEATURES)]
+    return [tuple(texts[0] for texts in one.values) for one in rows]
+
+
+def original_pairs():
+    return [(text, text + "!") for texts in TRAIN for text in texts]
+
+
+def distilled(pair):
+    """The row of the teacher; it gives no output to a blank source, and truncates a long one."""
+    source, target = pair
+    is_usable = 0 < len(source) <= MOST_LETTERS
+    return source, source.upper()[::-1] if is_usable else target
+
+
+def contents(folder, split):
+    return {path.name: path.read_bytes() for path in (folder / f"Split-{split}").iterdir()}
+
+
+def test_distilled_rows_are_in_order_and_other_splits_unchanged(run, source, log, tmp_path):
+    out = run(distillation=DISTILLATION)
+    assert pairs(out) == list(map(distilled, original_pairs()))
+    for split in ("eval", "test"):
+        assert contents(out, split) == contents(Path(source.uri), split)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "Split-eval",
+        "Split-test",
+        "Split-train",
+    ]
+    text = "5 of 7 targets translated by deep@1"
+    assert [event["text"] for event in log("note")] == [text]
+    findings = json.loads((tmp_path / "out/findings/augmentation.json").read_text())
+    assert findings["steps"] == {"distillation": text}
+    assert findings["models"]["distillation.teacher"]["digest"] == "d1"
+    last = log("progress")[-1]
+    assert (last["node"], last["fraction"]) == ("Augmenter", 1.0)
+    assert "deep@1: 7 of 7 rows" in last["text"]
+
+
+def test_originals_can_be_trained_on_as_well(run):
+    out = run(distillation={**DISTILLATION, "keep_original": True})
+    expected = []
+    for pair in original_pairs():
+        expected += [pair] if distilled(pair) == pair else [pair, distilled(pair)]
+    assert pairs(out) == expected
+
+
+def test_finished_parts_are_not_computed_again(run, tmp_path, monkeypatch):
+    """As after a kill: some parts are missing, one is half written, and there is a failure."""
+    whole = run("whole", distillation=DISTILLATION)
+    (folder,) = (tmp_path / "parts").iterdir()
+    assert [path.name for path in sorted(folder.iterdir())] == [
+        f"{number:08d}.parquet" for number in range(4)
+    ]
+    for number in (1, 3):
+        batch_results.batch_path(folder, number).unlink()
+    (folder / ".00000003.parquet.abc.tmp").write_bytes(b"half")
+    with pytest.raises(KeyError), batch_results.record_failure(folder):
+        raise KeyError("of the killed run")
+    computed, compute = [], model_pass.ModelPass.compute
+
+    def count(self, model, rows):
+        computed.extend(row["source"] for row in rows)
+        return compute(self, model, rows)
+
+    monkeypatch.setattr(model_pass.ModelPass, "compute", count)
+    resumed = run("resumed", distillation=DISTILLATION)
+    assert contents(resumed, "train") == contents(whole, "train")
+    assert computed == ["a longer one", "b" * (MOST_LETTERS + 1), "z"]
+    assert len(list((tmp_path / "parts").iterdir())) == 1
+
+
+def test_the_error_of_a_worker_reaches_the_user(run, monkeypatch):
+    def refuse(self, model, rows):
+        raise UserError("a source has more than 3 tokens")
+
+    monkeypatch.setattr(model_pass.ModelPass, "compute", refuse)
+    with pytest.raises(UserError, match="more than 3 tokens"):
+        run(distillation=DISTILLATION)
+
+
+def test_the_filter_keeps_the_best_pairs(run, log):
+    out = run(filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5})
+    costs = []
+    for text, target in original_pairs():
+        forward, reverse = (0.5 * len(x) / (len(x) + 1) for x in (target[:], text))
+        costs.append(abs(forward - reverse) + (forward + reverse) / 2)
+    best = sorted(sorted(range(len(costs)), key=costs.__getitem__)[:4])
+    assert pairs(out) == [original_pairs()[i] for i in best]
+    (note,) = log("note")
+    worst = max(costs[i] for i in best)
+    text = f"4 of 7 pairs (57.1%) kept by deep@1 and deep@1, with scores up to {worst:.2f}"
+    assert note["text"] == text
+
+
+def test_a_filtered_split_is_distilled(run, log):
+    filtered = pairs(run("a", filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5}))
+    both = run(
+        "b",
+        filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5},
+        distillation=DISTILLATION,
+    )
+    assert pairs(both) == list(map(distilled, filtered))
+
+
+def test_back_translated_pairs_are_tagged_and_limited(run, log, tmp_path):
+    (tmp_path / "one.txt").write_text("ABC\n\n" + "B" * (MOST_LETTERS + 1) + "\n")
+    (tmp_path / "two.txt").write_text("DE\nnever used\n")
+    files = ["one.txt", "two.txt"]
+    out = run(monolingual=files, back_translation={"model": "deep@1", "ratio": 0.4})
+    assert pairs(out) == [*original_pairs(), ("<bt> CBA", "ABC"), ("<bt> ED", "DE")]
+    *_, added = split_shards(f"{out}/Split-train")
+    positions = [(one.file, one.line) for one in read_rows(added, [])]
+    assert positions == [("one.txt", 1), ("two.txt", 1)]
+    (note,) = log("note")
+    text = "2 of 3 monolingual texts translated by deep@1 (beam) and added to 7 pairs"
+    assert note["text"] == text
+    untagged = {"model": "deep@1", "ratio": 0.1, "tag": None}
+    assert pairs(run("b", monolingual=files, back_translation=untagged))[-1] == ("CBA", "ABC")
+
+
+def test_dual_cross_entropy_is_that_of_the_paper():
+    random = np.random.default_rng(1)
+    forward, reverse = random.uniform(0, 9, (2, 50))
+    expected = [abs(a - b) + 0.5 * (a + b) for a, b in zip(forward, reverse, strict=True)]
+    np.testing.assert_allclose(dual_cross_entropy(forward, reverse), expected)
+    assert (dual_cross_entropy(np.array([np.inf, 1]), np.array([np.inf, np.inf])) == np.inf).all()
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.5, [1, 1, 0, 0]), (0.75, [1, 1, 1, 0]), (0.01, [0, 1, 0, 0]), (1.0, [1, 1, 1, 0])],
+)
+def test_the_first_of_equal_pairs_is_kept(share, expected):
+    scores = np.array([2.0, 1.0, 2.0, np.inf])
+    assert keep_best(scores, share).tolist() == list(map(bool, expected))
+
+
+def test_pairs_without_any_score_are_an_error():
+    with pytest.raises(UserError, match="no pair a score"):
+        keep_best(np.array([np.inf]), 1.0)
+
+
+def test_a_rewritten_record_keeps_its_other_features(tmp_path):
+    """With the same bytes for the same row, as in files of CorpusGen."""
+    rows = fake_models.examples(tmp_path / "e", [[row("abc", 7) | {"domain": "news"}]])
+    (path,) = split_shards(f"{rows.uri}/Split-test")
+    (record,) = read_records(path)
+    changed = train_rows._replace(record, "target", "XY")
+    assert changed == train_rows._replace(record, "target", "XY")
+    features = tf.train.Example.FromString(changed).features.feature
+    assert features["target"].bytes_list.value == [b"XY"]
+    assert features["domain"].bytes_list.value == [b"news"]
+    assert features["line"].int64_list.value == [7]

@@ -1,0 +1,147 @@
+"""The node that changes the train split: what it receives, and what its models change."""
+
+import json
+
+import pytest
+from tfx.dsl.compiler import compiler
+
+from regard.components.common.errors import UserError
+from regard.pipeline import progress, run_store, worker
+from regard.pipeline.config import load
+from regard.pipeline.config.config import ALL_NODES
+from regard.pipeline.context import check_start, local_context
+from regard.pipeline.run_summary import summarize
+from regard.pipeline.runners import local
+from regard.pipeline.scheduling.snapshot import take_snapshot
+from regard.pipeline.workspace import Workspace
+from regard.serving.contract import CONTRACT, Contract
+from tests.components.registry.models import write_version
+from tests.pipeline.graphs import create_pipeline
+from tests.pipeline.runners.kubeflow.pipelines import CONFIG as CLUSTER
+from tests.pipeline.runners.kubeflow.pipelines import compile_config
+
+CONFIG = """
+name: tiny
+data: {{root: ., train: train.tsv, monolingual: ["mono*.txt"]}}
+tokenizer: {{type: char, vocab_size: 20, vocab_limit: soft}}
+evaluation: {{metrics: [exact_match]}}
+augmentation:
+  distillation: {{teacher: deep@{teacher}}}
+  back_translation: {{model: back@1, tag: {tag}}}
+"""
+
+
+def publish(home, name, number, task="translation"):
+    folder = write_version(home, number, name)
+    (folder / "assets.extra").mkdir()
+    contract = dict.fromkeys(Contract.__required_keys__) | {"task": task, "inputs": []}
+    (folder / CONTRACT).write_text(json.dumps({**contract, "signatures": {}}))
+    return folder
+
+
+@pytest.fixture
+def make(tmp_path):
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
+    (tmp_path / "mono-1.txt").write_text("C\n")
+    for name, number in (("deep", 1), ("deep", 2), ("back", 1), ("short", 1)):
+        publish(tmp_path, name, number, "summarisation" if name == "short" else "translation")
+
+    def make(teacher=1, tag="<bt>"):
+        path = tmp_path / "tiny.yaml"
+        path.write_text(CONFIG.format(teacher=teacher, tag=tag))
+        return load(path, home=tmp_path)
+
+    return make
+
+
+def properties(config, workspace):
+    return {c.id: c.exec_properties for c in create_pipeline(config, workspace).components}
+
+
+def test_the_graph_has_the_node_after_the_validator(make, tmp_path):
+    pipeline = create_pipeline(make(), Workspace(tmp_path))
+    assert tuple(local.node_ids(compiler.Compiler().compile(pipeline))) == ALL_NODES
+    nodes = {component.id: component for component in pipeline.components}
+    for name in ("TokenizerTrainer", "Preprocess"):
+        assert nodes[name].inputs["examples"].producer_component_id == "Augmenter"
+    for name in ("Predictor", "ServingCheck", "StatisticsGen", "ExampleValidator"):
+        assert nodes[name].inputs["examples"].producer_component_id == "CorpusGen"
+    assert nodes["Reporter"].inputs["augmentation"].producer_component_id == "Augmenter"
+    models = json.loads(nodes["Augmenter"].exec_properties["models"])
+    assert models["distillation.teacher"]["path"] == str(tmp_path / "registry/deep/1")
+    symbols = json.loads(nodes["TokenizerTrainer"].exec_properties["config"])
+    assert symbols["user_defined_symbols"] == ["<bt>"]
+
+
+def test_model_texts_and_settings_change_node_and_training(make, tmp_path):
+    workspace = Workspace(tmp_path)
+
+    def state(**values):
+        config = make(**values)
+        nodes = properties(config, workspace)
+        own = (nodes["Augmenter"]["settings"], nodes["Augmenter"]["models"])
+        return own, local_context(config, workspace).training_key
+
+    states = [state(), state(teacher=2), state(tag="<b>")]
+    (tmp_path / "mono-2.txt").write_text("D\n")
+    states.append(state())
+    (tmp_path / "mono-2.txt").write_text("E\n")
+    states.append(state())
+    for values in zip(*states, strict=True):
+        assert len(set(values)) == len(states)
+    assert state() == states[-1]
+
+
+def test_a_schedule_sees_new_texts(make, tmp_path):
+    config, paths = make(), Workspace(tmp_path).pipeline("tiny")
+    before = take_snapshot(config, paths).key
+    (tmp_path / "mono-1.txt").write_text("D\n")
+    assert take_snapshot(config, paths).key != before
+
+
+def test_missing_and_unsuitable_models_are_refused(make, tmp_path):
+    workspace = Workspace(tmp_path)
+    with pytest.raises(UserError, match="no version '3'") as caught:
+        check_start(make(teacher=3), workspace)
+    assert caught.value.where == "augmentation.distillation.teacher"
+    path = tmp_path / "tiny.yaml"
+    path.write_text(path.read_text().replace("deep@3", "short@1"))
+    with pytest.raises(UserError, match="short@1 is a model for summarisation, not translation"):
+        check_start(load(path, home=tmp_path), workspace)
+    (tmp_path / "mono-1.txt").unlink()
+    with pytest.raises(UserError, match="No file matches") as caught:
+        check_start(make(), workspace)
+    assert caught.value.where == "data.monolingual"
+
+
+def test_running_models_are_not_pruned_and_recorded(make, tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path)
+    run = run_store.create(workspace.pipeline("tiny"), runner="local", pid=1)
+    monkeypatch.setenv("REGARD_EVENTS", str(run.events))
+    monkeypatch.setattr(run_store, "status", lambda run: run_store.RUNNING)
+    worker._emit_origin(create_pipeline(make(), workspace))
+    origin = progress.read(run.events).origin
+    assert sorted(model["model"] for model in origin["augmentation"]) == ["back@1", "deep@1"]
+    needed = run_store.needed_versions(workspace, tmp_path / "registry/deep")
+    assert list(needed) == [1]
+
+
+def test_the_summary_says_what_the_steps_did(tmp_path):
+    run = run_store.create(Workspace(tmp_path).pipeline("tiny"), runner="local")
+    (tmp_path / "augmentation.json").write_text(json.dumps({"steps": {"filter": "1 of 2 pairs"}}))
+    state = progress.Progress(["Augmenter"])
+    state.nodes["Augmenter"].outputs = {"findings": str(tmp_path)}
+    assert summarize(run, state)["augmentation"] == ["1 of 2 pairs"]
+
+
+def test_the_node_of_a_cluster_looks_up_its_models(tmp_path):
+    section = "augmentation: {distillation: {teacher: deep@1}}\n"
+    spec = compile_config(tmp_path, config=CLUSTER + section).spec
+    task = spec["root"]["dag"]["tasks"]["Augmenter"]
+    values = {
+        name: one["runtimeValue"]["constant"] for name, one in task["inputs"]["parameters"].items()
+    }
+    assert json.loads(values["models"]) == {}
+    assert values["registry"] == "/regard/registry"
+    assert values["folder"] == "/regard/augmentation"
+    assert "ExampleValidator" in task["dependentTasks"]

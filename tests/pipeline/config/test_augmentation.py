@@ -57,6 +57,10 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
     ("text", "expected"),
     [
         (DATA + "augmentation: {}\n", "3: augmentation: needs filter, distillation or back_trans"),
+        (
+            "name: x\ndata: {train: a.tsv, tags: {train: [de]}}\n" + TEACHER,
+            "3: augmentation: its models get texts without data.tags; remove one",
+        ),
         (DATA + BACK, "3: augmentation.back_translation: needs texts in the target language"),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,

@@ -86,9 +86,8 @@ class Contract(TypedDict):
     scored: str | None
     size: SizeEntry | None
     looks: AttentionEntry | None
-    heads: NotRequired[HeadsEntry | None]  # not in older exports, like `stream_problem`
+    heads: NotRequired[HeadsEntry | None]  # not in older exports
     cut: str | None
-    stream_problem: NotRequired[str | None]
     tags: NotRequired[list[str]]
     signatures: dict[str, SignatureEntry]
 

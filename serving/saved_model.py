@@ -29,7 +29,6 @@ from regard.serving.contract import (
 )
 from regard.serving.protobuf import type_name
 from regard.serving.session import Session, SessionError, Signature
-from regard.serving.streaming import STEP, stream_tokens
 
 _MIN_ROWS = 16  # of a batch that is divided among the cores
 _SHAPES = {1: "[batch]", 2: "[batch, n]", 3: "[batch, n, dimensions]"}
@@ -212,14 +211,6 @@ class ServedModel:
             return self._session.run(name, inputs)
         except SessionError as error:
             raise InputLengthError.parse(error.message) or error from None
-
-    def stream(self, row: InputRow) -> Iterator[dict[str, Any]]:
-        """Yield the outputs for each token of a row; see ``stream_tokens``."""
-        default = self.contract["signatures"][DEFAULT_SIGNATURE]
-        names = self._session.signatures[STEP].inputs, default["outputs"]
-        inputs = batch_inputs(default["inputs"], [row])
-        for outputs in stream_tokens(self._session.run, inputs, *names):
-            yield {key: decode_texts(value.item()) for key, value in outputs.items()}
 
 
 def load(path: str | os.PathLike[str], few_runs: bool = False) -> ServedModel:

@@ -224,46 +224,15 @@ class Constrained(Reverser):
         return {"translation": text, "score": out["score"]}
 
 
-class Streamer(Constrained):
-    """Also streams: each step adds one letter. With the bug ``stream``, they are not capitals."""
-
-    def contract(self) -> dict[str, Any]:
-        return {**super().contract(), "stream_problem": None}
+class OneRow(Reverser):
+    """Also has a signature for a batch of one row."""
 
     def signatures(self) -> dict[str, Any]:
-        streaming = {"stream_start": self.start, "stream_step": self.step}
-        return {**super().signatures(), **streaming}
+        return {**super().signatures(), "one_row": self.one_row}
 
     @tf.function(input_signature=[tf.TensorSpec([1], tf.string, name="source")])
-    def start(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
-        out = self.answer(source)
-        state = {"state_0": out["translation"], "state_1": tf.constant([0])}
-        is_blank = tf.equal(out["translation"], "")
-        return {**state, **self._token(tf.constant([""]), is_blank, out["score"])}
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([1], tf.string, name="state_0"),
-            tf.TensorSpec([1], tf.int32, name="state_1"),
-        ]
-    )
-    def step(self, state_0: tf.Tensor, state_1: tf.Tensor) -> dict[str, tf.Tensor]:
-        count = tf.strings.length(state_0, "UTF8_CHAR")
-        letter = tf.strings.substr(state_0, state_1, [1], "UTF8_CHAR")
-        if self.bug == "stream":
-            letter = tf.strings.lower(letter)
-        result = self._token(letter, state_1 + 1 >= count, -0.5 * tf.cast(count, tf.float32))
-        return {"state_1": state_1 + 1, **result, "translation": state_0}
-
-    def _token(self, text: tf.Tensor, is_end: tf.Tensor, score: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {
-            "text": text,
-            "token": text,
-            "log_probability": tf.fill([1], -0.5),
-            "is_end": is_end,
-            "translation": text,
-            "score": score,
-        }
+    def one_row(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"translation": self.answer(source)["translation"]}
 
 
 class TokenizingReverser(Reverser):

@@ -53,8 +53,6 @@ class ServedModel:
             - ``cut``: the output that counts the truncated tokens of an input, or None;
             - ``tags``: the tags that a text may begin with, as ``<de> A dog runs.``; the model was
               trained with one of them before every text. Empty: none;
-            - ``stream_problem``: why there are no signatures ``stream_start`` and ``stream_step``,
-              which stream the output token by token; or None;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
               model says which input or output it is ``like``, or has a ``default``) and its
               ``outputs``: for every dimension after the batch the output with its length, or None
@@ -147,10 +145,6 @@ class ServedModule(tf.Module):
         """Return the entries of the contract that depend on the task."""
         raise NotImplementedError
 
-    def stream(self) -> dict[str, Any]:
-        """Return the functions that stream an output token by token; none if the model cannot."""
-        return {}
-
     def served_model(self) -> ServedModel:
         """Return the graphs of all signatures, and the contract that describes them."""
         signatures = self.signatures()
@@ -165,7 +159,6 @@ class ServedModule(tf.Module):
             "heads": None,
             "cut": None,
             "tags": list(self.tags),
-            "stream_problem": "The model cannot stream: its output is not text.",
             **self.contract(),
             "signatures": {
                 name: {"inputs": signature.inputs, "outputs": signature.outputs}
@@ -176,7 +169,6 @@ class ServedModule(tf.Module):
         for name, signature in signatures.items():
             specs = [spec for entry in signature.inputs for spec in _specs(**entry)]
             functions[name] = with_signature(specs)(self._with_float_weights(signature.function))
-        functions |= self.stream()
         return ServedModel(self, functions, contract)
 
     def _with_float_weights(self, function: F) -> F:

@@ -19,8 +19,7 @@ from regard.models.tasks.search_outputs import (
     token_ids,
 )
 from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
-from regard.models.tasks.served_model import OutputLengths, Signature
-from regard.models.tasks.streaming import StreamedModule, stream_problem
+from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
@@ -34,7 +33,7 @@ _MIN_CONSTRAINED_BEAM = 10
 _HEADS = {"cross": ("target", "source"), "source": ("source", "source"), "target": ("target", "")}
 
 
-class ServedTextOutput(StreamedModule):
+class ServedTextOutput(ServedModule):
     """Tokenizer, model and search in one graph, as TensorFlow Serving runs it.
 
     Attributes:
@@ -42,13 +41,19 @@ class ServedTextOutput(StreamedModule):
         source_outputs: The outputs about the source, which ``_describe_source`` returns.
         source_labels: The input or output with the labels of the attended positions.
         source_lengths: The lengths of the dimensions of the attended positions.
+        cut_outputs: The output with the number of truncated tokens, if a source can be truncated.
     """
 
     prefix: str
     source_outputs: OutputLengths
     source_labels: str
     source_lengths: list[str | None]
+    cut_outputs: OutputLengths = {}
     _model: Seq2Seq
+
+    @property
+    def _tokenizer(self) -> Any:
+        return self.tokenizers[self._description.reference.name]
 
     @property
     def _max_length(self) -> int:
@@ -96,8 +101,22 @@ class ServedTextOutput(StreamedModule):
         return {
             "looks": {"rows": rows, "columns": self.source_labels, "weights": "alignment"},
             "heads": {"signature": "heads", "looks": heads} if heads else None,
-            "stream_problem": stream_problem(self._search, self.split_sentences, bool(self.scales)),
         }
+
+    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
+        """Return which inputs have no content, ``[batch]``; their output is empty."""
+        return tf.zeros_like(source, tf.bool)
+
+    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Return the inputs of the model, the numbers of truncated tokens, and the tokenizer.
+
+        The tokenizer is that of the outputs of these sources.
+        """
+        raise NotImplementedError
+
+    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the ``limits``, ``keys`` and perhaps ``minimums`` of ``Search.__call__``."""
+        raise NotImplementedError
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.
@@ -106,7 +125,7 @@ class ServedTextOutput(StreamedModule):
         and the score NaN.
         """
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, self._search.best())
         return self._best(tokenizer, cut, hypotheses)
 
     def predict_constrained(
@@ -145,7 +164,6 @@ class ServedTextOutput(StreamedModule):
         hypotheses = self._hypotheses(
             source,
             encoded,
-            tokenizer,
             _beam_search(self._search),
             minimums,
             prefix=tf.cast(prefix_ids.to_tensor(PAD), tf.int32),
@@ -162,7 +180,7 @@ class ServedTextOutput(StreamedModule):
         ``[batch]`` is the number of truncated tokens of a source.
         """
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search.best())
+        hypotheses = self._hypotheses(source, encoded, self._search.best())
         ids = hypotheses.ids[:, 0]
         _, alignment = self._model.teacher_force(encoded, ids)
         mask = tf.cast(ids != PAD, tf.float32)[:, :, None]
@@ -198,7 +216,7 @@ class ServedTextOutput(StreamedModule):
     def n_best(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
         encoded, cut, tokenizer = self._encode(source)
-        hypotheses = self._hypotheses(source, encoded, tokenizer, self._search)
+        hypotheses = self._hypotheses(source, encoded, self._search)
         outputs = n_best(tokenizer, hypotheses)
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
@@ -255,14 +273,18 @@ class ServedTextOutput(StreamedModule):
         self,
         source: tf.Tensor,
         encoded: tf.Tensor,
-        tokenizer: Any,
         search: Search,
-        *arguments: Any,
-        **constraints: Any,
+        min_limits: tf.Tensor = 0,
+        **constraints: tf.Tensor,
     ) -> Hypotheses:
-        """Search; the hypotheses of a blank source are empty and have no log-probability."""
-        ids, lengths, log_probs, scores = self._run_search(
-            source, encoded, search, *arguments, **constraints
+        """Search with the limits of the sources, raised to ``min_limits`` ``[batch]``.
+
+        The hypotheses of a blank source are empty and have no log-probability.
+        """
+        options = self._row_options(source, encoded)
+        limits = tf.maximum(options.pop("limits"), min_limits)
+        ids, lengths, log_probs, scores = self._model.search(
+            encoded, search, limits, **options, **constraints
         )
         is_blank = self._is_blank(source)[:, None]
         end = tf.where(tf.range(tf.shape(ids)[2]) == 0, EOS, PAD)
@@ -331,7 +353,7 @@ class ServedText(ServedTextOutput):
         return tf.strings.regex_full_match(source, r"\s*")
 
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Return ids ``[batch, source]`` with EOS; the others as in ``StreamedModule``."""
+        """Return ids ``[batch, source]`` with EOS; the others as in ``ServedTextOutput``."""
         limit = self._limits.max_source_length
         error = None
         if self._limits.long_source == "refuse":

@@ -180,7 +180,6 @@ class ServedByAddress:
             "looks": _find_attention(signatures[detail]),
             "heads": None,
             "cut": next((name for name in _CUT if name in signatures[detail].outputs), None),
-            "stream_problem": None,
             "signatures": described,
         }
 

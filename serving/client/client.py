@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import itertools
 import random
 import time
 import urllib.parse
 from collections.abc import (
-    AsyncIterator,
     Callable,
     Coroutine,
-    Generator,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -183,31 +179,6 @@ class Client:
         constrained = [{**_inputs_by_name(row, names), **constraints} for row in rows]
         return self._predict(constrained, "constrained", deadline)
 
-    def stream(self, row: Any) -> Generator[Row, None, None]:
-        """Yield the output for one row token by token, as `regard serve` computes it.
-
-        Args:
-            row: a row as for ``predict``.
-
-        Yields:
-            For each token the ``text`` that it adds to the output, the ``token``, and its
-            ``log_probability``; with the last one also the outputs of ``predict``.
-
-        Raises:
-            ClientError: see ``predict``, or the model cannot stream.
-        """
-        deadline = self._deadline()
-        (inputs,) = split_requests(self._signature(DEFAULT_SIGNATURE, deadline), [row], 1)
-
-        def start(timeout: float) -> Iterator[Row]:
-            events = self._connection.stream(inputs, timeout)
-            return itertools.chain([next(events)], events)
-
-        for event in self._send(start, deadline):
-            if time.monotonic() > deadline:
-                raise ClientError("DEADLINE_EXCEEDED", "The call timed out.")
-            yield event
-
     def metadata(self) -> dict[str, Signature]:
         """Return the model's current signatures.
 
@@ -301,12 +272,6 @@ class AsyncClient:
     predict, align = _in_thread(Client.predict), _in_thread(Client.align)
     score, constrain = _in_thread(Client.score), _in_thread(Client.constrain)
     metadata, status = _in_thread(Client.metadata), _in_thread(Client.status)
-
-    async def stream(self, row: Any) -> AsyncIterator[Row]:
-        """See ``Client.stream``."""
-        events = self._client.stream(row)
-        while (event := await self._run(next, events, None)) is not None:
-            yield event
 
     async def close(self) -> None:
         """Close the connection after the last call."""

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import ipaddress
 import json
-import math
 import ssl
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.serving.client.conversion import ClientError, Input, Outputs, Row, Signature, split_rows
+from regard.serving.client.conversion import ClientError, Input, Outputs, Signature
 from regard.serving.protobuf import (
     HTTP_STATUSES,
     STATES,
@@ -118,24 +117,6 @@ class RestConnection:
             for key, value in outputs.items()
         }
 
-    def stream(self, inputs: Mapping[str, np.ndarray], timeout: float) -> Iterator[Row]:
-        """Yield the outputs for each token of one input; each may take the time limit.
-
-        Raises:
-            ClientError: the request fails or times out.
-        """
-        body = json.dumps({"inputs": {key: _to_json(x.tolist()) for key, x in inputs.items()}})
-        path, send = f"{self._path}:stream", self._client.stream
-        with _convert_errors(), send("POST", path, content=body, timeout=timeout) as response:
-            if response.status_code != 200:
-                raise _parse_error(response.status_code, response.read())
-            for line in response.iter_lines():
-                if line.startswith("data: "):
-                    event = json.loads(line.removeprefix("data: "))
-                    if "error" in event:
-                        raise ClientError(event["code"], event["error"])
-                    yield {key: math.nan if x is None else x for key, x in event.items()}
-
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """Return the signatures of the model."""
         body = self._request("GET", f"{self._path}/metadata", timeout)
@@ -221,14 +202,6 @@ class GrpcConnection:
         response = self._call("PredictionService/Predict", request, "PredictResponse", timeout)
         return {entry.key: read_tensor(entry.value) for entry in response.outputs}
 
-    def stream(self, inputs: Mapping[str, np.ndarray], timeout: float) -> Iterator[Row]:
-        """Yield the outputs for each token of one input; see ``RestConnection.stream``."""
-        method, request = "regard.StreamService/PredictStream", _predict_request(inputs)
-        with _convert_grpc_errors():
-            for body in self._start("unary_stream", method, request, timeout):
-                outputs = message_class("PredictResponse").FromString(body).outputs
-                yield split_rows({one.key: read_tensor(one.value) for one in outputs})[0]
-
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """Return the signatures of the model."""
         request = message_class("GetModelMetadataRequest")(metadata_field=["signature_def"])
@@ -264,16 +237,16 @@ class GrpcConnection:
 
     def _call(self, method: str, request: Any, response: str, timeout: float) -> Any:
         with _convert_grpc_errors():
-            body = self._start("unary_unary", f"tensorflow.serving.{method}", request, timeout)
+            body = self._start(method, request, timeout)
         return message_class(response).FromString(body)
 
-    def _start(self, kind: str, method: str, request: Any, timeout: float) -> Any:
+    def _start(self, method: str, request: Any, timeout: float) -> Any:
         request.model_spec.name = self._target.model
         if self._target.version is not None:
             request.model_spec.version.value = self._target.version
         elif self._target.label:
             request.model_spec.version_label = self._target.label
-        call = getattr(self._channel, kind)(f"/{method}")
+        call = self._channel.unary_unary(f"/tensorflow.serving.{method}")
         metadata = tuple(self._target.headers.items())
         return call(request.SerializeToString(), timeout=timeout, metadata=metadata)
 

@@ -111,7 +111,7 @@ class Connection(H11Protocol):
         cycle = self.cycle
         if cycle is None or cycle.more_body or cycle.response_complete:
             return True
-        # Of a stream whose client has read everything, the next token is being computed.
+        # Of a response whose client has read everything, the rest is being computed.
         return cycle.response_started and self.transport.get_write_buffer_size() > 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -1,12 +1,10 @@
-"""TensorFlow Serving's gRPC services PredictionService and ModelService, and StreamService."""
+"""TensorFlow Serving's gRPC services PredictionService and ModelService."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import inspect
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
@@ -21,7 +19,6 @@ from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import check_roots, parse_models
 from regard.serving.server.servable import Servable, TensorInfo
 from regard.serving.server.versions import ModelSpec, PredictResult
-from regard.serving.streaming import START
 
 # The supported methods with their request messages.
 SERVICES: dict[str, dict[str, str]] = {
@@ -33,7 +30,6 @@ SERVICES: dict[str, dict[str, str]] = {
         "GetModelStatus": "GetModelStatusRequest",
         "HandleReloadConfigRequest": "ReloadConfigRequest",
     },
-    "regard.StreamService": {"PredictStream": "PredictRequest"},
 }
 _STATES = {name: number for number, name in STATES.items()}
 # One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
@@ -67,15 +63,10 @@ def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.Ge
 def _create_handler(
     method: Callable[[Any], Any], request_name: str, receiver: _Receiver
 ) -> grpc.RpcMethodHandler:
-    is_stream = inspect.isasyncgenfunction(method)
-
     async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
         try:
             with receiver.admission.hold() as hold:
                 request = await receiver.receive(request_name, context, hold)
-                if is_stream:
-                    await _write_all(method(request), context)
-                    return b""
                 response = await method(request)
             return await receiver.admission.convert(response.ByteSize(), response.SerializeToString)
         except Exception as exception:
@@ -89,20 +80,7 @@ def _create_handler(
         return response if isinstance(response, bytes) else await context.abort(*response)
 
     # For the client a stream of one message is the same; the server decides when to receive it.
-    if is_stream:
-        return grpc.stream_stream_rpc_method_handler(call)
     return grpc.stream_unary_rpc_method_handler(call)
-
-
-async def _write_all(responses: AsyncGenerator[Any, None], context: Any) -> None:
-    async with contextlib.aclosing(responses):
-        async for response in responses:
-            write = context.write(response.SerializeToString())
-            try:
-                await asyncio.wait_for(write, _MAX_RECEIVE_SECONDS)
-            except asyncio.TimeoutError:
-                message = "The client does not read its stream."
-                raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
 
 
 class _Receiver:
@@ -219,15 +197,6 @@ class _Methods:
             )
             size = sum(tensor.nbytes for tensor in prediction.outputs.values())
             return await self._admission.convert(size, _to_response, spec.model, prediction)
-
-    async def PredictStream(self, request: Any) -> AsyncGenerator[Any, None]:
-        """Run one version of a model on one input, and return its output token by token."""
-        spec = _parse_spec(request)
-        with self._manager.track_request(spec.model, "PredictStream", "GRPC"):
-            inputs = await self._read_inputs(request, self._manager.find(spec).loaded, START)
-            async with contextlib.aclosing(self._manager.stream(spec, inputs)) as steps:
-                async for step in steps:
-                    yield _to_response(spec.model, step)
 
     async def _read_inputs(
         self, request: Any, servable: Servable, signature: str

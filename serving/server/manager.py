@@ -4,13 +4,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from grpc import StatusCode
 
 from regard.serving.server.batching import Batcher, Tensors
@@ -31,7 +30,6 @@ from regard.serving.server.versions import (
     Version,
     list_versions,
 )
-from regard.serving.streaming import STEP
 
 log = logging.getLogger("regard.serve")
 
@@ -72,7 +70,6 @@ class ModelManager:
         self._load_pool = ThreadPoolExecutor(1, "load")
         self._run_pool = ThreadPoolExecutor(options.threads, "run")
         self._batch_slots = asyncio.Semaphore(options.threads)
-        self._stream_slots = asyncio.Semaphore(options.max_streams)
         self._tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
         self._change = asyncio.Lock()  # one scan or replacement of the models at a time
@@ -196,41 +193,6 @@ class ModelManager:
         self._log_success(started, spec, PredictResult(version.number, signature, results), inputs)
         return PredictResult(version.number, signature, {name: results[name] for name in names})
 
-    async def stream(self, spec: ModelSpec, inputs: Tensors) -> AsyncGenerator[PredictResult, None]:
-        """Yield the outputs for each token of one input; see ``stream_tokens``.
-
-        Each step takes its turn with the batches, so a stream delays them by one step at most.
-
-        Raises:
-            ServingError: as ``predict``; or the model cannot stream, there are too many streams, or
-                the stream takes longer than a batch may.
-        """
-        started, result = time.monotonic(), None
-        version, deadline = self.find(spec), started + self.options.run_seconds
-        steps = version.loaded.stream(inputs, self.options.run_seconds)
-        if self._stream_slots.locked():
-            raise ServingError(StatusCode.UNAVAILABLE, "Too many streams. Try again later.")
-
-        async def run_step() -> dict[str, np.ndarray] | None:
-            async with self._batch_slots:
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._run_pool, next, steps, None)
-
-        try:
-            with version.hold():
-                async with self._stream_slots:
-                    while outputs := await asyncio.wait_for(
-                        run_step(), deadline - time.monotonic()
-                    ):
-                        self.metrics.count("streamed_token_count_total", model=spec.model)
-                        result = PredictResult(version.number, STEP, outputs)
-                        yield result
-                if result is not None:
-                    self._log_success(started, spec, result, inputs)
-        except asyncio.TimeoutError:
-            message = f"The stream took more than {self.options.run_seconds:g} s."
-            raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
-
     def _log_success(
         self, started: float, spec: ModelSpec, result: PredictResult, inputs: Tensors
     ) -> None:
@@ -244,7 +206,7 @@ class ModelManager:
 
         Args:
             model: the model's name.
-            api: ``predict`` or ``stream`` over REST, ``Predict`` or ``PredictStream`` over gRPC.
+            api: ``predict`` over REST, ``Predict`` over gRPC.
             entry_point: ``REST`` or ``GRPC``.
         """
         started, status = time.monotonic(), "CANCELLED"

@@ -51,9 +51,7 @@ class ManagerOptions:
         retry_seconds: wait before a repeated load.
         batching: how requests are batched.
         threads: batches that run at once.
-        run_seconds: time limit for the computation of a batch, which is then cancelled, and for a
-            whole stream.
-        max_streams: token streams at once; further ones are rejected.
+        run_seconds: time limit for the computation of a batch, which is then cancelled.
         reload_roots: folders whose models a client may load with ``HandleReloadConfigRequest``;
             none: the method is off.
         request_log: what is logged of requests; None: nothing.
@@ -65,7 +63,6 @@ class ManagerOptions:
     batching: BatchingOptions = field(default_factory=BatchingOptions)
     threads: int = 2
     run_seconds: float = 30.0
-    max_streams: int = 64
     reload_roots: tuple[Path, ...] = ()
     request_log: RequestLogOptions | None = None
 

@@ -1,9 +1,8 @@
 """The REST API, on TensorFlow Serving's paths."""
 
 import asyncio
-import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,14 +15,13 @@ from regard.serving.protobuf import field_type, message_class
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
-from regard.serving.server.rest_json import dump, dump_event, dump_predictions, parse_predict
+from regard.serving.server.rest_json import dump, dump_predictions, parse_predict
 from regard.serving.server.versions import ModelSpec, Version
-from regard.serving.streaming import START
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _VERSION = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
-_POST_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}:(?P<verb>predict|stream)", re.I)
+_POST_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}:predict", re.I)
 _GET_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}(?:/(?P<metadata>metadata))?", re.I)
 _MAX_VERSION = 2**63 - 1
 
@@ -75,8 +73,7 @@ class RestApi:
         self._admission.check_host(request.headers.get("host", ""))
         if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
             self._admission.check_token(request.headers.get("authorization", ""))
-            run = self._stream if match["verb"].lower() == "stream" else self._predict
-            return await run(_parse_spec(match), request)
+            return await self._predict(_parse_spec(match), request)
         if request.method == "GET" and (match := _GET_PATH.fullmatch(path)):
             spec = _parse_spec(match)
             if match["metadata"]:
@@ -97,39 +94,6 @@ class RestApi:
             size = sum(tensor.nbytes for tensor in prediction.outputs.values())
             outputs = prediction.outputs
             return _response(await convert(size, dump_predictions, outputs, body.is_row_format))
-
-    async def _stream(self, spec: ModelSpec, request: Request) -> Response:
-        """Return server-sent events; an error before the first one has a status of its own."""
-        events = self._events(spec, request)
-        first = await anext(events)
-
-        async def body() -> AsyncIterator[bytes]:
-            yield first
-            try:
-                async for event in events:
-                    yield event
-            except Exception as exception:
-                error = as_serving_error(exception)
-                content = {"code": error.code.name, "error": error.message}
-                yield b"data: %b\n\n" % dump(content)
-            finally:
-                await events.aclose()
-
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}  # for proxies
-        return StreamingResponse(body(), headers=headers, media_type="text/event-stream")
-
-    async def _events(self, spec: ModelSpec, request: Request) -> AsyncGenerator[bytes, None]:
-        convert = self._admission.convert
-        with (
-            self._manager.track_request(spec.model, "stream", "REST"),
-            self._admission.hold() as hold,
-        ):
-            content = await self._read_body(request, hold)
-            types = self._manager.find(spec).loaded.input_types(START)
-            body = await convert(len(content), parse_predict, content, lambda _: types)
-            async with contextlib.aclosing(self._manager.stream(spec, body.inputs)) as steps:
-                async for step in steps:
-                    yield dump_event(step.outputs)
 
     async def _read_body(self, request: Request, hold: Callable[[int], None]) -> bytes:
         body = bytearray()

@@ -92,11 +92,6 @@ def dump_predictions(outputs: Mapping[str, np.ndarray], is_row_format: bool) -> 
     return [b'{"predictions":', *_dump_rows(rows), b"}"]
 
 
-def dump_event(outputs: Mapping[str, np.ndarray]) -> bytes:
-    """Return the outputs ``[1]`` of a step of a stream as a server-sent event."""
-    return b"data: %b\n\n" % dump({key: _to_json(key, one)[0] for key, one in outputs.items()})
-
-
 def _dump_rows(values: Any) -> Iterator[bytes]:
     if not isinstance(values, Iterable) or isinstance(values, str | dict):  # an output of one value
         yield dump(values)

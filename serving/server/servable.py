@@ -1,10 +1,9 @@
 """One loaded version of a model: its signatures, input validation and inference."""
 
-import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +11,10 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
-from regard.serving.contract import DEFAULT_SIGNATURE, SavedModelError, read_contract
+from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.protobuf import read_tensor, type_name
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.session import DEADLINE_EXCEEDED, Session, SessionError, Signature
-from regard.serving.streaming import START, STEP, stream_tokens
 
 InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
 _MAX_WARMUP_REQUESTS = 1000
@@ -71,9 +69,6 @@ class Servable:
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             message = f"The model has no signature {name!r}."
-            if name == START:
-                with contextlib.suppress(SavedModelError):
-                    message = read_contract(self.path).get("stream_problem") or message
             raise ServingError(StatusCode.FAILED_PRECONDITION, message)
         return self.signatures[name]
 
@@ -113,8 +108,8 @@ class Servable:
     def is_batchable(self, name: str) -> bool:
         """Whether the inputs of a signature may hold the rows of several requests.
 
-        TensorFlow does not compare the shape of an input with the signature: a graph for one row,
-        such as a step of a stream, can give other outputs for two.
+        TensorFlow does not compare the shape of an input with the signature: a graph for one row
+        can give other outputs for two.
         """
         shapes = [one.tensor_shape for one in self.signature(name).inputs.values()]
         return all(one.unknown_rank or (one.dim and one.dim[0].size < 0) for one in shapes)
@@ -170,18 +165,6 @@ class Servable:
         self._seconds_per_row = max(self._seconds_per_row, seconds_per_row)
         return outputs
 
-    def stream(
-        self, inputs: Mapping[str, np.ndarray], timeout: float
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the outputs for each token of one input; each step has a time limit in seconds.
-
-        Raises:
-            ServingError: the model cannot stream, rejects the inputs, fails, or takes too long.
-        """
-        self.validate_inputs(START, inputs)
-        names = self.signatures[STEP].inputs, self.signatures[DEFAULT_SIGNATURE].outputs
-        return stream_tokens(lambda name, state: self.run(name, state, timeout), inputs, *names)
-
     def close(self) -> None:
         """Free the model's memory."""
         self._session.close()
@@ -190,7 +173,7 @@ class Servable:
         """Run the warm-up requests of the model.
 
         Args:
-            only: the signature to run; None: all, and a stream.
+            only: the signature to run; None: all.
 
         Raises:
             ServingError: the file is unreadable or too long, or a request fails.
@@ -212,8 +195,6 @@ class Servable:
             self.validate_inputs(name, inputs)
             if only in (None, name):
                 self.run(name, inputs)
-            if only is None and name == DEFAULT_SIGNATURE and STEP in self.signatures:
-                list(self.stream({key: value[:1] for key, value in inputs.items()}, 0.0))
 
 
 LoadServable = Callable[[str, Path], Servable]

@@ -71,15 +71,6 @@ def test_each_bug_is_found(tmp_path, rows, bug, words):
     assert re.search(words, "\n".join(run(tmp_path, rows, bug)["failures"]))
 
 
-@pytest.mark.parametrize("bug", ["", "stream"])
-def test_a_stream_is_compared_with_the_output(tmp_path, rows, bug):
-    streamer = fake_models.save(fake_models.Streamer(bug), tmp_path / "model")
-    failures = "\n".join(query(streamer, rows)["failures"])
-    differs = re.search("stream_step, .*: the translations differ: 'ereht olleh'", failures)
-    assert bool(differs) == bool(bug)
-    assert bool(failures) == bool(bug)
-
-
 def test_a_hypothesis_of_other_tokens_is_not_compared(tmp_path, rows):
     assert run(tmp_path, rows, "spelling")["failures"] == []
 

@@ -103,7 +103,6 @@ class ServedSpan(ServedModule):
             "size": {"output": "passage_length", "minus": 0, "unit": "tokens of the passage"},
             "looks": {"rows": "steps", "columns": "passage_pieces", "weights": "alignment"},
             "cut": "cut",
-            "stream_problem": "The model cannot stream: it points to an answer in the passage.",
         }
 
     def predict(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:

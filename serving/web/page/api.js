@@ -39,24 +39,6 @@ function unpad(batch, name, dimensions) {
   return cut(batch[name][0], dimensions);
 }
 
-// Runs a model on one row token by token; passes the text until now to a function.
-export async function stream(model, row, show) {
-  const path = `/v1/models/${encodeURIComponent(model.name)}/versions/${model.version}:stream`;
-  const response = await send(path, { method: "POST", body: JSON.stringify({ instances: [row] }) });
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let [text, events] = ["", ""];
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    events += part.value;
-    const complete = events.split("\n\n");
-    events = complete.pop();
-    for (const event of complete) {
-      const outputs = JSON.parse(event.slice("data: ".length));
-      if (outputs.error) throw new ServerError(outputs.error);
-      show(text += outputs.text);
-    }
-  }
-}
-
 async function request(path, options = {}) {
   return parse(await send(path, options));
 }

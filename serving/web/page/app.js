@@ -1,6 +1,6 @@
 // The page: select a model, enter its inputs, run it, and show its output and attention.
 
-import { listModels, predict, ServerError, stream } from "./api.js";
+import { listModels, predict, ServerError } from "./api.js";
 import { drawAttention, drawTokenWeights } from "./attention.js";
 import { make, percent } from "./dom.js";
 import { drawHeads, withOutputs } from "./heads.js";
@@ -81,9 +81,6 @@ async function run() {
       if (number === requestNumber) showPrediction(row, outputs, null);
       return;
     }
-    if (contract.stream_problem === null) {
-      await stream(model, row, (text) => number === requestNumber && showText(text));
-    }
     const outputs = await predict(model, contract.detail, row);
     const nbest = contract.signatures.nbest ? await predict(model, "nbest", row) : null;
     if (number === requestNumber) showPrediction(row, outputs, nbest);
@@ -102,14 +99,6 @@ async function predictConstrained(row) {
   const outputs = await predict(model, "constrained", { ...row, ...Object.fromEntries(values) });
   const scored = await predict(model, contract.scored, withOutputs(contract, contract.scored, row, outputs));
   return { ...scored, ...outputs };
-}
-
-// Shows the text of an unfinished output.
-function showText(text) {
-  byId("output").hidden = false;
-  byId("attention").hidden = byId("nbest").hidden = true;
-  byId("hypothesis").textContent = text;
-  byId("score").textContent = "…";
 }
 
 function showPrediction(row, outputs, nbest) {

@@ -10,7 +10,6 @@ from regard.models import tasks
 from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
-from regard.serving import saved_model
 from tests.marks import slow
 from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
 from tests.models.tasks.tokenizers import trained
@@ -142,11 +141,7 @@ def test_an_exported_model_copies_unknown_words(decoder, search, tmp_path):
         source=tf.constant(SOURCES[3:]), target=outputs["translation"][3:]
     )
     np.testing.assert_allclose(scored["score"], outputs["score"][3:], atol=1e-4)
-    if search == "greedy":
-        model = saved_model.load(tmp_path / "saved")
-        parts = list(model.stream({"source": SOURCES[0]}))
-        assert "".join(part["text"] for part in parts) == texts[0]
-    else:
+    if search != "greedy":
         several = loaded.signatures["nbest"](source=tf.constant(SOURCES))["hypotheses"]
         assert several[0, 0].numpy().decode() == texts[0]
         words = {word for text in several[3].numpy() for word in text.decode().split()}

@@ -153,11 +153,6 @@ def test_evaluation_has_the_outputs_of_the_default_signature(served):
         assert "sentences" not in detail.outputs
 
 
-def test_a_model_that_splits_sources_does_not_stream(served):
-    assert "split_sentences" in served.contract["stream_problem"]
-    assert not [name for name in served.signatures if name.startswith("stream")]
-
-
 def test_the_serving_check_accepts_split_sources(folder):
     sides, version = (
         ({"type": "recurrent", "units": 8}, {"type": "luong", "units": 8}),

@@ -204,7 +204,6 @@ async def test_a_warm_up_that_fails_in_the_background_does_not_stop_the_server(s
 
 
 async def test_rows_share_a_run_only_if_the_signature_has_a_batch(start, monkeypatch):
-    """A step of a stream takes the state of one stream."""
     runs, run = [], FakeServable.run
 
     def record(servable, signature, inputs, timeout):

@@ -76,9 +76,9 @@ def test_many_failures_do_not_fill_the_memory(folder, monkeypatch):
 
 
 def test_only_signatures_with_a_batch_are_batchable(tmp_path):
-    path = fake_models.save(fake_models.Streamer(), tmp_path / "1")
-    servable = Servable("streamer", path)
-    names = {"": True, "stream_start": False, "stream_step": False, "constrained": True}
+    path = fake_models.save(fake_models.OneRow(), tmp_path / "1")
+    servable = Servable("one-row", path)
+    names = {"": True, "one_row": False, "align": True}
     assert {name: servable.is_batchable(name) for name in names} == names
 
 

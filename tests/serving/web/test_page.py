@@ -26,7 +26,7 @@ NAMES = {
     "tagged": Tagged,
     "reverser": fake_models.Reverser,
     "heads": fake_models.ManyHeaded,
-    "streamer": fake_models.Streamer,
+    "constrained": fake_models.Constrained,
     "scoreless": lambda: fake_models.Reverser("nan"),
     "sorter": fake_tasks.Sorter,
     "namer": fake_tasks.Namer,
@@ -176,14 +176,12 @@ def test_text_is_escaped(page, text):
     assert displayed.run("document.title") == "reverser – Regard"
 
 
-def test_a_stream_and_constraints(page):
-    displayed = page("streamer", source="abc")
+def test_constraints(page):
+    displayed = page("constrained", source="abc")
     displayed.wait("document.getElementById('score').innerText.includes('-1.500')")
     assert wait_for_output(displayed) == "CBA"
-    paths = "performance.getEntriesByType('resource').map((one) => one.name.split(':').pop())"
-    assert displayed.run(f"{paths}.slice(-2)") == ["stream", "predict"]
     assert displayed.run("document.getElementById('constraints').open") is False
-    displayed = page("streamer", source="abc", prefix="X", phrases="one\ntwo")
+    displayed = page("constrained", source="abc", prefix="X", phrases="one\ntwo")
     assert wait_for_output(displayed) == "X|CBA|one\ntwo"
     assert displayed.run("document.getElementById('constraints').open") is True
     assert displayed.run("document.querySelectorAll('button.token').length") == 13 + 1

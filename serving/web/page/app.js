@@ -50,8 +50,6 @@ function selectModel(next) {
   inputs = {};
   for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = createInput(entry, updateButton);
   byId("inputs").replaceChildren(...Object.values(inputs).map((input) => input.element));
-  const tags = (next.contract?.tags ?? []).map((tag) => `<${tag}>`).join(", ");
-  if (tags) byId("inputs").querySelector("textarea").placeholder = `Begin with a tag: ${tags}`;
   constraints = {};
   for (const entry of next.contract?.signatures.constrained?.inputs ?? []) {
     if ("default" in entry) constraints[entry.name] = createInput(entry, updateButton, CONSTRAINT_LABELS[entry.name]);

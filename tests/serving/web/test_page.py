@@ -16,14 +16,7 @@ from regard.serving.web import create_routes
 from tests import fake_models, fake_tasks
 from tests.serving.server.conftest import Running
 
-
-class Tagged(fake_models.Reverser):
-    def contract(self):
-        return {**super().contract(), "tags": ["de", "fr"]}
-
-
 NAMES = {
-    "tagged": Tagged,
     "reverser": fake_models.Reverser,
     "heads": fake_models.ManyHeaded,
     "constrained": fake_models.Constrained,
@@ -104,12 +97,6 @@ def test_text_and_its_attention(page):
         "[...document.querySelectorAll('span.token')].map((p) => p.style.backgroundColor)"
     )
     assert ["70.0%" in colour for colour in colours] == [False, True, False, False]
-
-
-def test_tags_are_named(page):
-    placeholder = "document.querySelector('textarea').placeholder"
-    assert page("tagged").run(placeholder) == "Begin with a tag: <de>, <fr>"
-    assert page("reverser").run(placeholder) == ""
 
 
 def test_layers_and_heads_are_requested_on_demand(page):

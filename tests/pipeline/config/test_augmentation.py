@@ -56,8 +56,8 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (DATA + "augmentation: {}\n", "3: augmentation: needs filter, distillation or back_trans"),
-        (DATA + BACK, "3: augmentation.back_translation: needs texts in the target language"),
+        (DATA + "augmentation: {}\n", "3: augmentation: has no step; add filter"),
+        (DATA + BACK, "3: augmentation.back_translation: needs texts; set data.monolingual"),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,
             "4: augmentation: does not apply to the task similarity; remove it",

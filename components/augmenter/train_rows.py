@@ -84,8 +84,7 @@ class TrainRows:
         Raises:
             UnreadableFile: a file of texts cannot be read.
         """
-        rows = sum(1 for path in paths for _ in read_records(path))
-        limit = math.ceil(config.ratio * rows)
+        limit = math.ceil(config.ratio * (rows := sum(1 for p in paths for _ in read_records(p))))
         writer = ShardWriter(os.path.join(self.folder, "texts"))
         for file in self.texts:
             encode = ExampleEncoder(self.features, file, Images(""))
@@ -97,10 +96,10 @@ class TrainRows:
         examples, model = _close(writer), self.models["back_translation.model"]
         seed = config.seed if config.search == "sampling" else None
         outputs = self.run(ModelPass(model, {"source": "target"}, seed=seed), examples)
-        tag = f"{config.tag} " if config.tag else ""
 
         def edit(record: bytes, text: str | None) -> list[bytes]:
-            return [] if text is None else [_replace(record, "source", tag + text)]
+            tagged = f"{config.tag or ''} {text}".lstrip()
+            return [] if text is None else [_replace(record, "source", tagged)]
 
         shards = self._rewrite("back-translation", examples, outputs, edit)
         text = f"{_count(outputs)} monolingual texts translated by {model.model} ({config.search})"

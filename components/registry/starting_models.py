@@ -12,7 +12,7 @@ from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.training import TrainingConfig
-from regard.serving.contract import TRAINING, read_contract
+from regard.serving.contract import TRAINING, SavedModelError, read_contract
 
 
 def find_warm_start(
@@ -108,7 +108,11 @@ def _find(registry: Registry, model: str, key: str, task: str) -> dict[str, str]
     from regard.components.registry.publish import recorded_digest  # imports NumPy
 
     path = _resolve(registry, model, key)
-    if (other := read_contract(path)["task"]) != task:
+    try:
+        other = read_contract(path)["task"]
+    except SavedModelError as error:
+        raise UserError(f"{model} cannot be used: {error}", key) from None
+    if other != task:
         raise UserError(f"{model} is a model for {other}, not {task}.", key)
     return {"model": model, "path": str(path), "digest": recorded_digest(path)}
 

@@ -12,11 +12,9 @@ def validate_augmentation(config: Config) -> Iterator[Problem]:
     augmentation = config.augmentation or AugmentationConfig()
     back_translation = augmentation.back_translation
     if config.augmentation and not augmentation.models():
-        message = "needs filter, distillation or back_translation; or use null"
-        yield Problem(("augmentation",), message)
+        yield Problem(("augmentation",), "has no step; add filter, for example, or use null")
     if back_translation and not config.data.monolingual:
-        message = "needs texts in the target language; set data.monolingual, or remove it"
-        yield Problem(("augmentation", "back_translation"), message)
+        yield Problem(("augmentation", "back_translation"), "needs texts; set data.monolingual")
     if config.augmentation and config.data.tags:
         yield Problem(("augmentation",), "its models get texts without data.tags; remove one")
     kinds = {feature.kind for feature in config.description.features}

@@ -108,6 +108,9 @@ def test_missing_and_unsuitable_models_are_refused(make, tmp_path):
     path.write_text(path.read_text().replace("deep@3", "short@1"))
     with pytest.raises(UserError, match="short@1 is a model for summarisation, not translation"):
         check_start(load(path, home=tmp_path), workspace)
+    (tmp_path / "registry/short/1" / CONTRACT).unlink()
+    with pytest.raises(UserError, match="short@1 cannot be used: It has no"):
+        check_start(load(path, home=tmp_path), workspace)
     (tmp_path / "mono-1.txt").unlink()
     with pytest.raises(UserError, match="No file matches") as caught:
         check_start(make(), workspace)

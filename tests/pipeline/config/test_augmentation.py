@@ -56,12 +56,12 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (DATA + "augmentation: {}\n", "3: augmentation: needs filter, distillation or back_trans"),
+        (DATA + "augmentation: {}\n", "3: augmentation: has no step; add filter"),
+        (DATA + BACK, "3: augmentation.back_translation: needs texts; set data.monolingual"),
         (
             "name: x\ndata: {train: a.tsv, tags: {train: [de]}}\n" + TEACHER,
             "3: augmentation: its models get texts without data.tags; remove one",
         ),
-        (DATA + BACK, "3: augmentation.back_translation: needs texts in the target language"),
         (
             "name: x\ntask: similarity\ndata: {train: a.tsv}\n" + TEACHER,
             "4: augmentation: does not apply to the task similarity; remove it",

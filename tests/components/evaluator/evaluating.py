@@ -120,8 +120,8 @@ def write_table(root: Path, name: str, hypotheses: list[str], references=REFEREN
     All rows but the last are from ``new.tsv``, the last one is from ``old.tsv``.
     """
     reference_lists = [[one] if isinstance(one, str) else one for one in references]
-    files = ["new.tsv"] * (len(reference_lists) - 1) + ["old.tsv"]
-    pairs = zip(reference_lists, files, strict=True)
+    files = ["new.tsv" for _ in reference_lists[1:]] + ["old.tsv"]
+    pairs = zip(reference_lists, files, strict=False)  # there may be no row
     rows = [Row({"source": texts[0]}, texts, file=file) for texts, file in pairs]
     predictions = [
         predict(text, len(texts[0].split()) + 1)

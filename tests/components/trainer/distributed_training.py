@@ -23,7 +23,6 @@ from regard.components.trainer.distributed import (
     connect_workers,
 )
 from regard.components.trainer.distributed_worker import WorkerSpec
-from regard.components.trainer.fine_tuning import set_trainable
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit, set_seed
@@ -89,9 +88,7 @@ def train(
     set_seed(training)
 
     def build() -> Any:
-        model = TinyTask().build(TextToTextModelConfig(dropout=dropout), training, {})
-        set_trainable(model, TinyTask(), training)
-        return model
+        return TinyTask().build(TextToTextModelConfig(dropout=dropout), training, {})
 
     model = build()
     compile_model(model, training)

@@ -194,19 +194,6 @@ def test_only_the_chief_writes(two_workers):
     assert not other
 
 
-def test_adapters_train_in_a_group_as_without(data, tmp_path):
-    changes = {"lora": {"rank": 2}, "gradient_accumulation_steps": 2, "max_epochs": 1}
-    weights = []
-    for group in (None, DeviceGroup(tf.distribute.MirroredStrategy(["CPU:0"]))):
-        folder = tmp_path / str(len(weights))
-        folder.mkdir()
-        model, _ = train(folder, data, group, changes)
-        assert [weight.path.split("/")[-1] for weight in model.trainable_weights] == ["kernel"]
-        weights.append(model.get_weights())
-    for one, other in zip(*weights, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-
-
 @keras.saving.register_keras_serializable("tests")
 class MovingMeanModel(BagModel):
     """Has a moving mean that every batch updates, and a frozen weight."""

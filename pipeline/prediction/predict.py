@@ -91,7 +91,8 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
-            title = name.rpartition("/")[2]
+            *_, folder, last = "", *name.split("/")
+            title = f"{folder}@{last}" if folder and last.isdecimal() else last
             attention_page.write(options.picture, title, model, pairs)
     return truncated
 

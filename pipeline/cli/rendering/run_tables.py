@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -89,7 +89,8 @@ def _rows(diff: Entry) -> Iterator[list[Text]]:
     is_same = names[0] == names[1]
     yield _heading(names[0], *ids) if is_same else _heading("run", a["run"], b["run"])
     yield _row("status", [side["status"] for side in (a, b)])
-    yield _row("started, UTC", [format_time(side.get("started")) for side in (a, b)])
+    starts = [side.get("started") for side in (a, b)]
+    yield _row("started, UTC", [formatting.format_time(at) if at else _ABSENT for at in starts])
     yield _row("time", [formatting.format_duration(side.get("seconds")) for side in (a, b)])
     for label, key in (("version", "pushed_version"), ("baseline version", "parent")):
         if a.get(key) or b.get(key):
@@ -174,16 +175,9 @@ def _cost(facts: NodeFacts | None) -> str:
     return formatting.format_duration(facts.get("seconds")) + peak
 
 
-def format_time(seconds: float | None) -> str:
-    """Format seconds since 1970 as a UTC time, to the minute."""
-    if seconds is None:
-        return _ABSENT
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")
-
-
 def format_created(text: str) -> str:
     """Format the creation time of a version, ISO 8601, as a UTC time; empty if it is not known."""
     try:
-        return format_time(datetime.fromisoformat(text).timestamp())
+        return formatting.format_time(datetime.fromisoformat(text).timestamp())
     except ValueError:
         return ""

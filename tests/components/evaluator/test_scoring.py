@@ -64,8 +64,9 @@ def test_a_baseline_is_scored(tmp_path):
     assert [bucket["scores"]["lead_1"] for bucket in buckets] == [{"exact_match": 1 / 3}]
     assert not result.is_blessed
     assert result.decision["sentence"] == (
-        "Failed: exact match 0.333 is below the threshold of 0.500 and not better than the baseline"
-        " (lead-1: 0.333)."
+        "Failed: exact match 0.3333 is below the threshold of 0.5000 and not better than the "
+        "baseline"
+        " (lead-1: 0.3333)."
     )
 
 
@@ -110,7 +111,7 @@ def test_numbers_are_compared_with_chance(tmp_path):
     result = evaluate_numbers(tmp_path, config, [n / 50 for n in range(40)], references)
     assert result.is_blessed
     assert result.decision["sentence"].startswith(
-        "Passed: Pearson 1.000 is significantly better than the baseline (chance: "
+        "Passed: Pearson 1.0000 is significantly better than the baseline (chance: "
     )
     config["metrics"] = ["mse"]  # lower is better
     result = evaluate_numbers(tmp_path, config, [1.0] * 40, references)

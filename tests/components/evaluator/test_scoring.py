@@ -44,13 +44,15 @@ def test_no_samples_means_no_interval_and_no_test(tmp_path):
 
 
 def test_scores_by_length(tmp_path):
-    scored = evaluate(tmp_path, CONFIG).read("by_length.json")
+    scored = evaluate(tmp_path, {**CONFIG, "samples": 50}).read("by_length.json")
     assert scored["unit"] == "source tokens"
     buckets = scored["buckets"]
     # 5, 3, 1 and 5 tokens before the end token; no row is longer than 6.
     assert [(b["low"], b["high"], b["rows"]) for b in buckets] == [(0, 3, 2), (4, 6, 2)]
     assert [b["scores"]["candidate"]["exact_match"] for b in buckets] == [1.0, 0.5]
     assert "production" not in buckets[0]["scores"]
+    interval = buckets[1]["intervals"]["candidate"]  # of BLEU
+    assert interval["low"] < buckets[1]["scores"]["candidate"]["bleu"] <= interval["high"]
 
 
 def test_a_baseline_is_scored(tmp_path):

@@ -34,7 +34,7 @@ def test_groups_do_not_overlap_and_prefer_long_rows():
     assert groups["Worst"] == [10, 11, 9, 8, 7, 6]
     assert groups["Best"] == [21, 20, 19, 18, 17, 16]
     assert len(groups["Random sample"]) == GROUP_SIZE
-    assert list(groups)[0] == "Random sample"
+    assert next(iter(groups)) == "Random sample"
     rows = [row for group in groups.values() for row in group]
     assert len(set(rows)) == len(rows)
     assert groups == choose_groups(scores, lengths)

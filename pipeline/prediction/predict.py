@@ -91,8 +91,9 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
-            *_, folder, last = "", *name.split("/")
-            title = f"{folder}@{last}" if folder and last.isdecimal() else last
+            folder, _, last = name.rpartition("/")
+            is_version = folder and last.isdecimal()
+            title = f"{folder.rpartition('/')[2]}@{last}" if is_version else last
             attention_page.write(options.picture, title, model, pairs)
     return truncated
 

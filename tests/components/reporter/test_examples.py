@@ -141,7 +141,7 @@ def test_cards_of_images(tmp_path):
 
 
 def test_cards_of_points(tmp_path):
-    card = all_cards(sample_runs.points_run(tmp_path))[0]
+    card = make_cards(sample_runs.points_run(tmp_path))["Worst"][0]
     assert card.output == [("0 → 1 → 2", False)]
     assert card.reference == [("0 → 2 → 1", False)]
     assert card.attention["inputs"]["points"] == [[0.1, 0.2], [0.9, 0.4], [0.5, 0.8]]

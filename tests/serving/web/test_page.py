@@ -29,6 +29,9 @@ class Scored(fake_models.Reverser):
         contract["signatures"]["score"]["outputs"]["target_scores"] = ["target_length"]
         return contract
 
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name=n) for n in ("source", "target")]
+    )
     def score(self, source, target):
         outputs = super().score(source, target)
         places = tf.range(tf.shape(outputs["target_pieces"])[1])[None, :]

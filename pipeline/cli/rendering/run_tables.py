@@ -89,8 +89,10 @@ def _rows(diff: Entry) -> Iterator[list[Text]]:
     is_same = names[0] == names[1]
     yield _heading(names[0], *ids) if is_same else _heading("run", a["run"], b["run"])
     yield _row("status", [side["status"] for side in (a, b)])
-    starts = [side.get("started") for side in (a, b)]
-    yield _row("started, UTC", [formatting.format_time(at) if at else _ABSENT for at in starts])
+    starts = [
+        formatting.format_time(side["started"]) if "started" in side else _ABSENT for side in (a, b)
+    ]
+    yield _row("started, UTC", starts)
     yield _row("time", [formatting.format_duration(side.get("seconds")) for side in (a, b)])
     for label, key in (("version", "pushed_version"), ("baseline version", "parent")):
         if a.get(key) or b.get(key):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -12,6 +13,13 @@ from typing import Any
 import httpx
 from websockets.sync.client import connect
 
+# axe-core, which checks accessibility; see CONTRIBUTING.md.
+AXE = os.environ.get("REGARD_AXE", "")
+_AXE_RUN = """
+axe.run({resultTypes: ["violations"]}).then(({violations}) => violations
+  .filter(({impact}) => ["serious", "critical"].includes(impact))
+  .map(({help, nodes}) => `${help}: ${nodes[0].html}`))
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 _TIMEOUT_SECONDS = 30.0
 
@@ -103,6 +111,11 @@ class Browser:
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", files=[str(file)], nodeId=node)
+
+    def violations(self) -> list[str]:
+        """The serious violations of accessibility that axe-core finds in the page."""
+        self.run(f"{Path(AXE).read_text(encoding='utf-8')};0")
+        return self.run(_AXE_RUN)
 
     def screenshot(self, file: Path) -> None:
         """Save the window as a PNG file."""

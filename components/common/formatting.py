@@ -81,16 +81,25 @@ def format_score(score: Mapping[str, Any]) -> str:
 
 def value_with_interval(score: Mapping[str, Any], scale: float) -> str:
     """Format the value of a metric, with its confidence interval if that is known."""
-    text = format_metric(score["value"], scale)
-    if interval := score.get("interval"):
-        low, high = (format_metric(interval[end], scale) for end in ("low", "high"))
-        text += f" [{low}, {high}]"
-    return text
+    return f"{format_metric(score['value'], scale)} {format_interval(score, scale)}".rstrip()
+
+
+def format_interval(score: Mapping[str, Any], scale: float) -> str:
+    """Format the confidence interval of a metric, ``[32.10, 34.16]``; empty if it has none."""
+    interval = score.get("interval")
+    if not interval:
+        return ""
+    return f"[{', '.join(format_metric(interval[end], scale) for end in ('low', 'high'))}]"
 
 
 def metric_digits(scale: float) -> int:
     """Return the decimals of a metric whose best value is ``scale``."""
     return 2 if scale >= 10 else 4
+
+
+def format_time(seconds: float) -> str:
+    """Format seconds since 1970 as a UTC time, to the minute: ``2026-11-26 02:12``."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
 def format_duration(seconds: float | None) -> str:

@@ -67,7 +67,7 @@ def evaluate(
     baselines = scoring.compare_baselines(scores, config)
     evaluation = _evaluation(summary, scores, comparison, baselines, config)
     evaluation.write(folder)
-    _write_slices(folder, scored, contract)
+    _write_slices(folder, scored, scores, config, contract)
     for name, lines in text_files(rows[results.CANDIDATE]).items():
         atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 
@@ -133,7 +133,13 @@ def _evaluation(
     )
 
 
-def _write_slices(folder: Path, slices: Sequence[Slice], contract: Contract) -> None:
+def _write_slices(
+    folder: Path,
+    slices: Sequence[Slice],
+    models: Mapping[str, ModelScores],
+    config: EvaluationConfig,
+    contract: Contract,
+) -> None:
     """Write the scored slices by length to one file, with the unit, and the others to another."""
     others = []
     buckets: list[results.LengthBucket] = []
@@ -141,7 +147,15 @@ def _write_slices(folder: Path, slices: Sequence[Slice], contract: Contract) -> 
         count, scores = len(one.rows), one.scores
         if one.bounds:
             low, high = one.bounds
-            buckets.append(results.LengthBucket(low=low, high=high, rows=count, scores=scores))
+            intervals = {
+                model: own.interval(next(iter(own.metrics)), one.rows, config.samples)
+                for model, own in models.items()
+                if model not in config.baselines
+            }
+            bucket = results.LengthBucket(
+                low=low, high=high, rows=count, scores=scores, intervals=intervals
+            )
+            buckets.append(bucket)
         else:
             others.append({"kind": one.kind, "name": one.name, "rows": count, "scores": scores})
     if contract["size"]:

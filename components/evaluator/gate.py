@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from regard.components.common.formatting import format_count, truncate
+from regard.components.common.formatting import format_count, metric_digits, truncate
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
@@ -123,7 +123,7 @@ def check_thresholds(
     verdicts = []
     for name, threshold in thresholds.items():
         metric = candidate[name]
-        value, bound = format_distinctly(metric.value, threshold, _decimals(metric))
+        value, bound = format_distinctly(metric.value, threshold, metric_digits(metric.scale))
         if math.isnan(metric.value):
             relation = "cannot be compared with"
         elif metric.value == threshold:
@@ -168,7 +168,8 @@ def check_not_worse(
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * config.tolerance
     passed = _reaches(candidate, bound)
-    ours, theirs = format_distinctly(candidate.value, production.value, _decimals(candidate))
+    digits = metric_digits(candidate.scale)
+    ours, theirs = format_distinctly(candidate.value, production.value, digits)
     subject = f"{candidate.label} {ours}{where} is"
     other = f"{_version_name(version)} ({theirs})"
     probability = "" if p_value is None else f", {'Holm’s ' if part else ''}p = {p_value:.3f}"
@@ -202,7 +203,7 @@ def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult)
     metric, bound = candidate[baseline.metric], baseline.metrics[baseline.metric].value
     sign = 1.0 if metric.higher_is_better else -1.0
     passed = sign * (metric.value - bound) > 0
-    value, other = format_distinctly(metric.value, bound, _decimals(metric))
+    value, other = format_distinctly(metric.value, bound, metric_digits(metric.scale))
     relation = "better" if passed else "not better"
     if passed and baseline.p_value is not None:
         passed = baseline.p_value < BASELINE_SIGNIFICANCE
@@ -294,10 +295,6 @@ def _reaches(metric: Metric, bound: float) -> bool:
 
 def _where(part: Slice | None) -> str:
     return f" in {part}" if part else ""
-
-
-def _decimals(metric: Metric) -> int:
-    return 1 if metric.scale >= 10 else 3
 
 
 def _version_name(version: str) -> str:

@@ -109,12 +109,16 @@ class Evaluation(JsonFile):
 
 
 class LengthBucket(_Model):
-    """The scores of rows whose length is from ``low`` to ``high``; None: no upper bound."""
+    """The scores of rows whose length is from ``low`` to ``high``; None: no upper bound.
+
+    ``intervals`` are those of the first metric, of the candidate and production.
+    """
 
     low: int
     high: int | None
     rows: int
     scores: dict[str, dict[str, float]]
+    intervals: dict[str, Interval | None] = {}
 
 
 class LengthScores(JsonFile):

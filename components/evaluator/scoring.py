@@ -21,6 +21,7 @@ from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics
 from regard.models.metrics import GoldAlignment, MetricOptions, Rows, significance
 from regard.models.metrics.baselines import BASELINES
+from regard.models.metrics.significance import Interval
 
 
 def required_metrics(config: EvaluationConfig) -> list[str]:
@@ -71,6 +72,11 @@ class ModelScores:
     def subset_values(self, rows: Sequence[int]) -> dict[str, float]:
         """Return the values of the metrics on some rows."""
         return {name: scorer.subset_value(rows) for name, scorer in self._scorers.items()}
+
+    def interval(self, name: str, rows: Sequence[int], samples: int) -> Interval | None:
+        """Return the confidence interval of a metric on some rows, if there are ``samples``."""
+        scorer = self._scorers[name].take(rows)
+        return significance.confidence_interval(scorer, samples) if samples else None
 
     def p_value(
         self,

@@ -17,6 +17,7 @@ from regard.components.common.formatting import format_metric, truncate
 from regard.components.data.images import Images
 from regard.components.evaluator.predictions import read_rows
 from regard.components.reporter.run_facts import RunFacts
+from regard.components.reporter.tables import format_share
 from regard.components.reporter.text_diff import Part, closest_text, diff_texts
 from regard.models.metrics import METRICS, MetricOptions, Rows
 
@@ -121,13 +122,18 @@ def score_rows(
 
 
 def choose_groups(scores: Sequence[float], lengths: Sequence[int]) -> dict[str, list[int]]:
-    """Choose the worst, random and the best rows without overlap; of equal ones the longest."""
+    """Choose random, the worst and the best rows without overlap; of equal ones the longest.
+
+    The random rows begin with the one whose score is nearest to the median of all rows.
+    """
     order = sorted(range(len(scores)), key=lambda row: (scores[row], -lengths[row]))
     worst = order[:GROUP_SIZE]
     rest = sorted(set(order) - set(worst), key=lambda row: (-scores[row], -lengths[row]))
     best, rest = rest[:GROUP_SIZE], rest[GROUP_SIZE:]
     sample = sorted(random.Random(_SEED).sample(rest, min(GROUP_SIZE, len(rest))))
-    return {"Worst": worst, "Random sample": sample, "Best": best}
+    ranks = {row: rank for rank, row in enumerate(order)}
+    sample.sort(key=lambda row: abs(ranks[row] - len(order) // 2))
+    return {"Random sample": sample, "Worst": worst, "Best": best}
 
 
 def make_cards(facts: RunFacts) -> dict[str, list[Card]]:
@@ -189,7 +195,12 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
         parts = [(_format_value(output), False)], [(_format_value(references[0]), False)]
     log_probability = row.get("score")
     if log_probability is not None and contract["score"]:
-        score += f" · log-probability {log_probability:.2f}"
+        tokens = row.get((contract.get("looks") or {}).get("rows", ""))
+        if tokens and contract.get("scored"):
+            mean = math.exp(log_probability / len(tokens))
+            score += f" · mean token probability {format_share(mean)}"
+        else:
+            score += f" · log-probability {log_probability:.2f}"
     inputs = [
         _make_input(row[entry["name"]], entry["name"], entry["kind"], facts.info.config)
         for entry in contract["inputs"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfx.dsl.components.base.base_executor import BaseExecutor
@@ -33,22 +34,20 @@ class ReporterExecutor(BaseExecutor):
         about["config"] = runtime_parameters.apply_parameters(about["config"], exec_properties)
         code = {"regard": " ".join(provenance.code_version().values())}
         versions = {**code, **provenance.stack_versions()}
-        info = RunInfo(**about, versions=versions, nodes=_read_nodes())
-        path = Path(artifact_utils.get_single_uri(output_dict["report"])) / FILE
+        path = os.environ.get(events.VARIABLE, "")
+        read = [event for event, _ in (events.read(path) if path else ())]
+        started = read[0]["time"] if read else None
+        info = RunInfo(**about, started=started, versions=versions, nodes=_ended_nodes(read))
+        file = Path(artifact_utils.get_single_uri(output_dict["report"])) / FILE
         text = render(RunFacts(info, folders))
-        atomic_write(path, text)
-        events.emit("note", node=NODE, text=f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
+        atomic_write(file, text)
+        events.emit("note", node=NODE, text=f"{file} ({len(text.encode()) / 1e6:.1f} MB)")
 
 
-def _read_nodes() -> list[NodeFacts]:
-    """The nodes that have ended in this run, from its events; none without a file of events."""
-    path = os.environ.get(events.VARIABLE, "")
-    ended = [
-        event
-        for event, _ in (events.read(path) if path else ())
-        if event["kind"] == "node" and event.get("state") != "running"
-    ]
+def _ended_nodes(run_events: Sequence[events.Event]) -> list[NodeFacts]:
+    """The nodes that have ended in this run, from its events."""
     return [
         NodeFacts(event["node"], event["state"], event.get("seconds"), event.get("peak_bytes"))
-        for event in ended
+        for event in run_events
+        if event["kind"] == "node" and event.get("state") != "running"
     ]

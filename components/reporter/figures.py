@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from regard.components.common.formatting import format_metric, metric_digits
+from regard.components.common.formatting import format_count, metric_digits, value_with_interval
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE
 from regard.components.reporter.attention_statistics import AttentionStatistics
 from regard.components.reporter.run_facts import RunFacts
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SIZE = (4.4, 2.7)  # inches
+_SIZE = (3.7, 2.4)  # inches
 _SPLIT_COLOURS = {"train": BLUE, "eval": ORANGE, "test": GREY}
 _MAX_TABLE_ROWS = 40
 
@@ -55,14 +55,18 @@ def draw_figures(facts: RunFacts, attention: AttentionStatistics | None) -> list
     """Draw all figures that have data, with the active ``matplotlib_style``."""
     history = facts.training.get("history", [])
     figures = [_draw_by_length(facts)] if facts.by_length and facts.metrics else []
-    figures += [_draw_curve(history, curve) for curve in _curves(history)]
+    figures += [
+        _draw_curve(history, curve) for curve in _curves(history, facts.training.get("rows", {}))
+    ]
     lengths = facts.data_checks.get("lengths", {})
     figures += [_draw_lengths(name, **entry) for name, entry in lengths.items()]
     if attention is not None:
-        title, axis = "Attention entropy per decoding step", "normalized entropy (1 = uniform)"
+        steps = format_count(len(attention.entropy), "decoding step")
+        title, axis = f"Attention entropy of {steps}", "normalized entropy (1 = uniform)"
         figures.append(_draw_histogram("entropy", title, axis, attention.entropy, 1.0))
         if attention.coverage is not None:
-            title, axis = f"Coverage of the input {attention.unit}", "sum of attention weights"
+            inputs = format_count(len(attention.coverage), f"input {attention.unit[:-1]}")
+            title, axis = f"Coverage of {inputs}", "sum of attention weights"
             figures.append(_draw_histogram("coverage", title, axis, attention.coverage, 3.0))
     return figures
 
@@ -76,22 +80,23 @@ class _Curve:
     keys: Mapping[str, str]
     digits: int
     is_logarithmic: bool = False
-    starts_at_zero: bool = False
     maximum: float = math.inf
 
 
-def _curves(history: History) -> list[_Curve]:
-    """The curves whose values the training has recorded."""
+def _curves(history: History, rows: Mapping[str, Mapping[str, int]]) -> list[_Curve]:
+    """The curves whose values the training has recorded; ``rows`` are the counts of each split."""
     recorded = {key for entry in history for key in entry}
     loss_keys = {"train_loss": "train", "loss": "eval"}
     speed_keys = {"tokens_per_second": "tokens/s"}
+    split = f"eval, {rows['eval']['usable']:,} rows" if "eval" in rows else "eval"
+    loss_title, keys = f"Loss ({split})", {"perplexity": "eval"}
     curves = [
-        _Curve("loss", "Loss", loss_keys, 4, is_logarithmic=True),
-        _Curve("perplexity", "Perplexity (eval)", {"perplexity": "eval"}, 3, is_logarithmic=True),
+        _Curve("loss", loss_title, loss_keys, 4, is_logarithmic=True),
+        _Curve("perplexity", f"Perplexity ({split})", keys, 3, is_logarithmic=True),
         *(
             _Curve(
                 name,
-                f"{kind.label} (eval)",
+                f"{kind.label} ({split})",
                 {name: "eval"},
                 metric_digits(kind.scale),
                 maximum=kind.scale,
@@ -99,8 +104,8 @@ def _curves(history: History) -> list[_Curve]:
             for name, kind in ((name, METRICS[name]) for name in METRICS if name in recorded)
             if name != "perplexity"
         ),
-        _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6, starts_at_zero=True),
-        _Curve("speed", "Training speed, tokens/s", speed_keys, 0, starts_at_zero=True),
+        _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6),
+        _Curve("speed", "Training speed, tokens/s", speed_keys, 0),
     ]
     return [curve for curve in curves if recorded.issuperset(curve.keys)]
 
@@ -113,22 +118,24 @@ def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
         texts = [f"step {step:,}: {label} {_format(points[step], curve)}" for step in points]
         size = 3.5 if len(points) < 40 else 2
         tooltips |= _plot(axes, key, points, texts, color=colour, label=label, markersize=size)
-    if curve.is_logarithmic:
-        _use_logarithmic_scale(
-            axes, [entry[key] for entry in history for key in curve.keys if key in entry]
-        )
-    elif curve.starts_at_zero:
-        axes.set_ylim(bottom=0)
+    title = curve.title
+    if curve.is_logarithmic and _use_logarithmic_scale(
+        axes, [entry[key] for entry in history for key in curve.keys if key in entry]
+    ):
+        title += ", logarithmic scale"
+    else:
+        _start_at_zero(axes)
     _end_at(axes, curve.maximum)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel("step")
     if len(curve.keys) > 1:
-        axes.legend()
+        _add_legend(axes)
     rows = [
         [f"{entry['step']:,}", *(_format(entry.get(key), curve) for key in curve.keys)]
         for entry in _sample_history(history)
     ]
     header = ["step", *curve.keys.values()]
-    return ReportFigure(curve.name, "training", curve.title, figure, header, rows, tooltips)
+    return ReportFigure(curve.name, "training", title, figure, header, rows, tooltips)
 
 
 def _draw_by_length(facts: RunFacts) -> ReportFigure:
@@ -136,6 +143,7 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
     name, metric = next(iter(facts.metrics["metrics"].items()))
     buckets, unit = facts.by_length["buckets"], facts.by_length["unit"]
     labels = [_bucket_label(bucket["low"], bucket["high"]) for bucket in buckets]
+    counts = [f"{label}\n{one['rows']:,}" for label, one in zip(labels, buckets, strict=True)]
     rows = [[label, f"{one['rows']:,}"] for label, one in zip(labels, buckets, strict=True)]
     figure, axes = _new_axes()
     tooltips: Tooltips = {}
@@ -145,7 +153,14 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
         values = [one["scores"].get(model, {}).get(name) for one in buckets]
         if not any(map(_is_finite, values)):
             continue
-        texts = [format_metric(value, metric["scale"]) for value in values]
+        scores = [
+            {"value": value, "interval": one.get("intervals", {}).get(model)}
+            for value, one in zip(values, buckets, strict=True)
+        ]
+        texts = [value_with_interval(score, metric["scale"]) for score in scores]
+        for at, score in enumerate(scores):
+            if interval := score["interval"]:
+                axes.vlines(at, interval["low"], interval["high"], color=colour, lw=1)
         notes = [
             f"{row[0]}: {metric['label']} {text}, {row[1]} rows"
             for row, text, value in zip(rows, texts, values, strict=True)
@@ -155,14 +170,15 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
         tooltips |= _plot(axes, model, points, notes, color=colour, label=label)
         header.append(label)
         rows = [[*row, text] for row, text in zip(rows, texts, strict=True)]
-    axes.set_xticks(range(len(buckets)), labels)
-    axes.set_xlabel(f"input length, {unit}")
-    axes.set_ylabel(metric["label"])
+    axes.set_xticks(range(len(buckets)), counts)
+    axes.set_xlabel(f"input length, {unit}; rows")
     axes.margins(y=0.15)
+    _start_at_zero(axes)
     _end_at(axes, metric["scale"])
     if len(tooltips) > 1:
-        axes.legend()
-    title = f"{metric['label']} by input length"
+        _add_legend(axes)
+    has_intervals = any(one.get("intervals") for one in buckets)
+    title = f"{metric['label']} by input length{' with 95% intervals' if has_intervals else ''}"
     return ReportFigure("by-length", "scores", title, figure, header, rows, tooltips)
 
 
@@ -191,8 +207,9 @@ def _draw_lengths(
     axes.set_xticks(range(0, len(labels), step), edges[::step])
     _use_percent_scale(axes)
     axes.set_ylim(bottom=0)
+    axes.set_ylabel("share of rows")
     axes.set_xlabel(f"{unit}s, up to")
-    axes.legend()
+    _add_legend(axes)
     rows = [
         [label, *(f"{counts[i]:,}" for counts in splits.values())]
         for i, label in zip(bins, labels, strict=True)
@@ -225,6 +242,7 @@ def _draw_histogram(
     }
     _use_percent_scale(axes)
     axes.set_xlim(0, maximum)
+    axes.set_ylabel("share")
     axes.grid(axis="x", visible=False)
     axes.set_xlabel(axis)
     return ReportFigure(name, "attention", title, figure, [axis, "share"], rows, tooltips)
@@ -246,6 +264,27 @@ def _plot(
     return {gid: tooltips}
 
 
+def _add_legend(axes: Axes) -> None:
+    """Add a legend above the axes, where it hides no line, with the width of the figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.figure.legend(
+        handles,
+        labels,
+        loc="outside upper left",
+        ncols=3,
+        fontsize=8,
+        handlelength=1.2,
+        columnspacing=1.0,
+    )
+
+
+def _start_at_zero(axes: Axes) -> None:
+    """Begin an axis without negative values at 0."""
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter("{x:,g}")
+
+
 def _end_at(axes: Axes, maximum: float) -> None:
     """End an axis at the maximum of its values, with room for marks but without a label above."""
     low, high = axes.get_ylim()
@@ -254,21 +293,22 @@ def _end_at(axes: Axes, maximum: float) -> None:
 
 
 def _use_percent_scale(axes: Axes) -> None:
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
 
 
-def _use_logarithmic_scale(axes: Axes, values: Sequence[float]) -> None:
-    """Use a logarithmic scale unless the range is too small for it."""
+def _use_logarithmic_scale(axes: Axes, values: Sequence[float]) -> bool:
+    """Use a logarithmic scale unless the range is too small for it; return whether it is used."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     finite = [value for value in values if _is_finite(value)]
     if not finite or min(finite) <= 0 or max(finite) < 3 * min(finite):
-        return
+        return False
     axes.set_yscale("log")
     is_wide = max(finite) > 100 * min(finite)
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 1.5, 2.0, 3.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+    return True
 
 
 def _sample_history(history: History) -> History:
@@ -279,7 +319,7 @@ def _sample_history(history: History) -> History:
 
 def _bucket_label(low: int, high: int | None) -> str:
     if high is None:
-        return f"{low} or more"
+        return f"{low}+"
     return f"{low}–{high}" if low else f"up to {high}"
 
 

@@ -53,6 +53,7 @@ class RunInfo:
         config: the whole configuration, resolved.
         fingerprint: of the data.
         run: the run's id.
+        started: when the run began, in seconds since 1970; None if unknown.
         status: ``succeeded``, ``failed``, ``killed``, …, or ``running``.
         failure: the failed ``node``, the ``error``, ``where`` and the ``remedy``.
         command: reproduces the run.
@@ -66,6 +67,7 @@ class RunInfo:
     config: Mapping[str, Any]
     fingerprint: str = ""
     run: str = ""
+    started: float | None = None
     status: str = ""
     failure: Mapping[str, object] = dataclasses.field(default_factory=dict)
     command: str = ""

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from regard.components.common.formatting import format_count, format_duration, format_metric
+from regard.components.common.formatting import (
+    format_count,
+    format_duration,
+    value_with_interval,
+)
 from regard.components.reporter.run_facts import RunFacts
-from regard.components.reporter.tables import format_interval
 
 _STATUS = {
     "running": ": the run is in progress",
@@ -48,11 +51,9 @@ def summarize_run(facts: RunFacts) -> str:
         )
     metrics = list(facts.metrics.get("metrics", {}).values())
     if metrics:
-        value = format_metric(metrics[0]["value"], metrics[0]["scale"])
-        interval = format_interval(metrics[0])
-        interval = f" (95% CI {interval})" if interval else ""
+        value = value_with_interval(metrics[0], metrics[0]["scale"])
         rows = f"{facts.metrics['rows']:,} test rows"
-        text += f" reaches {metrics[0]['label']} {value}{interval} on {rows}"
+        text += f" reaches {metrics[0]['label']} {value} on {rows}"
     elif not facts.metrics:
         text = f"{text.rstrip(',')}, not evaluated"
     return f"{text}{_outcome(facts)}."

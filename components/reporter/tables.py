@@ -8,8 +8,11 @@ from regard.components.common.formatting import (
     format_bytes,
     format_count,
     format_duration,
+    format_interval,
     format_metric,
     format_rows,
+    format_time,
+    metric_digits,
 )
 
 Json = Mapping[str, Any]
@@ -24,14 +27,6 @@ def format_share(value: float) -> str:
     return "under 0.01%" if value < 0.0001 else f"{100 * value:.2g}%"
 
 
-def format_interval(metric: Json) -> str:
-    """Format the confidence interval of a metric; empty if it has none."""
-    interval = metric.get("interval")
-    if not interval:
-        return ""
-    return " to ".join(format_metric(interval[end], metric["scale"]) for end in ("low", "high"))
-
-
 def format_difference(metric: Json, old: float | None) -> str:
     """Format the difference from production, and whether it is an improvement."""
     new = metric["value"]
@@ -41,7 +36,7 @@ def format_difference(metric: Json, old: float | None) -> str:
     if not change:
         return "none"
     judgement = "better" if (change > 0) == metric["higher_is_better"] else "worse"
-    return f"{'+' if change > 0 else '−'}{format_metric(abs(change), metric['scale'])}, {judgement}"
+    return f"{change:+.{metric_digits(metric['scale'])}f}, {judgement}"
 
 
 def format_p_value(comparison: Json) -> str:
@@ -88,4 +83,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "rows": format_rows,
     "share": format_share,
     "thousands": "{:,}".format,
+    "time": format_time,
 }

@@ -1,21 +1,30 @@
 """Word-level differences between two texts."""
 
 import difflib
+import functools
 import re
+import unicodedata
 from collections.abc import Sequence
 
-# Words, single signs, and the spaces between them; in scripts without spaces, each sign is a word.
-_WORDS = re.compile(
-    r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u0e00-\u0eff\u3040-\u30ff"
-    r"\u3400-\u9fff\uf900-\ufaff]+|\s+|[^\w\s]"
-)
+# Scripts without spaces, in which each sign is a word.
+_UNSPACED = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # A part of a text, and whether it differs from the other text.
 Part = tuple[str, bool]
 
 
 def split_words(text: str) -> list[str]:
     """Split a text into words, signs and spaces; joined again, they are the text."""
-    return _WORDS.findall(text)
+    return _words_pattern().findall(text)
+
+
+@functools.cache
+def _words_pattern() -> re.Pattern[str]:
+    """Words with their apostrophes, hyphens, decimals and accents; single signs; spaces."""
+    characters = map(chr, range(0x300, 0x3000))
+    marks = "".join(c for c in characters if unicodedata.category(c)[0] == "M") + r"\u200c\u200d"
+    sign, letter = rf"[{_UNSPACED}][{marks}]*", rf"[^\W{_UNSPACED}][{marks}]*"
+    inner = r"['’·‐-](?=\w)|(?<=\d)[.,:](?=\d)"
+    return re.compile(rf"{sign}|(?:{letter})(?:{letter}|{inner})*|\s+|[^\w\s]")
 
 
 def closest_text(text: str, candidates: Sequence[str]) -> int:

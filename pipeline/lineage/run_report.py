@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common.files import atomic_write
-from regard.components.common.formatting import format_bytes
+from regard.components.common.formatting import format_bytes, format_count
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
 from regard.pipeline import progress, run_store
@@ -31,6 +31,7 @@ def read_facts(run: Run) -> RunFacts:
         config=config,
         fingerprint=str(record.get("data_fingerprint") or ""),
         run=run.id,
+        started=record.get("started"),
         status=status,
         failure=record.get("failure") or {},
         command=str(record.get("command", "")),
@@ -52,7 +53,10 @@ def _versions(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _describe_machine(machine: Mapping[str, Any]) -> str:
-    parts = [machine.get("system", ""), f"{machine['cores']} cores" if "cores" in machine else ""]
+    parts = [
+        machine.get("system", ""),
+        format_count(machine["cores"], "core") if "cores" in machine else "",
+    ]
     if "memory_bytes" in machine:
         parts.append(format_bytes(machine["memory_bytes"]))
     return ", ".join(filter(None, [*parts, *machine.get("gpus", [])]))

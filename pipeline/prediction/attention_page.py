@@ -53,9 +53,12 @@ def write(
         answer = prediction.outputs[model.contract["answer"]]
         entry["heads"] = head_weights(model, row.values or {}, answer)
     template = jinja2.Template(_TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
-    style = (web.PAGE_FOLDER / "style.css").read_text(encoding="utf-8")
+    files = {
+        name: (web.PAGE_FOLDER / file).read_text(encoding="utf-8")
+        for name, file in (("style", "style.css"), ("icon", "icon.svg"))
+    }
     script = web.bundle_scripts(*(web.PAGE_FOLDER / name for name in _SCRIPTS))
-    atomic_write(path, template.render(title=title, data=data, style=style, script=script))
+    atomic_write(path, template.render(title=title, data=data, script=script, **files))
 
 
 def _to_json(row: InputRow, prediction: Prediction) -> dict[str, Any]:

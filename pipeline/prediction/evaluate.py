@@ -275,6 +275,7 @@ def _write_report(folder: Path, name: str, task: str, record: VersionRecord) -> 
     from regard.components.reporter.page import render
     from regard.components.reporter.run_facts import RunFacts, RunInfo
 
-    info = RunInfo(name, task, record.config, versions=provenance.stack_versions())
+    versions = provenance.stack_versions()
+    info = RunInfo(name, task, record.config, started=time.time(), versions=versions)
     facts = RunFacts(info, dict.fromkeys(("predictions", "evaluation"), folder))
     atomic_write(folder / REPORT, render(facts))

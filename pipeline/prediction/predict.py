@@ -94,7 +94,9 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
         if options.picture is not None:
-            title = name.rpartition("/")[2]
+            folder, _, last = name.rpartition("/")
+            is_version = folder and last.isdecimal()
+            title = f"{folder.rpartition('/')[2]}@{last}" if is_version else last
             attention_page.write(options.picture, title, model, pairs)
     return truncated
 

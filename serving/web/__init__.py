@@ -1,5 +1,6 @@
 """The web page: runs a served model and shows its attention."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any, TypedDict
@@ -9,12 +10,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from regard.serving.contract import Contract, SavedModelError, read_contract
+from regard.serving.contract import (
+    IN_MEMORY,
+    Contract,
+    SavedModelError,
+    input_kinds,
+    read_contract,
+)
 from regard.serving.server.errors import ServingError
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.versions import ModelSpec
 
 PAGE_FOLDER = Path(__file__).with_name("page")
+_EXAMPLES = 3  # of a model
+_EXAMPLE_KINDS = {"text", "points"}
 _MODULE_SYNTAX = re.compile(r"^import\s.*?;\n|^export\s+", re.MULTILINE | re.DOTALL)
 # Only files of this server, no inline scripts, and no embedding into other pages.
 _POLICY = (
@@ -30,12 +39,13 @@ _HEADERS = {
 
 
 class ModelDescription(TypedDict):
-    """What the page needs to know of a model: its contract, or why there is none."""
+    """What the page needs to know of a model: its contract, or why there is none, and inputs."""
 
     name: str
     version: int | None
     contract: Contract | None
     problem: str | None
+    examples: list[dict[str, Any]]
 
 
 class _PageFiles(StaticFiles):
@@ -47,11 +57,17 @@ class _PageFiles(StaticFiles):
         return response
 
 
-def create_routes(manager: ModelManager) -> list[BaseRoute]:
-    """Return the routes of the page, its files, and the list of models."""
+def create_routes(manager: ModelManager, with_examples: bool = True) -> list[BaseRoute]:
+    """Return the routes of the page, its files, and the list of models.
+
+    Args:
+        manager: the served models.
+        with_examples: whether the list has inputs of rows, which the Trainer stored with a model.
+            Everybody who can reach the server can read them.
+    """
 
     async def get_models(request: Request) -> Response:
-        models = [_describe_model(manager, name) for name in manager.names]
+        models = [_describe_model(manager, name, with_examples) for name in manager.names]
         return JSONResponse(models, headers=_HEADERS)
 
     files = _PageFiles(directory=PAGE_FOLDER)
@@ -71,14 +87,27 @@ def bundle_scripts(*paths: Path) -> str:
     return "\n".join(_MODULE_SYNTAX.sub("", path.read_text(encoding="utf-8")) for path in paths)
 
 
-def _describe_model(manager: ModelManager, name: str) -> ModelDescription:
-    model: ModelDescription = {"name": name, "version": None, "contract": None, "problem": None}
+def _describe_model(manager: ModelManager, name: str, with_examples: bool) -> ModelDescription:
+    model: ModelDescription = {
+        "name": name,
+        "version": None,
+        "contract": None,
+        "problem": None,
+        "examples": [],
+    }
     try:
         version = manager.find(ModelSpec(name))
         model["version"] = version.number
-        model["contract"] = read_contract(version.loaded.path)
+        model["contract"] = contract = read_contract(version.loaded.path)
+        if with_examples and set(input_kinds(contract).values()) <= _EXAMPLE_KINDS:
+            model["examples"] = _read_examples(Path(version.loaded.path) / IN_MEMORY)
     except ServingError as error:
         model["problem"] = error.message
     except SavedModelError as error:
         model["problem"] = str(error)
     return model
+
+
+def _read_examples(file: Path) -> list[dict[str, Any]]:
+    rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    return [row["inputs"] for row in rows[:_EXAMPLES]]

@@ -1,7 +1,7 @@
 // The report: attention maps drawn on demand, a light and a dark theme, all groups open in print.
 
 import { drawAttention, drawTokenWeights } from "./attention.js";
-import { make } from "./dom.js";
+import { make, watchOverflow } from "./dom.js";
 import { headsSection } from "./heads.js";
 
 const { contract, maps } = JSON.parse(document.getElementById("attention-data").textContent);
@@ -11,6 +11,7 @@ document.querySelectorAll("details.attention").forEach((details) => {
     if (details.open && details.childElementCount === 1) showMap(details);
   });
 });
+document.querySelectorAll(".scroll, pre").forEach((element) => watchOverflow(element));
 document.querySelector("details.attention")?.setAttribute("open", "");
 
 // An image has no size before it is decoded.

@@ -11,12 +11,21 @@ const CONSTRAINT_LABELS = {
   prefix: "Output begins with",
   phrases: "Output contains these phrases or glossary terms, one on a line",
 };
+const TASKS = {
+  translation: "The model translates a text.",
+  summarisation: "The model summarises a text.",
+  captioning: "The model describes an image.",
+  similarity: "The model scores how similar two texts are, from 0 to 1.",
+  span: "The model finds the answer to a question in a passage.",
+  pointer: "The model puts points in an order, for example that of a short tour.",
+};
 const MAX_HEADS_TOKENS = 80; // the size of all heads grows with the square of the length
 let models = [];
 let model = null;
 let inputs = {};
 let constraints = {}; // fields of the inputs that the signature `constrained` has in addition
 let requestNumber = 0; // a late response must not replace a newer one
+let headsShown = null; // the request for the attention of all heads
 let current = null; // the displayed prediction: row, outputs, and a snapshot of the inputs
 
 async function start() {
@@ -36,8 +45,21 @@ async function start() {
     if (link.has(name)) input.set(link.get(name));
   }
   byId("constraints").open = isConstrained();
-  if (!byId("run").disabled) run();
+  if (byId("run").disabled) return;
+  for (const id of (link.get("open") ?? "").split(" ")) if (byId(id)) byId(id).open = true;
+  await run();
+  await headsShown;
+  selectNth(".thumbnail", link.get("head"));
+  selectNth("#picture button.token", link.get("token"));
+  const version = link.get("version");
+  if (version && version !== String(model.version)) {
+    showMessage(`The link was made with version ${version}. This is version ${model.version}.`);
+  }
 }
+
+const selectNth = (selector, index) => index && document.querySelectorAll(selector)[index]?.click();
+const selectedIndex = (selector) => (
+  [...document.querySelectorAll(selector)].findIndex((one) => one.getAttribute("aria-pressed") === "true"));
 
 function selectModel(next) {
   model = next;
@@ -46,6 +68,8 @@ function selectModel(next) {
   byId("model").value = next.name;
   document.title = `${next.name} – Regard`;
   byId("output").hidden = byId("attention").hidden = true;
+  byId("about").textContent = TASKS[next.contract?.task] ?? "";
+  showExamples(next.examples ?? []);
   showMessage(next.problem ?? "", Boolean(next.problem));
   inputs = {};
   for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = createInput(entry, updateButton);
@@ -59,6 +83,20 @@ function selectModel(next) {
   updateButton();
   byId("inputs").querySelector("textarea, input")?.focus();
 }
+
+// Buttons that fill in a row of the training and run the model.
+function showExamples(rows) {
+  byId("examples").hidden = rows.length === 0;
+  byId("examples").replaceChildren("Examples: ", ...rows.map((row) => make("button", {
+    type: "button", class: "example",
+    onclick: () => {
+      for (const [name, value] of Object.entries(row)) inputs[name].set(typeof value === "string" ? value : JSON.stringify(value));
+      run();
+    },
+  }, shorten(Object.values(row).map((value) => (typeof value === "string" ? value : `${value.length} points`)).join(" | ")))));
+}
+
+const shorten = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
 const isConstrained = () => Object.values(constraints).some((input) => !input.isEmpty());
 
@@ -80,6 +118,7 @@ async function run() {
       return;
     }
     const outputs = await predict(model, contract.detail, row);
+    outputs.token_scores = await predictTokenScores(row, outputs);
     const nbest = contract.signatures.nbest ? await predict(model, "nbest", row) : null;
     if (number === requestNumber) showPrediction(row, outputs, nbest);
   } catch (error) {
@@ -99,6 +138,16 @@ async function predictConstrained(row) {
   return { ...scored, ...outputs };
 }
 
+// Returns the log-probability of each token of an output; null without a signature for them.
+async function predictTokenScores(row, outputs) {
+  const { looks, scored, signatures } = model.contract;
+  const name = looks?.rows.replace(/pieces$/, "scores");
+  if (!scored || !(name in signatures[scored].outputs) || !outputs[looks.rows].length) return null;
+  const computed = await predict(model, scored, withOutputs(model.contract, scored, row, outputs));
+  const isSame = String(computed[looks.rows]) === String(outputs[looks.rows]);
+  return isSame ? computed[name] : null; // the text may have other tokens than the search found
+}
+
 function showPrediction(row, outputs, nbest) {
   const { contract } = model;
   current = { row, outputs, inputs: snapshot(inputs, row) };
@@ -106,7 +155,7 @@ function showPrediction(row, outputs, nbest) {
   byId("output").hidden = false;
   byId("hypothesis").textContent = contract.answer_kind === "number" ? prediction.toFixed(3)
     : Array.isArray(prediction) ? prediction.join(" → ") : prediction || "(empty)";
-  byId("score").textContent = contract.score === null ? "" : formatScore(outputs[contract.score]);
+  byId("score").textContent = contract.score === null ? "" : formatScore(outputs[contract.score], outputs[contract.looks?.rows]?.length);
   byId("nbest").hidden = nbest === null;
   if (nbest) byId("nbest").querySelector("ol").replaceChildren(...nbestItems(nbest));
   const truncated = outputs[contract.cut];
@@ -114,9 +163,13 @@ function showPrediction(row, outputs, nbest) {
   showAttention(outputs);
 }
 
-// Blank inputs have no score.
-const formatScore = (logProbability) => logProbability === null ? ""
-  : `probability ${percent(Math.exp(logProbability))} · log-probability ${logProbability.toFixed(3)}`;
+// The probability of a sequence is small even if each of its tokens is likely. Blank inputs have no score.
+function formatScore(logProbability, length) {
+  if (logProbability === null) return "";
+  const isSequence = model.contract.scored && length;
+  const probability = percent(Math.exp(logProbability / (isSequence ? length : 1)));
+  return `${isSequence ? "mean token probability" : "probability"} ${probability} · log-probability ${logProbability.toFixed(3)}`;
+}
 
 function nbestItems(nbest) {
   return nbest.hypotheses
@@ -124,7 +177,7 @@ function nbestItems(nbest) {
     .filter(([, logProbability]) => logProbability !== null && logProbability > -1e8)
     .map(([hypothesis, logProbability, length]) => make("li", {},
       Array.isArray(hypothesis) ? hypothesis.slice(0, length).join(" → ") : hypothesis,
-      make("span", {}, formatScore(logProbability))));
+      make("span", {}, formatScore(logProbability, length))));
 }
 
 function showAttention(outputs) {
@@ -139,7 +192,7 @@ function showAttention(outputs) {
   byId("picture").replaceChildren(...(drawing ? [drawing] : []));
   byId("heads").hidden = !contract.heads;
   byId("all-heads").replaceChildren();
-  if (contract.heads && byId("heads").open) showHeads();
+  if (contract.heads && byId("heads").open) headsShown = showHeads();
 }
 
 // Requests the attention of all layers and heads, when the user opens the section.
@@ -174,9 +227,15 @@ function showMessage(text, isError = false) {
 }
 
 function link() {
-  const parameters = new URLSearchParams({ model: model.name });
+  const parameters = new URLSearchParams({ model: model.name, version: model.version });
   for (const [name, input] of Object.entries({ ...inputs, ...constraints })) {
     if (input.link()) parameters.set(name, input.link());
+  }
+  const open = ["nbest", "heads"].filter((id) => byId(id).open && !byId(id).hidden);
+  if (open.length) parameters.set("open", open.join(" "));
+  for (const [name, selector] of [["token", "#picture button.token"], ["head", ".thumbnail"]]) {
+    const index = selectedIndex(selector);
+    if (index > 0) parameters.set(name, index);
   }
   return `${location.origin}${location.pathname}#${parameters}`;
 }
@@ -190,14 +249,14 @@ byId("form").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !byId("run").disabled) run();
 });
 byId("heads").addEventListener("toggle", () => {
-  if (byId("heads").open && current && !byId("all-heads").hasChildNodes()) showHeads();
+  if (byId("heads").open && current && !byId("all-heads").hasChildNodes()) headsShown = showHeads();
 });
 byId("model").addEventListener("change", () => selectModel(models.find((one) => one.name === byId("model").value)));
 byId("link").addEventListener("click", async () => {
   history.replaceState(null, "", link());
   try {
     await navigator.clipboard.writeText(link());
-    showMessage("Link copied.");
+    showMessage(Object.values(inputs).some((input) => input.link() === null) ? "Link copied, without the image." : "Link copied.");
   } catch {
     showMessage("The link is in the address bar.");
   }

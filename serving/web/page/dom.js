@@ -20,7 +20,25 @@ function fill(element, attributes, children) {
   return element;
 }
 
+// While the content of an element is wider than the element, the keyboard can scroll it, and a hint
+// is shown.
+export function watchOverflow(element, hint = null) {
+  new ResizeObserver(() => {
+    const overflows = element.scrollWidth > element.clientWidth;
+    if (overflows) element.setAttribute("tabindex", "0");
+    else element.removeAttribute("tabindex");
+    if (hint) hint.hidden = !overflows;
+  }).observe(element);
+  return element;
+}
+
 export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 
 // Returns a token for display: SentencePiece's sign for a space becomes a space.
 export const readable = (token) => token.replace(/^▁/, "").replace(/▁/g, " ") || "␣";
+
+// Whether each token begins a word; without SentencePiece's signs for spaces, every token does.
+export function wordBeginnings(tokens) {
+  const isMarked = tokens.some((token) => token.startsWith("▁"));
+  return tokens.map((token, i) => i === 0 || !isMarked || /^(▁|<.+>$)/.test(token));
+}

@@ -1,7 +1,7 @@
 // The attention of every layer and head: thumbnails, and the selected one in full.
 
 import { drawAttention, relativeEntropy } from "./attention.js";
-import { make, percent } from "./dom.js";
+import { make, percent, watchOverflow } from "./dom.js";
 
 // The title of a grid, and the labels of its rows and columns.
 const TITLES = {
@@ -60,7 +60,7 @@ export function drawHeads(contract, outputs, inputs) {
   buttons[0]?.click();
   return make("div", {},
     make("p", { class: "caption" }, "Rows are layers, columns are heads. Select one to enlarge it."),
-    make("div", { class: "grids" }, ...grids), selected);
+    watchOverflow(make("div", { class: "grids" }, ...grids)), selected);
 }
 
 // The element-wise mean of arrays of one shape.

@@ -14,6 +14,6 @@ for (const { title, output, inputs, outputs, heads } of predictions) {
     fields[name] = { value: () => inputs[name], image: () => image };
   }
   document.querySelector("main").append(make("section", {},
-    make("p", { class: "caption" }, title), make("h2", {}, output),
+    make("h2", { class: "input" }, title), make("p", { class: "hypothesis" }, output),
     drawAttention(contract, outputs, fields), ...headsSection(contract, heads, fields)));
 }

@@ -45,7 +45,7 @@ def test_a_good_model_is_blessed(tmp_path, log):
     assert Path(result.blessing.uri, "BLESSED").exists()
     assert result.decision["blessed"] is True
     sentence = result.decision["sentence"]
-    assert sentence.startswith("Passed: exact match 0.750 is above the threshold of 0.500")
+    assert sentence.startswith("Passed: exact match 0.7500 is above the threshold of 0.5000")
     assert "version 3" in sentence
     ((note, _),) = events.read(log)
     assert (note["kind"], note["node"], note["text"]) == ("note", "Evaluator", sentence)

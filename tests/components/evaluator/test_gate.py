@@ -60,7 +60,7 @@ def test_a_threshold_of_a_slice_names_the_slice_and_its_rows():
     decision, _ = decide(thresholds(**{"domain=few": 0.9, "domain=news": 0.9}), wrong=[39])
     assert not decision.blessed
     assert decision.sentence == (
-        "Failed: exact match 0.500 in domain=few (2 rows) is below the threshold of 0.900."
+        "Failed: exact match 0.5000 in domain=few (2 rows) is below the threshold of 0.9000."
     )
     last = decision.verdicts[0]
     assert (last.slice, last.rows, last.metric) == ("domain=few", 2, "exact_match")
@@ -90,7 +90,7 @@ def test_passed_slices_are_summarized():
     config = {**thresholds(domain=0.9, length=0.5), "thresholds": {"exact_match": 0.5}}
     decision, _ = decide(config)
     assert decision.sentence == (
-        "Passed: exact match 1.000 is above the threshold of 0.500,"
+        "Passed: exact match 1.0000 is above the threshold of 0.5000,"
         " and all checks pass in 4 slices."
     )
 
@@ -140,7 +140,7 @@ def test_a_loss_in_a_slice_fails_even_if_all_rows_are_equal():
     assert tests["news"].rows == 20
     assert tests["news"].adjusted_p_value == pytest.approx(3 * tests["news"].p_value)
     assert decision.sentence == (
-        "Failed: exact match 0.400 in domain=news (20 rows) is worse than version 3 (1.000),"
+        "Failed: exact match 0.4000 in domain=news (20 rows) is worse than version 3 (1.0000),"
         f" Holm’s p = {tests['news'].adjusted_p_value:.3f}."
     )
     assert decide(production("domain=talk"), wrong=worse, production=better)[0].blessed
@@ -231,12 +231,12 @@ def test_the_sentence_of_a_model_that_passed():
     decision = gate.make_decision(verdicts)
     assert decision.blessed
     assert decision.sentence == (
-        "Passed: BLEU 33.1 is above the threshold of 30.0 and not worse than version 3 (32.8)."
+        "Passed: BLEU 33.10 is above the threshold of 30.00 and not worse than version 3 (32.80)."
     )
     assert decision.verdicts[0].model_dump() == {
         "rule": "thresholds",
         "passed": True,
-        "reason": "BLEU 33.1 is above the threshold of 30.0",
+        "reason": "BLEU 33.10 is above the threshold of 30.00",
         "metric": "bleu",
         "value": 33.1,
         "bound": 30.0,
@@ -250,7 +250,7 @@ def test_a_failure_names_only_failed_verdicts():
     verdicts = gate.check_thresholds(candidate, {"bleu": 30.0, "exact_match": 0.97})
     decision = gate.make_decision(verdicts)
     assert not decision.blessed
-    assert decision.sentence == "Failed: BLEU 12.3 is below the threshold of 30.0."
+    assert decision.sentence == "Failed: BLEU 12.30 is below the threshold of 30.00."
     assert len(decision.verdicts) == 2
 
 
@@ -258,22 +258,22 @@ def test_different_metrics_keep_their_subjects():
     candidate = {"bleu": bleu(12.3), "exact_match": exact(0.5)}
     verdicts = gate.check_thresholds(candidate, {"bleu": 30.0, "exact_match": 0.97})
     assert gate.make_decision(verdicts).sentence == (
-        "Failed: BLEU 12.3 is below the threshold of 30.0,"
-        " and exact match 0.500 is below the threshold of 0.970."
+        "Failed: BLEU 12.30 is below the threshold of 30.00,"
+        " and exact match 0.5000 is below the threshold of 0.9700."
     )
 
 
 NAN = float("nan")
-WORSE = "worse than version 3 (32.8)"
+WORSE = "worse than version 3 (32.80)"
 
 
 @pytest.mark.parametrize(
     ("ours", "options", "passed", "reason"),
     [
-        (33.1, {}, True, "not worse than version 3 (32.8)"),
-        (33.1, {"p_value": 0.4}, True, "not worse than version 3 (32.8)"),
-        (32.8, {}, True, "not worse than version 3 (32.8)"),
-        (32.5, {"tolerance": 0.5}, True, "within the tolerance of 0.5 of version 3 (32.8)"),
+        (33.1, {}, True, "not worse than version 3 (32.80)"),
+        (33.1, {"p_value": 0.4}, True, "not worse than version 3 (32.80)"),
+        (32.8, {}, True, "not worse than version 3 (32.80)"),
+        (32.5, {"tolerance": 0.5}, True, "within the tolerance of 0.5 of version 3 (32.80)"),
         (32.0, {"tolerance": 0.5}, False, f"{WORSE} by more than the tolerance of 0.5"),
         (32.7, {}, False, WORSE),
         (31.0, {"p_value": 0.21}, True, f"not significantly {WORSE}, p = 0.210"),
@@ -285,7 +285,7 @@ WORSE = "worse than version 3 (32.8)"
 )
 def test_comparison_with_production(ours, options, passed, reason):
     verdict = not_worse(bleu(ours), bleu(32.8), **options)
-    assert (verdict.passed, verdict.reason) == (passed, f"BLEU {ours} is {reason}")
+    assert (verdict.passed, verdict.reason) == (passed, f"BLEU {ours:.2f} is {reason}")
 
 
 def test_untestable_losses_pass_only_in_slices():
@@ -293,7 +293,7 @@ def test_untestable_losses_pass_only_in_slices():
     verdict = not_worse(exact(NAN), exact(0.9), part=part, is_tested=True)
     assert verdict.passed
     assert verdict.reason == (
-        "exact match nan in domain=few (3 rows) is not known to be worse than version 3 (0.900):"
+        "exact match nan in domain=few (3 rows) is not known to be worse than version 3 (0.9000):"
         " too few rows for a test"
     )
     assert not_worse(exact(0.1), exact(0.9), part=part, is_tested=True).passed
@@ -304,7 +304,7 @@ def test_untestable_losses_pass_only_in_slices():
 def test_metrics_where_lower_is_better():
     (verdict,) = gate.check_thresholds({"ter": ter(55.0)}, {"ter": 50.0})
     assert not verdict.passed
-    assert verdict.reason == "TER 55.0 is above the threshold of 50.0"
+    assert verdict.reason == "TER 55.00 is above the threshold of 50.00"
     assert gate.check_thresholds({"ter": ter(45.0)}, {"ter": 50.0})[0].passed
     assert not_worse(ter(51.0), ter(50.0), 1.0).passed
     assert not not_worse(ter(51.1), ter(50.0), 1.0).passed
@@ -314,7 +314,7 @@ def test_close_numbers_are_formatted_distinctly():
     (verdict,) = gate.check_thresholds({"bleu": bleu(29.96)}, {"bleu": 30.0})
     assert verdict.reason == "BLEU 29.96 is below the threshold of 30.00"
     (verdict,) = gate.check_thresholds({"bleu": bleu(30.0)}, {"bleu": 30.0})
-    assert (verdict.passed, verdict.reason) == (True, "BLEU 30.0 equals the threshold of 30.0")
+    assert (verdict.passed, verdict.reason) == (True, "BLEU 30.00 equals the threshold of 30.00")
 
 
 def test_without_rules_a_model_passes():

@@ -44,13 +44,15 @@ def test_no_samples_means_no_interval_and_no_test(tmp_path):
 
 
 def test_scores_by_length(tmp_path):
-    scored = evaluate(tmp_path, CONFIG).read("by_length.json")
+    scored = evaluate(tmp_path, {**CONFIG, "samples": 50}).read("by_length.json")
     assert scored["unit"] == "source tokens"
     buckets = scored["buckets"]
     # 5, 3, 1 and 5 tokens before the end token; no row is longer than 6.
     assert [(b["low"], b["high"], b["rows"]) for b in buckets] == [(0, 3, 2), (4, 6, 2)]
     assert [b["scores"]["candidate"]["exact_match"] for b in buckets] == [1.0, 0.5]
     assert "production" not in buckets[0]["scores"]
+    interval = buckets[1]["intervals"]["candidate"]  # of BLEU
+    assert interval["low"] < buckets[1]["scores"]["candidate"]["bleu"] <= interval["high"]
 
 
 def test_a_baseline_is_scored(tmp_path):
@@ -64,8 +66,9 @@ def test_a_baseline_is_scored(tmp_path):
     assert [bucket["scores"]["lead_1"] for bucket in buckets] == [{"exact_match": 1 / 3}]
     assert not result.is_blessed
     assert result.decision["sentence"] == (
-        "Failed: exact match 0.333 is below the threshold of 0.500 and not better than the baseline"
-        " (lead-1: 0.333)."
+        "Failed: exact match 0.3333 is below the threshold of 0.5000 and not better than the "
+        "baseline"
+        " (lead-1: 0.3333)."
     )
 
 
@@ -110,7 +113,7 @@ def test_numbers_are_compared_with_chance(tmp_path):
     result = evaluate_numbers(tmp_path, config, [n / 50 for n in range(40)], references)
     assert result.is_blessed
     assert result.decision["sentence"].startswith(
-        "Passed: Pearson 1.000 is significantly better than the baseline (chance: "
+        "Passed: Pearson 1.0000 is significantly better than the baseline (chance: "
     )
     config["metrics"] = ["mse"]  # lower is better
     result = evaluate_numbers(tmp_path, config, [1.0] * 40, references)

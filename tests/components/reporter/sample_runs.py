@@ -154,6 +154,7 @@ def _write_predictions(
         config,
         fingerprint="abcdef",
         run="20261122-101010",
+        started=1795342210.0,
         command="regard run mine.yaml",
         versions={"tensorflow": "2.21.0"},
         machine="2 cores",
@@ -185,8 +186,12 @@ def _write_other_artifacts(
                 "candidate": {names[0]: value},
                 "production": {names[0]: value - 5},
             },
+            "intervals": {"candidate": interval},
         }
-        for low, high, value in ((0, 10, 44.0), (11, None, 31.5))
+        for low, high, value, interval in (
+            (0, 10, 44.0, None),
+            (11, None, 31.5, {"low": 28.0, "high": 35.0, "samples": 1000}),
+        )
     ]
     put(root, "evaluation", "by_length.json", {"unit": "source tokens", "buckets": buckets})
     parts = [
@@ -194,7 +199,7 @@ def _write_other_artifacts(
             "kind": "domain",
             "name": name,
             "rows": rows // 2,
-            "scores": {"candidate": {names[0]: 39.0}},
+            "scores": {"candidate": {names[0]: 39.0}, "production": {names[0]: 37.5}},
         }
         for name in ("news", None)
     ]
@@ -222,7 +227,10 @@ def _write_other_artifacts(
     training = {
         "parameters": 12_345,
         "vocabulary_sizes": {"source": 268},
-        "rows": {"train": {"usable": 90, "too_long": 6, "incomplete": 4}},
+        "rows": {
+            "train": {"usable": 90, "too_long": 6, "incomplete": 4},
+            "eval": {"usable": 8, "too_long": 0, "incomplete": 0},
+        },
         "steps": 600,
         "batch_tokens": 2048,
         "epochs": 6,

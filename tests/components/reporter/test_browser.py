@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.components.reporter import page
+from tests import browser
 from tests.components.reporter import sample_runs
 
 # A folder for screenshots, to check by eye; none by default.
@@ -77,9 +78,26 @@ def test_hovering_shows_attention(open_page):
     report.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
     report.wait(f"{caption}.startsWith('“</s>” →')")
     highlight = (
-        "document.querySelectorAll('.attention[open] .tokens')[1].children[0].style.backgroundColor"
+        "document.querySelectorAll('.attention[open] .tokens')[1].querySelector('.token')"
+        ".style.backgroundColor"
     )
     assert "color-mix" in report.run(highlight)
+
+
+def test_a_tap_on_the_map_selects_its_row(open_page):
+    report = open_page(width=390)
+    report.run(
+        "[...document.querySelectorAll('.attention[open] .map rect[fill-opacity]')].at(-1)"
+        ".dispatchEvent(new Event('click'))"
+    )
+    caption = "document.querySelector('.attention[open] [aria-live]').textContent"
+    assert report.run(caption).startswith("“</s>” →")
+
+
+def test_a_wide_table_can_be_scrolled_with_the_keyboard(open_page):
+    scrollable = "[...document.querySelectorAll('.scroll')].map((one) => one.tabIndex === 0)"
+    assert open_page(width=390).wait(f"{scrollable}[0]")
+    assert not any(open_page(width=1440).run(scrollable))
 
 
 def test_attention_is_drawn_on_demand(open_page):
@@ -112,6 +130,17 @@ def test_figures_and_images_have_a_text_alternative(open_page):
         "[...document.querySelectorAll('figure')].every((f) => f.querySelector('table tbody tr'))"
     )
     assert report.run("[...document.querySelectorAll('table')].every((t) => t.caption)")
+
+
+@pytest.mark.skipif(not browser.AXE, reason="REGARD_AXE does not name axe-core")
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("kind", sample_runs.KINDS)
+def test_axe_finds_nothing_serious(open_page, kind, theme, width):
+    report = open_page(kind, width)
+    report.run(f"document.documentElement.dataset.theme = '{theme}'")
+    report.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert report.violations() == []
 
 
 def test_light_and_dark_theme(open_page):

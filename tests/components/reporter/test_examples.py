@@ -17,6 +17,7 @@ from regard.components.reporter.examples import (
     score_rows,
     small_jpeg,
 )
+from regard.components.reporter.tables import format_share
 from regard.models.metrics import Rows
 from regard.serving import attention_heads, saved_model
 from regard.serving.saved_model import Prediction
@@ -33,9 +34,17 @@ def test_groups_do_not_overlap_and_prefer_long_rows():
     assert groups["Worst"] == [10, 11, 9, 8, 7, 6]
     assert groups["Best"] == [21, 20, 19, 18, 17, 16]
     assert len(groups["Random sample"]) == GROUP_SIZE
+    assert next(iter(groups)) == "Random sample"
     rows = [row for group in groups.values() for row in group]
     assert len(set(rows)) == len(rows)
     assert groups == choose_groups(scores, lengths)
+
+
+def test_the_random_sample_begins_with_the_most_typical_row():
+    scores = [float(score) for score in range(100)]
+    sample = choose_groups(scores, [1] * 100)["Random sample"]
+    assert sample == sorted(sample, key=lambda row: abs(row - 50))
+    assert sample != sorted(sample)
 
 
 def test_groups_of_few_rows():
@@ -92,11 +101,13 @@ def test_no_predictions(tmp_path):
 
 def test_cards_of_texts(facts):
     groups = make_cards(facts)
-    assert list(groups) == ["Worst", "Random sample", "Best"]
+    assert list(groups) == ["Random sample", "Worst", "Best"]
     card = groups["Worst"][0]
     assert card.location.startswith("test.tsv:")
     assert "chrF" in card.score
-    assert "log-probability -" in card.score
+    line = int(card.location.removeprefix("test.tsv:"))
+    # The log-probability of a row is its number, counted from 0; its output has two tokens.
+    assert f"mean token probability {format_share(math.exp((1 - line) / 2))}" in card.score
     assert not card.is_correct
     assert any(differs and "MORE" in text for text, differs in card.output)
     assert card.attention["outputs"]["alignment"][0] == [0.8, 0.2, 0.0]
@@ -130,7 +141,7 @@ def test_cards_of_images(tmp_path):
 
 
 def test_cards_of_points(tmp_path):
-    card = all_cards(sample_runs.points_run(tmp_path))[0]
+    card = make_cards(sample_runs.points_run(tmp_path))["Worst"][0]
     assert card.output == [("0 → 1 → 2", False)]
     assert card.reference == [("0 → 2 → 1", False)]
     assert card.attention["inputs"]["points"] == [[0.1, 0.2], [0.9, 0.4], [0.5, 0.8]]

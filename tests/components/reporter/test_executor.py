@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def test_the_page_shows_the_artifacts(tmp_path, monkeypatch):
     events.emit("node", node="Trainer", state="done", seconds=190.0, peak_bytes=2_000_000_000)
     text = run_reporter(tmp_path)
     assert "reaches BLEU 40.00" in text
+    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", text)
     assert "f00" in text
     assert "Trainer done 3:10 1.9 GiB" in text
     assert "keras" in text

@@ -29,6 +29,7 @@ def test_curves_show_the_history(facts):
     assert loss.rows[0] == ["100", "8.0000", "9.0000"]
     assert loss.tooltips["marks-train-loss"][1] == "step 200: train 4.0000"
     assert loss.figure.axes[0].get_yscale() == "log"
+    assert loss.title == "Loss (eval, 8 rows), logarithmic scale"
     assert draw(facts)["speed"].figure.axes[0].get_yscale() == "linear"
 
 
@@ -39,8 +40,14 @@ def test_scores_by_length_of_this_model_and_production(facts):
     assert list(production.get_ydata()) == [39.0, 26.5]
     assert figure.rows == [
         ["up to 10", "10", "44.00", "39.00"],
-        ["11 or more", "10", "31.50", "26.50"],
+        ["11+", "10", "31.50 [28.00, 35.00]", "26.50"],
     ]
+    axes = figure.figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["up to 10\n10", "11+\n10"]
+    assert axes.get_ylim()[0] == 0
+    (interval,) = axes.collections
+    assert interval.get_segments()[0].tolist() == [[1, 28.0], [1, 35.0]]
+    assert figure.title == "BLEU by input length with 95% intervals"
 
 
 def test_lengths_as_shares_of_each_split(facts):
@@ -62,7 +69,7 @@ def test_a_metric_of_the_eval_split_has_a_curve(facts, tmp_path):
     with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
         for entry in content["history"]:
             entry["bleu"] = entry["step"] / 20
-    assert draw(facts)["bleu"].title == "BLEU (eval)"
+    assert draw(facts)["bleu"].title == "BLEU (eval, 8 rows)"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,8 @@ def test_the_axis_of_a_metric_has_no_label_above_its_maximum(
             entry[name] = value
     axes = draw(facts)[name].figure.axes[0]
     low, top = axes.get_ylim()
-    assert low < min(values) <= maximum < top < maximum + 0.1 * (maximum - low)
+    assert low == 0
+    assert min(values) <= maximum < top < maximum + 0.1 * (maximum - low)
     labelled = [tick for tick in axes.get_yticks() if low <= tick <= top]
     assert max(labelled) == pytest.approx(maximum)
 

@@ -84,9 +84,10 @@ def test_contents_of_the_page(facts):
     assert "tokens per batch at most 2,048 (auto)" in text
     for part in (
         "A Luong translation model",
-        "BLEU 40.00 39.00 to 41.00 30.00 +10.00, better 0.012 (randomization) of:bleu",
+        "BLEU 40.00 [39.00, 41.00] 30.00 +10.00, better 0.012 (randomization) of:bleu",
         "Passed: BLEU 40.0",
         "Scores by domain",
+        "news 10 39.00 37.50",
         "rows sampled 20",
         "tokens with coverage below 0.2 0%",
         "other rows",
@@ -105,6 +106,12 @@ def test_contents_of_the_page(facts):
         "tensorflow 2.21.0",
     ):
         assert part in text, part
+
+
+def test_the_page_begins_with_date_and_verdict(facts):
+    text = plain(page.render(facts)).partition(" Scores by ")[0]
+    assert "2026-11-22 10:10 UTC · run 20261122-101010 Passed: BLEU 40.0" in text
+    assert text.index("Passed:") < text.index("A Luong translation model")
 
 
 def test_page_of_a_failed_run():

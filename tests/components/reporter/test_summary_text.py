@@ -55,8 +55,8 @@ def test_describe_model(model, name):
 def test_summary_of_a_successful_run(facts):
     assert summarize_run(facts) == (
         "A Luong translation model with general attention (12,345 parameters), trained on 90 rows "
-        "of mine for 600 steps (6 full epochs) in 1:05, reaches BLEU 40.00 (95% CI 39.00 to "
-        "41.00) on 20 test rows; it passed the evaluation gate and is version 2."
+        "of mine for 600 steps (6 full epochs) in 1:05, reaches BLEU 40.00 [39.00, 41.00] "
+        "on 20 test rows; it passed the evaluation gate and is version 2."
     )
 
 

@@ -31,7 +31,10 @@ def test_extra_words_differ_in_one_text_only():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("don't 3.5", ["don", "'", "t", " ", "3", ".", "5"]),
+        ("don't, 'tis 3.5.", ["don't", ",", " ", "'", "tis", " ", "3.5", "."]),
+        ("T-Shirt l’eau 1,000-", ["T-Shirt", " ", "l’eau", " ", "1,000", "-"]),
+        ("हिन्दी है", ["हिन्दी", " ", "है"]),
+        ("e\u0301te\u0301", ["e\u0301te\u0301"]),
         ("我们走", ["我", "们", "走"]),
         ("über  Bär", ["über", "  ", "Bär"]),
         ("", []),

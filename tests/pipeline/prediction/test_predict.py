@@ -235,6 +235,7 @@ def test_a_picture_has_the_attention_of_all_rows(others, tmp_path):
         assert len(data["predictions"]) == len(texts)
         assert data["contract"]["looks"]["weights"] in data["predictions"][0]["outputs"]
         assert "export " not in page.partition('<script type="module">')[2]
+        assert f"<title>{name} – Regard</title>" in page
     assert data["predictions"][0]["inputs"]["image"].startswith("data:image/png;base64,")
 
 

@@ -7,16 +7,40 @@ from pathlib import Path
 
 import httpx
 import pytest
+import tensorflow as tf
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
+from regard.serving.contract import IN_MEMORY
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions, ServerOptions
 from regard.serving.server.server import Server
 from regard.serving.web import create_routes
-from tests import fake_models, fake_tasks
+from tests import browser, fake_models, fake_tasks
 from tests.serving.server.conftest import Running
 
+
+class Scored(fake_models.Reverser):
+    """A reverser with subword tokens, of which the second is improbable."""
+
+    def contract(self):
+        contract = super().contract()
+        contract["signatures"]["score"]["outputs"]["target_scores"] = ["target_length"]
+        return contract
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name=n) for n in ("source", "target")]
+    )
+    def score(self, source, target):
+        outputs = super().score(source, target)
+        places = tf.range(tf.shape(outputs["target_pieces"])[1])[None, :]
+        scores = tf.where(places == 1, -2.0, -0.1) + 0.0 * outputs["score"][:, None]
+        return {**outputs, "target_scores": scores}
+
+
 NAMES = {
+    "scored": Scored,
     "reverser": fake_models.Reverser,
     "heads": fake_models.ManyHeaded,
     "constrained": fake_models.Constrained,
@@ -34,6 +58,8 @@ def server(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     for name, make in NAMES.items():
         fake_models.save(make(), root / name / "1")
+    rows = [{"inputs": {"source": text}, "answer": {}} for text in ("abc", "x" * 90, "d", "e")]
+    (root / "reverser" / "1" / IN_MEMORY).write_text(json.dumps(rows), encoding="utf-8")
     strange = fake_models.save(fake_models.Reverser(), root / "strange" / "1")
     (strange / "assets.extra" / "contract.json").unlink()
     models = [ModelConfig(name, root / name) for name in (*NAMES, "strange", "absent")]
@@ -99,6 +125,35 @@ def test_text_and_its_attention(page):
     assert ["70.0%" in colour for colour in colours] == [False, True, False, False]
 
 
+def test_improbable_tokens_are_marked(page):
+    displayed = page("scored", source="abc")
+    assert wait_for_output(displayed) == "CBA"
+    # The log-probability of -1.5 of four tokens.
+    assert displayed.text("#score") == "mean token probability 69% · log-probability -1.500"
+    assert displayed.run(
+        "[...document.querySelectorAll('.uncertain')].map((b) => b.innerText)"
+    ) == [
+        "B",
+        "Underlined",
+    ]
+    displayed.run("document.querySelectorAll('button.token')[1].click()")
+    assert "“B” (probability 14%) → b 100%" in displayed.text("#picture")
+
+
+def test_an_example_runs_the_model(page, server):
+    displayed = page("reverser")
+    assert displayed.text("#about") == "The model translates a text."
+    texts = displayed.run("[...document.querySelectorAll('.example')].map((b) => b.innerText)")
+    assert texts == ["abc", "x" * 59 + "…", "d"]
+    displayed.run("document.querySelector('.example').click()")
+    assert wait_for_output(displayed) == "CBA"
+    assert displayed.run("document.querySelector('textarea').value") == "abc"
+    assert page("scored").run("document.getElementById('examples').hidden") is True
+    routes = create_routes(server.manager, with_examples=False)
+    models = TestClient(Starlette(routes=routes)).get("/page/models.json").json()
+    assert not any(model["examples"] for model in models)
+
+
 def test_layers_and_heads_are_requested_on_demand(page):
     displayed = page("heads", source="abc")
     assert wait_for_output(displayed) == "CBA"
@@ -150,7 +205,31 @@ def test_a_link_runs_the_model(page):
     displayed = page("reverser", source="hello")
     assert wait_for_output(displayed) == "OLLEH"
     displayed.run("document.getElementById('link').click()")
-    assert displayed.wait("location.hash.slice(1)") == "model=reverser&source=hello"
+    link = "model=reverser&version=1&source=hello"
+    assert displayed.wait("location.hash.slice(1)") == link
+
+
+def test_a_link_shows_the_same_view(page):
+    view = {"source": "abc", "open": "heads", "token": "2", "head": "5"}
+    displayed = page("heads", version="9", **view)
+    displayed.wait("document.getElementById('message').innerText.includes('made with version 9')")
+    pressed = "[...document.querySelectorAll('[aria-pressed=true]')].map((b) => b.ariaLabel)"
+    assert displayed.run(f"{pressed}[0]") == "A: a 100%"
+    assert "layer 2, head 2" in displayed.run(pressed)
+    displayed.run("document.getElementById('link').click()")
+    link = dict(urllib.parse.parse_qsl(displayed.wait("location.hash.slice(1)")))
+    assert link == {"model": "heads", "version": "1", **view}
+
+
+@pytest.mark.skipif(not browser.AXE, reason="REGARD_AXE does not name axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("inputs", [{}, {"source": "abc", "open": "heads"}])
+def test_axe_finds_nothing_serious(page, theme, inputs):
+    displayed = page("heads", **inputs)
+    displayed.run(f"document.documentElement.dataset.theme = '{theme}'")
+    if inputs:
+        displayed.wait("document.querySelector('.selected') !== null")
+    assert displayed.violations() == []
 
 
 @pytest.mark.parametrize(

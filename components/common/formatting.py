@@ -121,4 +121,4 @@ def format_created(text: str) -> str:
         created = datetime.fromisoformat(text)
     except ValueError:
         return ""
-    return created.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M")
+    return format_time(created.timestamp())

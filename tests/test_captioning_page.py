@@ -1,4 +1,4 @@
-"""The commands of docs/captioning.md, on small files in the formats of Flickr8k and COCO."""
+"""The commands of docs/how-to/captioning.md, on small files in the formats of Flickr8k and COCO."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from regard.components.data.cell_values import CellParser
 from regard.pipeline import config
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/captioning.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs/how-to/captioning.md"
 EXPECTED = [
     {"image": "1_a.jpg", "caption": ["A dog , running .", "Two dogs, one \u201cred\u201d"]},
     {"image": "2_b.jpg", "caption": ["A child"]},

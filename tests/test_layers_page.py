@@ -1,4 +1,4 @@
-"""The code of docs/layers.md and of its notebook runs."""
+"""The code of docs/how-to/layers.md and of its notebook runs."""
 
 import base64
 import json

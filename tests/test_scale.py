@@ -1,4 +1,4 @@
-"""The examples in docs/scale.md and docs/flink.yaml are valid."""
+"""The examples in docs/how-to/scale.md and docs/flink.yaml are valid."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,9 @@ from regard.pipeline.config import load
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = re.findall(
-    r"^```yaml\n(beam:.*?)^```", (ROOT / "docs/scale.md").read_text(encoding="utf-8"), re.M | re.S
+    r"^```yaml\n(beam:.*?)^```",
+    (ROOT / "docs/how-to/scale.md").read_text(encoding="utf-8"),
+    re.M | re.S,
 )
 POOL = 50000  # the port of the image with --worker_pool
 

@@ -66,6 +66,8 @@ EXTRAS = {
     "gcs": ["gcsfs>=2025.2"],
     # regard export --to ctranslate2
     "ctranslate2": ["ctranslate2>=4.6,<5"],
+    # make docs, with Python 3.11 or newer
+    "docs": ["sphinx>=9,<10", "myst-parser>=5,<6", "furo>=2025.12", "codespell>=2.4,<3"],
     # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend

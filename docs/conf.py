@@ -1,0 +1,92 @@
+"""Settings of Sphinx for the documentation site, which `make docs` builds.
+
+The source folder is the repository, so that Sphinx also checks the links to pages outside of docs/.
+"""
+
+import os
+import re
+import sys
+from functools import partial
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+# Imports the layers without TensorFlow; their reference is the same on every backend.
+os.environ["KERAS_BACKEND"] = "numpy"
+
+project = "Regard"
+author = "The authors of Regard"
+copyright = "the authors of Regard, Apache-2.0"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "docs/index"
+_PAGES = {"docs", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+include_patterns = ["*.md", "docs/**.md", "benchmarks/**.md"]
+exclude_patterns = [
+    *(path.name for path in ROOT.iterdir() if path.name not in _PAGES),
+    "benchmarks/peers/.venv",
+]
+source_suffix = {".md": "markdown"}
+
+# Headings have the anchors of GitHub, so that links work in both places.
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence", "deflist"]
+
+default_role = "literal"  # docstrings write code between single quotes, too
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+add_module_names = False
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "Regard"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_additional_pages = {"index": "start.html"}
+templates_path = ["_templates"]
+html_copy_source = False
+html_show_sphinx = False
+
+_MARK = "<!-- generated: {} -->"
+_CODE = re.compile("(``.*?``)")
+
+
+def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
+    """Replace a mark in a page with the reference that it names."""
+    import reference_pages
+
+    for name, generate in reference_pages.GENERATORS.items():
+        if (mark := _MARK.format(name)) in source[0]:
+            source[0] = source[0].replace(mark, generate())
+            app.env.note_reread()
+    if page == root_doc:
+        source[0] = re.sub(r"^(\S*\*)\n", partial(_list_pages, source[0]), source[0], flags=re.M)
+        app.env.note_reread()
+
+
+def _list_pages(text: str, match: re.Match[str]) -> str:
+    """Return the pages that match a pattern and that the text does not list itself."""
+    pages = (name.removesuffix(".md") for name in glob(f"{match[1]}.md", root_dir=ROOT / "docs"))
+    return "".join(f"{page}\n" for page in sorted(pages) if f"\n{page}" not in text)
+
+
+def _escape(app: Sphinx, kind: str, name: str, *rest: Any) -> None:
+    """Escape the bars of formulas in a docstring, and stress the paragraph with the shapes."""
+    lines: list[str] = rest[-1]
+    for number, line in enumerate(lines):
+        parts = _CODE.split(line)
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        lines[number] = re.sub(r"^(\s*)Shapes: ", r"\1**Shapes**: ", "".join(parts))
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the generated pages."""
+    app.connect("source-read", _insert_generated)
+    app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon

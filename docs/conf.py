@@ -3,6 +3,7 @@
 The source folder is the repository, so that Sphinx also checks the links to pages outside of docs/.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -38,7 +39,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 default_role = "literal"  # docstrings write code between single quotes, too
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_inherit_docstrings = False  # Keras describes `build` and `call` of any layer
+autodoc_default_options = {"members": True}
 add_module_names = False
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -86,7 +88,17 @@ def _escape(app: Sphinx, kind: str, name: str, *rest: Any) -> None:
         lines[number] = re.sub(r"^(\s*)Shapes: ", r"\1**Shapes**: ", "".join(parts))
 
 
+def _signature(app: Sphinx, kind: str, name: str, value: Any, *rest: Any) -> Any:
+    """Return the arguments of a layer's constructor, which Keras hides."""
+    if kind != "class" or "__init__" not in vars(value):
+        return None
+    parameters = list(inspect.signature(value.__init__).parameters.values())[1:]
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+    return str(inspect.Signature(plain)), None
+
+
 def setup(app: Sphinx) -> None:
     """Connect the generated pages."""
     app.connect("source-read", _insert_generated)
+    app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon

@@ -140,7 +140,7 @@ def configuration() -> str:
     for path, users, variants in _sections(keys, defaults):
         label = f"`{'.'.join(path)}`" if path else "Top level"
         level = "#" * min(max(len(path), 1) + 1, 4)
-        label += "" if users == set(names) else f" ({', '.join(sorted(users))})"
+        label += _tasks(users, names)
         if len(variants) > 1 and max(map(len, variants.values())) > _SHORT:
             for (kind, summary), rows in variants.items():
                 lines += [f"{level} {label}: `{kind}`", "", summary, ""]
@@ -176,6 +176,15 @@ def _sections(
         variants.setdefault((key.kind, key.summary), []).append(key)
     for (path, users), variants in groups.items():
         yield path, set(users), variants
+
+
+def _tasks(users: set[str], names: Sequence[str]) -> str:
+    """Return which tasks have a section, for its heading."""
+    if users == set(names):
+        return ""
+    if len(users) > len(names) // 2:
+        return f" (not {', '.join(name for name in names if name not in users)})"
+    return f" ({', '.join(name for name in names if name in users)})"
 
 
 def _row(

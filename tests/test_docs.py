@@ -16,6 +16,7 @@ import pytest
 import typer
 import yaml
 
+from regard.components.common.errors import UserError
 from regard.components.data.cell_values import CellParser
 from regard.models import tasks
 from regard.models.metrics import METRICS
@@ -123,20 +124,34 @@ def test_every_target_of_make_exists(page):
 
 @pytest.mark.parametrize("page", pages_with("yaml"))
 def test_every_configuration_is_valid(page, tmp_path):
-    """A part of a configuration is valid together with required keys and earlier parts."""
+    """A part of a configuration is valid with the required keys, or also with an earlier part."""
     earlier = BASE
+    path = tmp_path / "x.yaml"
     for code in blocks(page, "yaml", marked=False):
         content = yaml.safe_load(code)
-        if "name" not in content or "data" not in content:
-            sections = {
-                key: {**earlier.get(key, {}), **value} if isinstance(value, dict) else value
-                for key, value in content.items()
-            }
-            earlier = {**earlier, **sections}
-            code = yaml.safe_dump({**BASE, **sections}, allow_unicode=True)
-        path = tmp_path / "x.yaml"
-        path.write_text(code, encoding="utf-8")
-        assert config.load(path).name
+        if "name" in content and "data" in content:
+            path.write_text(code, encoding="utf-8")
+            config.load(path)
+            continue
+        alone, together = merged(BASE, content), merged(earlier, content)
+        for part in [alone] if alone == together else [together, alone]:
+            path.write_text(yaml.safe_dump(part), encoding="utf-8")
+            try:
+                config.load(path)
+                break
+            except UserError as error:
+                reason = error
+        else:
+            pytest.fail(f"{code}\n{reason}")
+        earlier = together
+
+
+def merged(base, content):
+    """Sections of a configuration with the keys of a part of it."""
+    return base | {
+        key: base.get(key, {}) | value if isinstance(value, dict) else value
+        for key, value in content.items()
+    }
 
 
 @pytest.mark.parametrize("page", pages_with("json"))

@@ -7,11 +7,13 @@ import inspect
 import os
 import re
 import sys
-from functools import partial
+from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +36,8 @@ source_suffix = {".md": "markdown"}
 
 # Headings have the anchors of GitHub, so that links work in both places.
 myst_heading_anchors = 6
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+html_math_renderer = "mathml"  # of this file: browsers show it without scripts from elsewhere
 
 default_role = "literal"  # docstrings write code between single quotes, too
 autodoc_member_order = "bysource"
@@ -69,14 +72,21 @@ def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
             source[0] = source[0].replace(mark, generate())
             app.env.note_reread()
     if page == root_doc:
-        source[0] = re.sub(r"^(\S*\*)\n", partial(_list_pages, source[0]), source[0], flags=re.M)
+        source[0] = "\n".join(_list_pages(source[0].splitlines()))
         app.env.note_reread()
 
 
-def _list_pages(text: str, match: re.Match[str]) -> str:
-    """Return the pages that match a pattern and that the text does not list itself."""
-    pages = (name.removesuffix(".md") for name in glob(f"{match[1]}.md", root_dir=ROOT / "docs"))
-    return "".join(f"{page}\n" for page in sorted(pages) if f"\n{page}" not in text)
+def _list_pages(lines: list[str]) -> Iterator[str]:
+    """Replace each pattern by the pages that match it and that are not listed elsewhere."""
+    listed = set(lines)
+    for line in lines:
+        if not re.fullmatch(r"\S+\*", line):
+            yield line
+            continue
+        for name in sorted(glob(f"{line}.md", root_dir=ROOT / "docs")):
+            if (page := name.removesuffix(".md")) not in listed:
+                listed.add(page)
+                yield page
 
 
 def _escape(app: Sphinx, kind: str, name: str, *rest: Any) -> None:
@@ -97,8 +107,17 @@ def _signature(app: Sphinx, kind: str, name: str, value: Any, *rest: Any) -> Any
     return str(inspect.Signature(plain)), None
 
 
+def _write_math(writer: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML."""
+    is_block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(re.sub(r"\\dots\b", r"\\ldots", node.astext()), as_block=is_block)
+    writer.body.append(f'<div class="math">{formula}</div>' if is_block else formula)
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the generated pages."""
+    """Connect the generated pages and the formulas."""
+    app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
     app.connect("source-read", _insert_generated)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon

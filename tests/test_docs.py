@@ -133,8 +133,8 @@ def test_every_configuration_is_valid(page, tmp_path):
             path.write_text(code, encoding="utf-8")
             config.load(path)
             continue
-        alone, together = merged(BASE, content), merged(earlier, content)
-        for part in [alone] if alone == together else [together, alone]:
+        alone, joined = merged(BASE, content), merged(earlier, content)
+        for part in [alone] if alone == joined else [joined, alone]:
             path.write_text(yaml.safe_dump(part), encoding="utf-8")
             try:
                 config.load(path)
@@ -143,7 +143,7 @@ def test_every_configuration_is_valid(page, tmp_path):
                 reason = error
         else:
             pytest.fail(f"{code}\n{reason}")
-        earlier = together
+        earlier = joined
 
 
 def merged(base, content):

@@ -39,6 +39,7 @@ myst_heading_anchors = 6
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 html_math_renderer = "mathml"  # of this file: browsers show it without scripts from elsewhere
 
+smartquotes = False  # they would change "--option" in a sentence
 default_role = "literal"  # docstrings write code between single quotes, too
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

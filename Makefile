@@ -14,7 +14,9 @@ STAMP := $(VENV)/regard-install.json
 BIN := $(VENV)/bin
 SHIM := $(wildcard requirements/tfx-bsl-sql-util/*.py)
 
-.PHONY: help install run test test-all browser lint stats clean lock
+DOCS := $(VENV)/regard-docs.txt
+
+.PHONY: help install run test test-all browser lint docs stats clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -45,6 +47,12 @@ lint: $(STAMP) ## check with ruff and mypy
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+docs: $(DOCS) ## build the documentation site in build/docs; warnings fail
+	@$(BIN)/codespell *.md docs/*.md docs/*/*.md benchmarks/*.md
+	@$(BIN)/sphinx-build --conf-dir docs --doctree-dir build/doctrees --fail-on-warning --keep-going \
+		--quiet . build/docs
+	@echo "The site is in build/docs/index.html."
+
 stats: ## count code lines, modules and test lines
 	@python3 benchmarks/stats.py
 
@@ -61,3 +69,7 @@ lock: ## resolve requirements/requirements.in into requirements/lock.txt
 $(STAMP): requirements/lock.txt requirements/install.py setup.py $(SHIM)
 	@test -n "$(PYTHON)" || { echo "make install: python3 not found. Set PYTHON."; exit 1; }
 	@$(PYTHON) requirements/install.py --way $(WAY) $(VENV)
+
+$(DOCS): $(STAMP) requirements/docs.txt
+	@$(BIN)/python requirements/install.py --way $(WAY) --extra docs $(VENV)
+	@cp requirements/docs.txt $@

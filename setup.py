@@ -68,6 +68,8 @@ EXTRAS = {
     "ctranslate2": ["ctranslate2>=4.6,<5"],
     # data.checks.language
     "language": ["py3langid>=0.4,<0.5"],
+    # make docs, with Python 3.11 or newer
+    "docs": ["sphinx>=9,<10", "myst-parser>=5,<6", "furo>=2025.12", "codespell>=2.4,<3"],
     # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],
     # jax: the layers' tests also run on a second Keras backend

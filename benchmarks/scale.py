@@ -1,6 +1,6 @@
 """Measure how the cost of every node grows with the number of pairs, from CorpusGen to Reporter.
 
-    python -m benchmarks.scale                              # as in docs/scale.md
+    python -m benchmarks.scale                              # as in docs/how-to/scale.md
     python -m benchmarks.scale --pairs 10000 100000 --split 0.05
 
 Runs whole pipelines on Multi30k repeated with noise (`benchmarks/corpora.py`), each size in a

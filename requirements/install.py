@@ -190,6 +190,14 @@ class Installation:
             self.pip("install", "--no-deps", "--no-build-isolation", "--use-pep517", str(copy))
         self.install_project()
 
+    def install_extra(self, way: str, extra: str) -> None:
+        """Install the packages of an extra."""
+        if way == "index":
+            self.pip("install", "--editable", f".[{extra}]")
+        else:
+            pins = str(HERE / f"{extra}.txt")
+            self.pip("install", "--no-deps", "--require-hashes", "-r", pins)
+
     def install_project(self) -> None:
         """Install Regard in editable mode."""
         flags = ["--no-deps", "--no-build-isolation", "--use-pep517"]
@@ -201,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("environment", type=Path, help="folder of the virtual environment")
     parser.add_argument("--way", choices=["auto", "lock", "index"], default="auto")
+    parser.add_argument("--extra", choices=["docs"], help="add an extra to the environment")
     arguments = parser.parse_args()
     way, reason = choose(arguments.way)
     environment = arguments.environment.absolute()
@@ -208,6 +217,10 @@ def main() -> None:
     present = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else None
     installation = Installation(environment, environment.with_name(f"{environment.name}.log"))
     started = time.monotonic()
+    if arguments.extra:
+        print(f"make install: adding the packages of {arguments.extra}", flush=True)
+        installation.install_extra(way, arguments.extra)
+        return
     if present is not None and present == expected_stamp(way):
         print("make install: refreshing the installation of Regard", flush=True)
         installation.install_project()

@@ -24,7 +24,7 @@ def compile(
 
     Needs neither the data nor a cluster. ${REGARD_HOME} becomes kubeflow.home,
     and the nodes find the data and the model in production when they run. See
-    docs/kubeflow.md.
+    docs/how-to/kubeflow.md.
 
     [bold]Example[/bold]
 

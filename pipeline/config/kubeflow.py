@@ -106,8 +106,8 @@ class KubeflowConfig(Section):
             folder in the containers. One of them must contain home.
         resources: Resources by node: Trainer: {cpu: 4, memory: 16, gpu: 1}. A key that a node omits
             has the value under `default`; null removes it.
-        pods: Retries, environment, secrets and machines by node (docs/kubeflow.md). A key that a
-            node omits has the value under `default`.
+        pods: Retries, environment, secrets and machines by node (docs/how-to/kubeflow.md). A key
+            that a node omits has the value under `default`.
     """
 
     image: Annotated[Image, Field(examples=["registry.example.org/regard:0.1.0"])]

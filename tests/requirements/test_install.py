@@ -134,6 +134,16 @@ def test_current_environment_only_gets_the_project(install, commands):
     assert commands.calls == ["--editable"]
 
 
+def test_an_extra_is_added_to_the_environment(install, commands, monkeypatch):
+    install.main()
+    stamp = (commands.environment / install.STAMP).read_bytes()
+    commands.calls.clear()
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--extra", "docs"])
+    install.main()
+    assert commands.calls == ["-r"]
+    assert (commands.environment / install.STAMP).read_bytes() == stamp
+
+
 def test_another_lock_file_replaces_the_environment(install, commands, monkeypatch):
     install.main()
     commands.calls.clear()

@@ -34,6 +34,13 @@ def test_command_names_every_source(relock, monkeypatch, tmp_path):
         assert (SCRIPT.parent / name).exists()
 
 
+def test_documentation_uses_the_versions_of_the_new_lock(relock, monkeypatch, tmp_path):
+    monkeypatch.setattr(relock.shutil, "which", lambda name, path: "uv")
+    command = relock.command(tmp_path / "docs.txt", [], "docs.in")
+    assert command[command.index("--constraint") + 1] == str(tmp_path / "lock.txt")
+    assert list(relock.LOCKS).index("docs.in") > list(relock.LOCKS).index("requirements.in")
+
+
 def test_missing_uv_has_a_remedy(relock, monkeypatch, tmp_path):
     monkeypatch.setattr(relock.shutil, "which", lambda name, path: None)
     with pytest.raises(SystemExit, match="make lock"):

@@ -50,7 +50,7 @@ def load_for_cluster(path: str | os.PathLike[str]) -> Config:
     trainer = kubeflow_section(config).pod_of(NODE)
     if config.training.devices == "workers" and "TF_CONFIG" not in trainer.environment:
         message = "The other workers of the training need the address of the Trainer."
-        remedy = "Set kubeflow.pods.Trainer.environment.TF_CONFIG (docs/kubeflow.md), or "
+        remedy = "Set kubeflow.pods.Trainer.environment.TF_CONFIG (docs/how-to/kubeflow.md), or "
         remedy += "training.devices to all, and kubeflow.resources.Trainer.gpu to the number of "
         remedy += "GPUs of one machine."
         raise UserError(message, f"{path}: training.devices", remedy)

@@ -1,8 +1,7 @@
-"""The code of docs/layers.md and of its notebook runs."""
+"""The code of the notebook docs/attention_layers.ipynb runs."""
 
 import base64
 import json
-import re
 from pathlib import Path
 
 import matplotlib
@@ -18,16 +17,6 @@ def namespace(tmp_path, monkeypatch):
     monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
     matplotlib.use("Agg")
     return {"__name__": "__main__"}
-
-
-def test_the_code_of_the_page_runs(namespace):
-    text = (DOCS / "layers.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 8
-    for block in blocks:
-        exec(block, namespace)
-    assert namespace["states"].shape == (2, 5, 8)
-    assert np.isfinite(float(namespace["loss"]))
 
 
 def test_the_decoders_of_the_notebook_learn_to_reverse(namespace):

@@ -1,0 +1,124 @@
+"""Settings of Sphinx for the documentation site, which `make docs` builds.
+
+The source folder is the repository, so that Sphinx also checks the links to pages outside of docs/.
+"""
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Iterator
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+# Imports the layers without TensorFlow; their reference is the same on every backend.
+os.environ["KERAS_BACKEND"] = "numpy"
+
+project = "Regard"
+author = "The authors of Regard"
+copyright = "the authors of Regard, Apache-2.0"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "docs/index"
+_PAGES = {"docs", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+include_patterns = ["*.md", "docs/**.md", "benchmarks/**.md"]
+exclude_patterns = [
+    *(path.name for path in ROOT.iterdir() if path.name not in _PAGES),
+    "benchmarks/peers/.venv",
+]
+source_suffix = {".md": "markdown"}
+
+# Headings have the anchors of GitHub, so that links work in both places.
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+html_math_renderer = "mathml"  # of this file: browsers show it without scripts from elsewhere
+
+smartquotes = False  # they would change "--option" in a sentence
+default_role = "literal"  # docstrings write code between single quotes, too
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False  # Keras describes `build` and `call` of any layer
+autodoc_default_options = {"members": True}
+add_module_names = False
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "Regard"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_additional_pages = {"index": "start.html"}
+templates_path = ["_templates"]
+html_copy_source = False
+html_show_sphinx = False
+
+_MARK = "<!-- generated: {} -->"
+_CODE = re.compile("(``.*?``)")
+
+
+def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
+    """Replace a mark in a page with the reference that it names."""
+    import reference_pages
+
+    for name, generate in reference_pages.GENERATORS.items():
+        if (mark := _MARK.format(name)) in source[0]:
+            source[0] = source[0].replace(mark, generate())
+            app.env.note_reread()
+    if page == root_doc:
+        source[0] = "\n".join(_list_pages(source[0].splitlines()))
+        app.env.note_reread()
+
+
+def _list_pages(lines: list[str]) -> Iterator[str]:
+    """Replace each pattern by the pages that match it and that are not listed elsewhere."""
+    listed = set(lines)
+    for line in lines:
+        if not re.fullmatch(r"\S+\*", line):
+            yield line
+            continue
+        for name in sorted(glob(f"{line}.md", root_dir=ROOT / "docs")):
+            if (page := name.removesuffix(".md")) not in listed:
+                listed.add(page)
+                yield page
+
+
+def _escape(app: Sphinx, kind: str, name: str, *rest: Any) -> None:
+    """Escape the bars of formulas in a docstring, and stress the paragraph with the shapes."""
+    lines: list[str] = rest[-1]
+    for number, line in enumerate(lines):
+        parts = _CODE.split(line)
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        lines[number] = re.sub(r"^(\s*)Shapes: ", r"\1**Shapes**: ", "".join(parts))
+
+
+def _signature(app: Sphinx, kind: str, name: str, value: Any, *rest: Any) -> Any:
+    """Return the arguments of a layer's constructor, which Keras hides."""
+    if kind != "class" or "__init__" not in vars(value):
+        return None
+    parameters = list(inspect.signature(value.__init__).parameters.values())[1:]
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+    return str(inspect.Signature(plain)), None
+
+
+def _write_math(writer: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML."""
+    is_block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(re.sub(r"\\dots\b", r"\\ldots", node.astext()), as_block=is_block)
+    writer.body.append(f'<div class="math">{formula}</div>' if is_block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the generated pages and the formulas."""
+    app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
+    app.connect("source-read", _insert_generated)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon

@@ -87,8 +87,6 @@ def find_command(words):
     command = ROOT_COMMAND
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
-    if command.name == "runs":
-        command = command.commands["list"]  # the default
     return command, words
 
 

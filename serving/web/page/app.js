@@ -141,7 +141,7 @@ async function predictConstrained(row) {
 // Returns the log-probability of each token of an output; null without a signature for them.
 async function predictTokenScores(row, outputs) {
   const { looks, scored, signatures } = model.contract;
-  const name = looks?.rows.replace(/pieces$/, "scores");
+  const name = looks?.rows.replace(/_pieces$/, "_scores");
   if (!scored || !(name in signatures[scored].outputs) || !outputs[looks.rows].length) return null;
   const computed = await predict(model, scored, withOutputs(model.contract, scored, row, outputs));
   const isSame = String(computed[looks.rows]) === String(outputs[looks.rows]);

@@ -155,5 +155,6 @@ def test_written_configuration_equals_the_validated_one(tmp_path):
 def test_shipped_comparisons_are_valid(path, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     comparison = read_comparison([path], Workspace(tmp_path / "w"))
-    digests = {member.config.digest("model", "training") for member in comparison.members}
+    sections = ("model", "training", "augmentation", "search")
+    digests = {member.config.digest(*sections) for member in comparison.members}
     assert len(digests) == len(comparison.members)

@@ -44,7 +44,7 @@ class BackTranslationConfig(Section):
     Attributes:
         model: Model from target to source, NAME@VERSION of the registry.
         ratio: Maximum number of added pairs per row of the train split. From more texts than
-            needed, some are selected at equal distances.
+            needed, the first ones are used.
         search: beam: translate as the model was published; sampling: sample every token from its
             distribution (Edunov et al. 2018). An ensemble cannot sample.
         seed: Seed of sampling.

@@ -123,7 +123,7 @@ def _matrix_problems(matrix: MatrixConfig, folder: Path) -> Iterator[Problem]:
     if isinstance(matrix.base, str):
         base = folder / os.path.expanduser(matrix.base)
         if not os.path.isfile(base):  # unlike Path.is_file, also false for an impossible path
-            yield Problem(("base",), f"the file {base} does not exist")
+            yield Problem(("base",), f"the file {os.fspath(base)!r} does not exist")
     elif not isinstance(matrix.base, dict):
         yield Problem(("base",), "must be a whole configuration, or the path of one")
     if len(matrix.models) < 2:

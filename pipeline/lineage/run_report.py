@@ -9,7 +9,7 @@ from regard.components.common.formatting import format_bytes, format_count
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
 from regard.pipeline import progress, run_store
-from regard.pipeline.config.config import NODES
+from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
 
@@ -63,6 +63,6 @@ def _describe_machine(machine: Mapping[str, Any]) -> str:
 
 
 def _nodes(state: Progress) -> list[NodeFacts]:
-    order = {name: position for position, name in enumerate(NODES)}
+    order = {name: position for position, name in enumerate(ALL_NODES)}
     nodes = sorted(state.nodes.values(), key=lambda node: order.get(node.name, len(order)))
     return [NodeFacts(n.name, n.state, n.seconds, n.peak_bytes) for n in nodes]

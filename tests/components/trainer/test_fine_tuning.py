@@ -151,7 +151,7 @@ def test_frozen_weights_do_not_change(architecture, batches, tmp_path, log):
 def test_a_change_of_zero_changes_nothing_and_training_changes_kernels_by_its_rank(
     batches, tmp_path, log
 ):
-    options = {"lora": LORA, "gradient_accumulation_steps": 2, "ema": {"decay": 0.5}}
+    options = {"lora": LORA, "gradient_accumulation_steps": 2}
     model, config, old = prepared(LSTM, tmp_path, **options)
     assert_equal_arrays(model.get_weights(), old)
     model.optimizer.adapters.merge()

@@ -7,7 +7,7 @@ from regard.models.search import BeamSearch, GreedySearch, SamplingSearch
 from tests.models.search.toy import Toy, arrays
 
 SEARCHES = [
-    GreedySearch(2, 1.5),
+    GreedySearch(2),
     BeamSearch(3, 0.6, 0.3, 2, 2, 1.5),
     SamplingSearch(1.3, 4, 0.9, samples=3),
 ]

@@ -93,27 +93,6 @@ def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
 
 
 @pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
-@pytest.mark.parametrize("extra", [0, 2])
-def test_a_dropped_state_only_leaves_the_products(make, extra):
-    """What is kept of the state where it meets its weights; the carried state stays whole."""
-    cell = make(4, extra=extra)
-    cell.build((None, 3))
-    x = RANDOM.normal(size=(2, 3)).astype("float32")
-    state = tuple(RANDOM.normal(size=(2, 4)).astype("float32") for _ in cell.state_names)
-    second = np.ones((2, extra), "float32") if extra else None
-    keep = np.array([[0, 2, 0, 2], [2, 0, 2, 0]], "float32")
-    masked = cell.advance(cell.project(x), state, second, keep)
-    # Rows of the recurrent kernel scaled by the mask do the same, for one row of the batch.
-    kernel = np.array(cell.recurrent_kernel)
-    kernel[:4] *= keep[0][:, None]
-    cell.recurrent_kernel.assign(kernel)
-    by_kernel = cell.advance(cell.project(x), state, second)
-    for ours, expected in zip(masked, by_kernel, strict=True):
-        np.testing.assert_allclose(ours[0], expected[0], atol=1e-6)
-        assert not np.allclose(ours[1], expected[1])
-
-
-@pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
 def test_directions_are_cells_of_their_own(make):
     both = make(4, directions=2)
     both.build((None, 3))

@@ -8,6 +8,7 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
+from regard.components.settings.data import DataConfig
 from regard.models import tasks
 from regard.models.metrics.attention import _unit_of_tokens
 from regard.models.seq2seq import shift
@@ -139,13 +140,14 @@ def test_without_the_setting_there_are_no_links():
 
 def test_the_preprocessing_depends_on_column_and_unit_only():
     describe = tasks.describe("translation").preprocessing_settings
+    data = DataConfig(train="a.tsv")
     guided = [{"links": "gold", "weight": weight} for weight in (0.1, 0.2)]
     one, other = (
-        describe(TextToTextModelConfig(), TrainingConfig(guided_alignment=x)) for x in guided
+        describe(TextToTextModelConfig(), TrainingConfig(guided_alignment=x), data) for x in guided
     )
     assert one == other
     links = {"links": "gold", "unit": "word"}
-    assert one.model_dump() == {"copies": False, "guided_alignment": links}
+    assert one.model_dump() == {"copies": False, "tag_feature": None, "guided_alignment": links}
     assert type(one.guided_alignment) is AlignmentLinksConfig
 
 

@@ -39,6 +39,7 @@ def add_run(workspace, member, status=run_store.SUCCEEDED, events=(), **record):
 
 BLEU = {"name": "bleu", "label": "BLEU", "value": 30.0, "signature": ""}
 BUCKET = {"low": 0, "high": None, "rows": 4, "scores": {"candidate": {"bleu": 30.0}}}
+BUCKET["intervals"] = {"candidate": None}
 
 
 def node(name, state="done", **outputs):

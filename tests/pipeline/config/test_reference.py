@@ -60,7 +60,7 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
     assert tokenizer["additionalProperties"] is False
     assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
     assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
-    assert len(content["properties"]["search"]["oneOf"]) == 4
+    assert len(content["properties"]["search"]["oneOf"]) == 3
 
 
 def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) -> None:

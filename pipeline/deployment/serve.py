@@ -152,9 +152,8 @@ def serve(
         threads = manager_options.threads
         load = ctranslate2_loader(quantization, threads) if quantization else Servable
         manager = ModelManager(models, manager_options, load=load)
-        server = Server(
-            manager, server_options, create_routes(manager, with_examples=not server_options.token)
-        )
+        routes = create_routes(manager, server_options.shows_examples)
+        server = Server(manager, server_options, routes)
         stop_event, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop_event.set)

@@ -12,12 +12,11 @@ from typing import ParamSpec, TypeVar
 from grpc import StatusCode
 
 from regard.serving.server.errors import ServingError
-from regard.serving.server.options import ServerOptions
+from regard.serving.server.options import LOOPBACK, ServerOptions
 
 # A message up to this size is always accepted, and converted at once: it takes few milliseconds.
 SMALL_BYTES = 32 << 10
 _LARGE_MESSAGES = 16  # of the largest size, together
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TRIM_SECONDS = 1.0
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +34,7 @@ class Admission:
 
     def __init__(self, options: ServerOptions):
         self._token = options.token
-        self._hosts = options.allowed_hosts or (_LOOPBACK if options.host in _LOOPBACK else ())
+        self._hosts = options.allowed_hosts or (LOOPBACK if options.host in LOOPBACK else ())
         self.max_total_bytes = _LARGE_MESSAGES * options.max_request_bytes
         self._total = 0
         self._trim: asyncio.TimerHandle | None = None

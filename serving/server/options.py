@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
 
 @dataclass(frozen=True)
 class BatchingOptions:
@@ -99,3 +101,8 @@ class ServerOptions:
     allowed_hosts: tuple[str, ...] = ()
     max_connections: int = 1000
     header_seconds: float = 10.0
+
+    @property
+    def shows_examples(self) -> bool:
+        """Whether the page may show rows of a model's data: to users of this machine only."""
+        return self.host in LOOPBACK and not (self.token or self.allowed_hosts)

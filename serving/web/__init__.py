@@ -1,5 +1,6 @@
 """The web page: runs a served model and shows its attention."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -57,7 +58,7 @@ class _PageFiles(StaticFiles):
         return response
 
 
-def create_routes(manager: ModelManager, with_examples: bool = True) -> list[BaseRoute]:
+def create_routes(manager: ModelManager, with_examples: bool) -> list[BaseRoute]:
     """Return the routes of the page, its files, and the list of models.
 
     Args:
@@ -103,11 +104,12 @@ def _describe_model(manager: ModelManager, name: str, with_examples: bool) -> Mo
             model["examples"] = _read_examples(Path(version.loaded.path) / IN_MEMORY)
     except ServingError as error:
         model["problem"] = error.message
-    except SavedModelError as error:
+    except (SavedModelError, ValueError) as error:  # no contract, or damaged rows
         model["problem"] = str(error)
     return model
 
 
+@functools.lru_cache(maxsize=16)  # the file has all outputs, and every load of the page asks
 def _read_examples(file: Path) -> list[dict[str, Any]]:
     rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
     return [row["inputs"] for row in rows[:_EXAMPLES]]

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from regard.pipeline.config.config import NODES
@@ -47,11 +48,14 @@ def test_ensemble_is_that_of_the_command(shell, runs):
     folders = (registry / "2", shell.folder / "both/1", registry / "1", registry / "3")
     rows = [{"source": word, "target": word.upper()} for word in ("abc", "hgfe", "dada")]
     published, exported, *members = (
-        [one.score for one in load(folder).predict("score", rows)] for folder in folders
+        [one.outputs["target_scores"] for one in load(folder).predict("score", rows)]
+        for folder in folders
     )
-    assert published == pytest.approx(exported, abs=1e-4)
-    for score, *others in zip(published, *members, strict=True):
-        assert min(others) < score < max(others)
+    # Of each token the mean probability of both models, given the same tokens before it.
+    for ours, other, *single in zip(published, exported, *members, strict=True):
+        np.testing.assert_allclose(ours, other, atol=1e-4)
+        np.testing.assert_allclose(np.exp(ours), np.mean(np.exp(single), axis=0), atol=1e-4)
+        assert not np.allclose(*single, atol=1e-3)
     record = json.loads((registry / "2/regard.json").read_text())
     assert record["config"]["training"]["ensemble"] == ["tiny@1"]
     (origin,) = (event for event in shell.events(1) if event["kind"] == "origin")

@@ -48,6 +48,20 @@ def test_a_wrong_token_is_rejected(header):
     assert "secret" not in repr(ServerOptions(token="secret"))
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"host": "::1"}, True),
+        ({"host": "0.0.0.0"}, False),
+        ({"token": "secret"}, False),
+        ({"allowed_hosts": ("demo.example.com",)}, False),  # a proxy may stand before the server
+    ],
+)
+def test_rows_of_the_data_are_shown_on_this_machine_only(options, expected):
+    assert ServerOptions(**options).shows_examples is expected
+
+
 def test_large_requests_are_held_up_to_a_limit_and_small_ones_always():
     admission = Admission(ServerOptions(max_request_bytes=SMALL_BYTES))
     with admission.hold() as hold:

@@ -64,7 +64,9 @@ def server(tmp_path_factory):
     (strange / "assets.extra" / "contract.json").unlink()
     models = [ModelConfig(name, root / name) for name in (*NAMES, "strange", "absent")]
     manager = ModelManager(models, ManagerOptions(poll_seconds=0))
-    created = Server(manager, ServerOptions(grpc_port=None, rest_port=0), create_routes(manager))
+    created = Server(
+        manager, ServerOptions(grpc_port=None, rest_port=0), create_routes(manager, True)
+    )
     running = Running(manager, created)
     yield running
     running.stop()

@@ -31,7 +31,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("source", "target", "out"):
         parser.add_argument(name)
-    parser.add_argument("--share", type=float, default=0.5)
+    parser.add_argument("--share", type=float, default=0.2)
     options = parser.parse_args()
     texts = list(zip(read_lines(options.source), read_lines(options.target), strict=True))
     columns = zip(*add_noise(texts, options.share), strict=True)

@@ -119,7 +119,7 @@ def _write_math(writer: Any, node: nodes.Element) -> None:
 
 
 def _make_accessible(app: Sphinx, page: str, template: str, context: Any, *rest: Any) -> None:
-    """Give the captions of the navigation a level, and let keys scroll code, tables and formulas."""
+    """Give the captions of the navigation a level, and let keys scroll code and tables."""
     for key in {"body", "furo_navigation_tree"} & set(context):
         text = context[key].replace('role="heading"', 'role="heading" aria-level="2"')
         context[key] = _SCROLLABLE.sub(r'\g<0> tabindex="0"', text)

@@ -40,6 +40,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 html_math_renderer = "mathml"  # of this file: browsers show it without scripts from elsewhere
 
 smartquotes = False  # they would change "--option" in a sentence
+highlight_language = "text"  # outputs of commands are not Python
 default_role = "literal"  # docstrings write code between single quotes, too
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -62,6 +63,7 @@ html_show_sphinx = False
 
 _MARK = "<!-- generated: {} -->"
 _CODE = re.compile("(``.*?``)")
+_SCROLLABLE = re.compile('<pre(?=>)|<div class="(?:math|table-wrapper[^"]*)"')
 
 
 def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
@@ -116,9 +118,17 @@ def _write_math(writer: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+def _make_accessible(app: Sphinx, page: str, template: str, context: Any, *rest: Any) -> None:
+    """Give the captions of the navigation a level, and let keys scroll code and tables."""
+    for key in {"body", "furo_navigation_tree"} & set(context):
+        text = context[key].replace('role="heading"', 'role="heading" aria-level="2"')
+        context[key] = _SCROLLABLE.sub(r'\g<0> tabindex="0"', text)
+
+
 def setup(app: Sphinx) -> None:
     """Connect the generated pages and the formulas."""
     app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
     app.connect("source-read", _insert_generated)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon
+    app.connect("html-page-context", _make_accessible, priority=900)  # after furo

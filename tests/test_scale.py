@@ -1,4 +1,4 @@
-"""The examples in docs/how-to/scale.md and docs/flink.yaml are valid."""
+"""The examples in docs/how-to/scale.md, flink.md and docs/flink.yaml are valid."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = re.findall(
     r"^```yaml\n(beam:.*?)^```",
-    (ROOT / "docs/how-to/scale.md").read_text(encoding="utf-8"),
+    "".join((ROOT / f"docs/how-to/{name}.md").read_text("utf-8") for name in ("scale", "flink")),
     re.M | re.S,
 )
 POOL = 50000  # the port of the image with --worker_pool

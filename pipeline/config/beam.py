@@ -67,7 +67,7 @@ class BeamConfig(Section):
     Attributes:
         runner: in_process: in the process of the node, fastest up to about 100,000 rows; processes:
             in several processes on this machine; portable, flink, spark, dataflow: on a cluster
-            whose workers share the files (docs/how-to/scale.md).
+            whose workers share the files (docs/how-to/flink.md).
         workers: Number of Python processes: of processes (null: one per core), of flink (a multiple
             of options.sdk_worker_parallelism), or the maximum of dataflow. Not supported by other
             runners.

@@ -16,10 +16,7 @@ from regard.components.trainer.callbacks import (
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DistributedTrainStep
 from regard.components.trainer.input_pipeline import Batches
-from regard.components.trainer.validation import (
-    MetricFn,
-    ValidationCallback,
-)
+from regard.components.trainer.validation import MetricFn, ValidationCallback
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import TrainableModel
 

@@ -25,10 +25,7 @@ from regard.models.settings.networks import (
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
 
-FEATURES = (
-    Feature("points", "points"),
-    Feature("answer", "positions", role="reference"),
-)
+FEATURES = (Feature("points", "points"), Feature("answer", "positions", role="reference"))
 
 Visits = Literal["all", "once", "any"]
 # The order of points has no meaning, so the score ``location`` does not apply.
@@ -53,10 +50,7 @@ class SetEncoderConfig(TransformerLayersConfig):
     positions: TransformerPositions = "none"
 
 
-EncoderConfig = Annotated[
-    RecurrentEncoderConfig | SetEncoderConfig,
-    ByType("transformer"),
-]
+EncoderConfig = Annotated[RecurrentEncoderConfig | SetEncoderConfig, ByType("transformer")]
 
 
 class PointerDecoderConfig(Section):

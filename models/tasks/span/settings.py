@@ -32,10 +32,7 @@ FEATURES = (
 )
 
 ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
-ModellingConfig = Annotated[
-    RecurrentEncoderConfig | TransformerEncoderConfig,
-    ByType("recurrent"),
-]
+ModellingConfig = Annotated[RecurrentEncoderConfig | TransformerEncoderConfig, ByType("recurrent")]
 
 
 class AnswerPointerConfig(Section):

@@ -8,12 +8,7 @@ from keras import ops
 from regard.models.decoders.base import Decoder
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.noise import gumbel_noise, uniform_noise
-from regard.models.serialization import (
-    ConfiguredLayer,
-    check_name,
-    constructor_arguments,
-    register,
-)
+from regard.models.serialization import ConfiguredLayer, check_name, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.vocabulary import BOS, EOS, PAD
 

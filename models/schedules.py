@@ -88,45 +88,12 @@ class Cosine(Schedule):
         return min_factor + (1.0 - min_factor) * 0.5 * (1.0 + ops.cos(progress * math.pi))
 
 
-@register
-class Plateau(Schedule):
-    """Multiply by ``factor`` whenever the evaluation metric stops improving.
-
-    The Trainer counts evaluations and calls ``reduce``; ``scale`` is a variable, so that compiled
-    training steps see the change.
-
-    Args:
-        peak: as in ``Schedule``.
-        scale: the product of all previous factors.
-        **options: as in ``Schedule``, with ``factor`` and ``min_learning_rate``.
-    """
-
-    def __init__(self, peak: float, scale: float = 1.0, **options: Any):
-        super().__init__(peak, **options)
-        self.scale = keras.Variable(scale, trainable=False, dtype="float32", name="rate_scale")
-
-    def decay(self, step: Any) -> Any:
-        return ops.convert_to_tensor(self.scale)
-
-    def reduce(self) -> None:
-        """Multiply the rate by the factor, but not below the minimum."""
-        min_scale = min(self.options["min_learning_rate"] / self.peak, 1.0)
-        self.scale.assign(max(float(self.scale) * self.options["factor"], min_scale))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "scale": float(self.scale)}
-
-
 SCHEDULES = {
     "constant": Constant,
     "inverse_sqrt": InverseSqrt,
     "exponential": Exponential,
     "cosine": Cosine,
-    "plateau": Plateau,
 }
-
-# Settings of a schedule that only the Trainer uses.
-_TRAINER_SETTINGS = ("type", "patience")
 
 
 def schedule(
@@ -147,7 +114,7 @@ def schedule(
         ValueError: the type is unknown, or a cosine has no end.
     """
     schedule_class = by_name("schedule", SCHEDULES, settings["type"])
-    options = {name: value for name, value in settings.items() if name not in _TRAINER_SETTINGS}
+    options = {name: value for name, value in settings.items() if name != "type"}
     if schedule_class is Cosine:
         options["steps"] = options.get("steps") or max_steps
         if not options["steps"]:

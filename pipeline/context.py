@@ -158,9 +158,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
 
 
 def resolve_data(
-    config: Config,
-    notes: list[str] | None = None,
-    spans: Sequence[Mapping[str, Any]] | None = None,
+    config: Config, notes: list[str] | None = None, spans: Sequence[Mapping[str, Any]] | None = None
 ) -> Corpus:
     """Return the corpus of a configuration with the spans of the run; every file exists.
 

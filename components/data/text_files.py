@@ -81,11 +81,7 @@ def read_lines(
 
 
 def decode_line(
-    raw: bytes,
-    path: str,
-    line: int,
-    problems: ReadProblems | None,
-    encoding: str | None = None,
+    raw: bytes, path: str, line: int, problems: ReadProblems | None, encoding: str | None = None
 ) -> str:
     """Decode one line; if it is not valid text, record the problem."""
     replaced = raw.decode(encoding or "utf-8", "replace")

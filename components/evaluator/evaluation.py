@@ -12,12 +12,7 @@ from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.components.evaluator.scoring import ModelScores
-from regard.components.evaluator.slices import (
-    REMEDY,
-    Slice,
-    make_slices,
-    read_vocabulary,
-)
+from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics
 from regard.models.metrics import Rows

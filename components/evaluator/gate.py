@@ -109,9 +109,7 @@ def check_defined(candidate: Mapping[str, Metric]) -> list[Verdict]:
 
 
 def check_thresholds(
-    candidate: Mapping[str, Metric],
-    thresholds: Mapping[str, float],
-    part: Slice | None = None,
+    candidate: Mapping[str, Metric], thresholds: Mapping[str, float], part: Slice | None = None
 ) -> list[Verdict]:
     """Check that each metric reaches its threshold: at least, or at most if lower is better.
 

@@ -30,11 +30,7 @@ from regard.components.example_validator import (
     row_checks,
     training_profile,
 )
-from regard.components.example_validator.scan_results import (
-    Outputs,
-    combine_outputs,
-    find_problems,
-)
+from regard.components.example_validator.scan_results import Outputs, combine_outputs, find_problems
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature

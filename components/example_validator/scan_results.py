@@ -8,11 +8,7 @@ from regard.components.data.profiles import WordProfile
 from regard.components.data.text_checks import usual_scripts
 from regard.components.example_validator import duplicates, row_checks, training_profile
 from regard.components.example_validator.check_results import CheckFinding, FindingBuilder
-from regard.components.example_validator.shard_rows import (
-    CheckCounts,
-    Shard,
-    read_referenced_rows,
-)
+from regard.components.example_validator.shard_rows import CheckCounts, Shard, read_referenced_rows
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 

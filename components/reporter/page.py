@@ -29,11 +29,7 @@ _SCRIPTS = (*(_SERVER_PAGE / name for name in _SHARED_SCRIPTS), _FOLDER / "repor
 _STYLES = (_SERVER_PAGE / "style.css", _FOLDER / "report.css")
 
 _TEXT_COLOUR, _GRID_COLOUR = "#000000", "#DDDDDD"
-DRAWING_STYLE = {
-    "font.size": 9,
-    "axes.edgecolor": _TEXT_COLOUR,
-    "grid.color": _GRID_COLOUR,
-}
+DRAWING_STYLE = {"font.size": 9, "axes.edgecolor": _TEXT_COLOUR, "grid.color": _GRID_COLOUR}
 # Figures use the colours of the page's theme, light or dark.
 _CSS_COLOURS = {
     _TEXT_COLOUR: "var(--ink)",

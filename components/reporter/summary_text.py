@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from regard.components.common.formatting import (
-    format_count,
-    format_duration,
-    value_with_interval,
-)
+from regard.components.common.formatting import format_count, format_duration, value_with_interval
 from regard.components.reporter.run_facts import RunFacts
 
 _STATUS = {

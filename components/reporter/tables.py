@@ -4,16 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from regard.components.common.formatting import (
-    format_bytes,
-    format_count,
-    format_duration,
-    format_interval,
-    format_metric,
-    format_rows,
-    format_time,
-    metric_digits,
-)
+from regard.components.common import formatting
 
 Json = Mapping[str, Any]
 
@@ -36,7 +27,7 @@ def format_difference(metric: Json, old: float | None) -> str:
     if not change:
         return "none"
     judgement = "better" if (change > 0) == metric["higher_is_better"] else "worse"
-    return f"{change:+.{metric_digits(metric['scale'])}f}, {judgement}"
+    return f"{change:+.{formatting.metric_digits(metric['scale'])}f}, {judgement}"
 
 
 def format_p_value(comparison: Json) -> str:
@@ -72,16 +63,16 @@ def sort_checks(checks: Json) -> Json:
 FILTERS: dict[str, Callable[..., Any]] = {
     "bar_length": bar_length,
     "by_kind": group_by_kind,
-    "bytes": format_bytes,
-    "count": format_count,
+    "bytes": formatting.format_bytes,
+    "count": formatting.format_count,
     "difference": format_difference,
-    "duration": format_duration,
+    "duration": formatting.format_duration,
     "exceeded_first": sort_checks,
-    "interval": format_interval,
-    "metric": format_metric,
+    "interval": formatting.format_interval,
+    "metric": formatting.format_metric,
     "p_value": format_p_value,
-    "rows": format_rows,
+    "rows": formatting.format_rows,
     "share": format_share,
     "thousands": "{:,}".format,
-    "time": format_time,
+    "time": formatting.format_time,
 }

@@ -39,8 +39,6 @@ class TrainState:
             ``early_stopping.min_delta``.
         best_step: the step of that evaluation.
         evals_since_best: evaluations since then.
-        plateau_wait: evaluations since then or since the last cut of the learning rate.
-        rate_scale: the factor that plateaus have left of the learning rate.
         stop_reason: the limit that ended the training; empty while it runs.
         history: one entry per evaluation.
         snapshots: step and score of each evaluation whose weights are stored.
@@ -56,8 +54,6 @@ class TrainState:
     best_score: float = float("inf")
     best_step: int = 0
     evals_since_best: int = 0
-    plateau_wait: int = 0
-    rate_scale: float = 1.0
     stop_reason: str = ""
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     snapshots: list[list[float]] = dataclasses.field(default_factory=list)

@@ -16,11 +16,7 @@ from regard.components.trainer.callbacks import (
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DistributedTrainStep
 from regard.components.trainer.input_pipeline import Batches
-from regard.components.trainer.validation import (
-    MetricFn,
-    ValidationCallback,
-    restore_learning_rate,
-)
+from regard.components.trainer.validation import MetricFn, ValidationCallback
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import TrainableModel
 
@@ -72,7 +68,6 @@ def fit(
     if train_step is not None:
         state = TrainState(**train_step.group.broadcast_object(lambda: vars(state)))
         train_step.initialize()
-    restore_learning_rate(model, state.rate_scale)
     model.reset_metrics()  # the checkpoint contains them, but their tokens are counted already
     if state.batches:
         text = f"resumed at step {state.step}, epoch {state.epoch + 1}"

@@ -13,10 +13,7 @@ from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches
-from regard.components.trainer.optimizer_state import unwrap
 from regard.models import metrics
-from regard.models.schedules import Plateau
-from regard.models.settings.training import PlateauScheduleConfig
 from regard.models.tasks.base import DecodeFn, Task
 from regard.models.trainable_model import TrainableModel
 
@@ -32,8 +29,7 @@ PROGRESS_KEYS = ("step", "epoch", "seconds", "learning_rate", "tokens_per_second
 class ValidationCallback(keras.callbacks.Callback):
     """Evaluates the eval split after each epoch, or every ``evaluate_every`` steps.
 
-    It stores the best weights and the snapshots, lowers the learning rate on a plateau, and decides
-    about early stopping.
+    It stores the best weights and the snapshots, and decides about early stopping.
 
     Args:
         batches: the batches of the eval split.
@@ -123,13 +119,10 @@ class ValidationCallback(keras.callbacks.Callback):
         state = self.state
         min_delta = self.training.early_stopping.min_delta if self.training.early_stopping else 0.0
         if score < state.best_score - min_delta:
-            state.best_score, state.evals_since_best, state.plateau_wait = score, 0, 0
-            state.best_step = state.step
+            state.best_score, state.evals_since_best, state.best_step = score, 0, state.step
             self.checkpoints.save_best(self.model, state)
         else:
             state.evals_since_best += 1
-            state.plateau_wait += 1
-            self._reduce_learning_rate()
         average = self.training.checkpoint_averaging
         if average:
             state.snapshots.append([state.step, score])
@@ -141,31 +134,11 @@ class ValidationCallback(keras.callbacks.Callback):
             if state.step in (step for step, _ in state.snapshots):
                 self.checkpoints.save_snapshot(self.model, state)
 
-    def _reduce_learning_rate(self) -> None:
-        rate, settings = _schedule(self.model), self.training.schedule
-        if not isinstance(settings, PlateauScheduleConfig) or not isinstance(rate, Plateau):
-            return
-        if self.state.plateau_wait >= settings.patience:
-            rate.reduce()
-            self.state.plateau_wait, self.state.rate_scale = 0, float(rate.scale)
-
     def _tokens_per_second(self) -> float:
         """Tokens, or other units, per second since the last evaluation."""
         seconds, tokens = self._previous
         self._previous = (self.state.seconds, self.state.tokens)
         return (self.state.tokens - tokens) / max(self.state.seconds - seconds, 1e-9)
-
-
-def restore_learning_rate(model: keras.Model, scale: float) -> None:
-    """Restore a learning rate that plateaus have reduced to ``scale`` of its peak."""
-    rate = _schedule(model)
-    if isinstance(rate, Plateau):
-        rate.scale.assign(scale)
-
-
-def _schedule(model: keras.Model) -> Any:
-    """The schedule itself; Keras exposes only the present learning rate."""
-    return unwrap(model.optimizer)._learning_rate
 
 
 def metric_function(

@@ -204,10 +204,7 @@ def _map_vocabularies(
 
 
 def _check_architecture(
-    model: keras.Model,
-    config: TrainerConfig,
-    old: WarmStartCheckpoint,
-    row_mappings: RowMappings,
+    model: keras.Model, config: TrainerConfig, old: WarmStartCheckpoint, row_mappings: RowMappings
 ) -> None:
     settings = _setting_differences(config.model_settings, old.model)
     differences = [*itertools.islice(settings, _MAX_DIFFERENCES)]

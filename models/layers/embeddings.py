@@ -33,12 +33,7 @@ class TokenEmbedding(ConfiguredLayer):
     """
 
     def __init__(
-        self,
-        vocabulary: int,
-        depth: int,
-        dropout: float = 0.0,
-        scale: bool = False,
-        **kwargs: Any,
+        self, vocabulary: int, depth: int, dropout: float = 0.0, scale: bool = False, **kwargs: Any
     ):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())

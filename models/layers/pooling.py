@@ -37,11 +37,7 @@ class Pooling(ConfiguredLayer):
         """Return None: a vector has no positions."""
 
     def call(
-        self,
-        states: Tensor,
-        mask: Tensor = None,
-        guide: Tensor = None,
-        states_mask: Tensor = None,
+        self, states: Tensor, mask: Tensor = None, guide: Tensor = None, states_mask: Tensor = None
     ) -> tuple[Tensor, Tensor]:
         """Return the vector and the weights.
 

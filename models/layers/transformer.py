@@ -10,12 +10,7 @@ from regard.models.attention.relative import RELATIVE_POSITIONS
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.normalization import LayerNormalization
 from regard.models.layers.positions import create_positions
-from regard.models.serialization import (
-    ConfiguredLayer,
-    check_name,
-    constructor_arguments,
-    register,
-)
+from regard.models.serialization import ConfiguredLayer, check_name, constructor_arguments, register
 from regard.models.tensors import State, Tensor
 
 NORMS = ("pre", "post")

@@ -120,9 +120,7 @@ class OtherScoreConfig(PluginSection):
 # Scores that depend on the content of the source.
 ContentScoreConfig = _ContentScoreConfig | OtherScoreConfig
 ScoreConfig = Annotated[
-    ContentScoreConfig | LocationScoreConfig,
-    ByType("general"),
-    name_or_mapping,
+    ContentScoreConfig | LocationScoreConfig, ByType("general"), name_or_mapping
 ]
 
 

@@ -5,20 +5,13 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from regard.models.settings import checks
+from regard.models.settings import checks, networks
 from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
 from regard.models.settings.base import Problem, Rate, Section, Size
-from regard.models.settings.networks import (
-    DecoderConfig,
-    EncodersConfig,
-    LuongDecoderConfig,
-    PretrainedEmbeddingsConfig,
-    RecurrentEncoderConfig,
-)
 from regard.models.settings.training import AlignmentLinksConfig
 
 
-class TextEmbeddingsConfig(PretrainedEmbeddingsConfig):
+class TextEmbeddingsConfig(networks.PretrainedEmbeddingsConfig):
     """Word vectors in the text format of GloVe or word2vec, for the initial embeddings.
 
     Attributes:
@@ -49,8 +42,8 @@ class TextToTextModelConfig(Section):
     dropout: Rate = 0.2
     tie_embeddings: Literal["none", "output", "all"] = "none"
     pretrained: TextEmbeddingsConfig | None = None
-    encoder: EncodersConfig = RecurrentEncoderConfig()
-    decoder: DecoderConfig = LuongDecoderConfig()
+    encoder: networks.EncodersConfig = networks.RecurrentEncoderConfig()
+    decoder: networks.DecoderConfig = networks.LuongDecoderConfig()
     attention: DecoderAttentionConfig | None = DecoderAttentionConfig()
 
     _default_score = model_validator(mode="before")(add_default_score)

@@ -88,28 +88,11 @@ class CosineScheduleConfig(_WarmupScheduleConfig):
     min_learning_rate: NonNegative = 0.0
 
 
-class PlateauScheduleConfig(_WarmupScheduleConfig):
-    """Reduces the learning rate when the evaluation metric stops improving.
-
-    Attributes:
-        type: Schedule type.
-        factor: Factor on the learning rate.
-        patience: Evaluations without improvement of early_stopping.metric before a reduction.
-        min_learning_rate: Minimum learning rate.
-    """
-
-    type: Literal["plateau"] = "plateau"
-    factor: Fraction = 0.5
-    patience: Positive = 2
-    min_learning_rate: NonNegative = 0.0
-
-
 LearningRateScheduleConfig = Annotated[
     ConstantScheduleConfig
     | InverseSqrtScheduleConfig
     | ExponentialScheduleConfig
-    | CosineScheduleConfig
-    | PlateauScheduleConfig,
+    | CosineScheduleConfig,
     ByType("constant"),
 ]
 

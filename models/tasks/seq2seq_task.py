@@ -10,14 +10,7 @@ from regard.models.decoders import DECODERS
 from regard.models.search import GreedySearch
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.base import (
-    Columns,
-    DecodeFn,
-    Task,
-    Tokenizers,
-    dtype_policy,
-    to_ragged,
-)
+from regard.models.tasks.base import Columns, DecodeFn, Task, Tokenizers, dtype_policy, to_ragged
 from regard.models.tasks.copy_tokenizer import detokenize
 from regard.models.tasks.served_model import with_signature
 from regard.models.vocabulary import EOS, PAD

@@ -9,15 +9,8 @@ import tensorflow as tf
 from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
+from regard.models.tasks import search_outputs
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, token_strings
-from regard.models.tasks.search_outputs import (
-    N_BEST,
-    head_outputs,
-    limit_characters,
-    n_best,
-    to_texts,
-    token_ids,
-)
 from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
@@ -86,7 +79,7 @@ class ServedTextOutput(ServedModule):
             self.predict_constrained, [*self._inputs, *constraints], best
         )
         if self._search.hypotheses > 1:
-            outputs = {**N_BEST, **self.cut_outputs}
+            outputs = {**search_outputs.N_BEST, **self.cut_outputs}
             signatures["nbest"] = Signature(self.n_best, self._inputs, outputs)
         if self._model.head_names:
             signatures["heads"] = Signature(self.heads, pair, self._head_lengths())
@@ -144,8 +137,8 @@ class ServedTextOutput(ServedModule):
         """
         encoded, cut, tokenizer = self._encode(source)
         limit = self._max_length
-        prefix, is_cut = limit_characters(prefix, limit + 1)
-        phrases, are_cut = limit_characters(phrases, limit + 1)
+        prefix, is_cut = search_outputs.limit_characters(prefix, limit + 1)
+        phrases, are_cut = search_outputs.limit_characters(phrases, limit + 1)
         prefix_ids = tokenizer.tokenize(prefix)
         lines = tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(phrases, "\n"))
         phrase_ids = tokenizer.tokenize(lines)
@@ -201,7 +194,7 @@ class ServedTextOutput(ServedModule):
         in another way than it was generated. There is no score (NaN) for a blank source.
         """
         encoded, source_cut, tokenizer = self._encode(source)
-        ids, cut = token_ids(tokenizer, target, self._max_length)
+        ids, cut = search_outputs.token_ids(tokenizer, target, self._max_length)
         scores, alignment = self._model.score_with_alignment(encoded, ids)
         scores = tf.cast(scores, tf.float32)
         return {
@@ -217,7 +210,7 @@ class ServedTextOutput(ServedModule):
         """Return all hypotheses for sources ``[batch]``, see ``search_outputs.n_best``."""
         encoded, cut, tokenizer = self._encode(source)
         hypotheses = self._hypotheses(source, encoded, self._search)
-        outputs = n_best(tokenizer, hypotheses)
+        outputs = search_outputs.n_best(tokenizer, hypotheses)
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
 
     def heads(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -229,10 +222,10 @@ class ServedTextOutput(ServedModule):
         the decoder's self-attention, to its inputs ``read_pieces`` ``[batch, target]``.
         """
         encoded, cut, tokenizer = self._encode(source)
-        ids, _ = token_ids(tokenizer, target, self._max_length)
+        ids, _ = search_outputs.token_ids(tokenizer, target, self._max_length)
         mask = ids != PAD
         masks = {"source": encoded != PAD, "cross": mask, "target": mask}
-        weights = head_outputs(self._model, encoded, ids, masks)
+        weights = search_outputs.head_outputs(self._model, encoded, ids, masks)
         if "cross_heads" in weights:
             weights["cross_heads"] = self._shape_weights(weights["cross_heads"])
         outputs = {
@@ -296,7 +289,7 @@ class ServedTextOutput(ServedModule):
         )
 
     def _best(self, tokenizer: Any, cut: tf.Tensor, hypotheses: Hypotheses) -> dict[str, tf.Tensor]:
-        texts = to_texts(tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])
+        texts = search_outputs.to_texts(tokenizer, hypotheses.ids[:, 0], hypotheses.lengths[:, 0])
         scores = hypotheses.log_probabilities[:, 0]
         outputs = {self._description.output: texts, "score": scores}
         return {**outputs, **dict.fromkeys(self.cut_outputs, cut)}
@@ -305,7 +298,7 @@ class ServedTextOutput(ServedModule):
         self, tokenizer: Any, ids: tf.Tensor, target: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         if target is not None:
-            target, _ = limit_characters(target, self._max_length)
+            target, _ = search_outputs.limit_characters(target, self._max_length)
         return {
             f"{self.prefix}pieces": token_strings(tokenizer, ids, target),
             f"{self.prefix}length": count_tokens(ids),
@@ -345,7 +338,7 @@ class ServedText(ServedTextOutput):
         if not self.split_sentences:
             return super().predict(source)
         limit = self._limits.max_source_length
-        _, cut = token_ids(self.tokenizers["source"], source, limit)
+        _, cut = search_outputs.token_ids(self.tokenizers["source"], source, limit)
         is_long = (cut > 0) & ~self._is_blank(source)
         return predict_by_sentence(super().predict, source, is_long, limit, "source_cut")
 
@@ -360,15 +353,15 @@ class ServedText(ServedTextOutput):
             error = f"a source has more than the {limit} tokens of max_source_length"
         tokenizer, target_tokenizer = self.tokenizers["source"], self._tokenizer
         if self._model.decoder.copies:  # both sides have one vocabulary
-            shortened, _ = limit_characters(source, limit)
+            shortened, _ = search_outputs.limit_characters(source, limit)
             tokenizer = CopyTokenizer.from_sources(tokenizer, shortened, limit)
             target_tokenizer = tokenizer
-        return *token_ids(tokenizer, source, limit, error), target_tokenizer
+        return *search_outputs.token_ids(tokenizer, source, limit, error), target_tokenizer
 
     def _describe_source(
         self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
     ) -> dict[str, tf.Tensor]:
-        source, _ = limit_characters(source, self._limits.max_source_length)
+        source, _ = search_outputs.limit_characters(source, self._limits.max_source_length)
         if not self._model.decoder.copies:
             tokenizer = self.tokenizers["source"]
         return {

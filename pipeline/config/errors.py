@@ -52,11 +52,7 @@ def unknown(value: Any, choices: Iterable[object], what: str = "a choice") -> st
 
 
 def _message(
-    detail: Any,
-    path: Path,
-    owner: type[BaseModel] | None,
-    annotation: Any,
-    root: type[BaseModel],
+    detail: Any, path: Path, owner: type[BaseModel] | None, annotation: Any, root: type[BaseModel]
 ) -> str:
     kind, invalid, context = detail["type"], detail["input"], detail.get("ctx", {})
     suffix = f"{show(invalid)} was given"

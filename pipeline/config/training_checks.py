@@ -12,7 +12,6 @@ from regard.models.settings.networks import TransformerDecoderConfig
 from regard.models.settings.training import (
     CosineScheduleConfig,
     ExponentialScheduleConfig,
-    PlateauScheduleConfig,
     TrainingConfig,
 )
 from regard.pipeline.config.config import Config
@@ -142,14 +141,12 @@ def validate_head(selection: Any, config: Config, path: Path) -> Iterator[Proble
 
 
 def _schedule_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
-    schedule, stop = training.schedule, training.early_stopping
+    schedule = training.schedule
     match schedule:
         case CosineScheduleConfig():
             yield from _cosine_problems(training, schedule)
         case ExponentialScheduleConfig() if schedule.start_step < schedule.warmup_steps:
             yield "schedule.start_step", f"must be at least warmup_steps: {schedule.warmup_steps}"
-        case PlateauScheduleConfig() if stop and stop.patience <= schedule.patience:
-            yield "schedule.patience", f"must be below early_stopping.patience: {stop.patience}"
     minimum = getattr(schedule, "min_learning_rate", 0.0)
     if minimum > training.learning_rate:
         rate = training.learning_rate

@@ -31,10 +31,7 @@ class FailedRun(TypedDict):
 
 
 def failed_runs_between(
-    paths: PipelinePaths,
-    after: str | None,
-    before: str | None,
-    pushing: Collection[str] = (),
+    paths: PipelinePaths, after: str | None, before: str | None, pushing: Collection[str] = ()
 ) -> list[FailedRun]:
     """Return the runs of a pipeline that ended without a version, the oldest first.
 

@@ -308,10 +308,7 @@ class DataLineage:
 
 
 def trace_data(
-    paths: PipelinePaths,
-    record: VersionRecord,
-    nodes: Sequence[NodeExecution],
-    missing: list[str],
+    paths: PipelinePaths, record: VersionRecord, nodes: Sequence[NodeExecution], missing: list[str]
 ) -> DataLineage:
     """Return the data files of a version with their rows and their state.
 

@@ -20,6 +20,7 @@ from ruamel.yaml.error import YAMLError
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
 from regard.components.common.formatting import format_count
+from regard.components.common.references import restore_references
 from regard.components.tuner import trial_table
 from regard.components.tuner.space import lookup, replace_values
 from regard.pipeline.config import load
@@ -135,19 +136,10 @@ def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
             if not isinstance(parent, list) and not isinstance(parent.get(section), dict | list):
                 parent[section] = {}
             parent = lookup(parent, section)
-        parent[int(name) if isinstance(parent, list) else name] = _escape(value)
+        parent[int(name) if isinstance(parent, list) else name] = restore_references(value, {})
     stream = io.StringIO()
     yaml.dump(document, stream)
     return stream.getvalue()
-
-
-def _escape(value: JsonValue) -> Any:
-    """Return a value whose texts are read back literally, with ``${`` as ``$${``."""
-    if isinstance(value, dict):
-        return {key: _escape(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_escape(item) for item in value]
-    return value.replace("${", "$${") if isinstance(value, str) else value
 
 
 def _header(original: OriginalConfig, table: trial_table.TrialTable) -> str:

@@ -7,12 +7,7 @@ import functools
 import random
 import time
 import urllib.parse
-from collections.abc import (
-    Callable,
-    Coroutine,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -23,13 +18,7 @@ from regard.serving.client.connections import (
     Target,
     check_token_url,
 )
-from regard.serving.client.conversion import (
-    ClientError,
-    Row,
-    Signature,
-    split_requests,
-    split_rows,
-)
+from regard.serving.client.conversion import ClientError, Row, Signature, split_requests, split_rows
 from regard.serving.contract import DEFAULT_SIGNATURE
 
 P = ParamSpec("P")

@@ -190,15 +190,10 @@ class ModelManager:
             results = await self._batcher(version, signature).submit(inputs)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
-        self._log_success(started, spec, PredictResult(version.number, signature, results), inputs)
-        return PredictResult(version.number, signature, {name: results[name] for name in names})
-
-    def _log_success(
-        self, started: float, spec: ModelSpec, result: PredictResult, inputs: Tensors
-    ) -> None:
         if self._log:
-            name = {"model": spec.model, "version": result.version, "signature": result.signature}
-            self._log.add(started, {**name, "status": "OK"}, inputs, result.outputs)
+            name = {"model": spec.model, "version": version.number, "signature": signature}
+            self._log.add(started, {**name, "status": "OK"}, inputs, results)
+        return PredictResult(version.number, signature, {name: results[name] for name in names})
 
     @contextlib.contextmanager
     def track_request(self, model: str, api: str, entry_point: str) -> Iterator[None]:

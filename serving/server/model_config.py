@@ -19,22 +19,18 @@ class VersionPolicy:
     """Which of the existing versions are served.
 
     Attributes:
-        latest: how many of the newest versions; None if another attribute decides.
-        all_versions: every version.
-        specific: these versions, if they exist.
+        latest: how many of the newest versions; None if ``specific`` decides.
+        specific: these versions, if they exist; None: every version.
     """
 
     latest: int | None = 1
-    all_versions: bool = False
-    specific: tuple[int, ...] = ()
+    specific: tuple[int, ...] | None = None
 
     def select(self, versions: Sequence[int]) -> list[int]:
         """Return the versions to serve, the oldest first."""
-        if self.all_versions:
-            return sorted(versions)
         if self.latest is not None:
             return sorted(versions)[-self.latest :]
-        return sorted(set(self.specific) & set(versions))
+        return sorted(versions if self.specific is None else set(self.specific) & set(versions))
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ def _parse_model(entry: Any) -> ModelConfig:
     if choice == "latest":
         policy = VersionPolicy(latest=entry.model_version_policy.latest.num_versions or 1)
     elif choice == "all":
-        policy = VersionPolicy(latest=None, all_versions=True)
+        policy = VersionPolicy(latest=None)
     elif choice == "specific":
         versions = tuple(entry.model_version_policy.specific.versions)
         if not versions:

@@ -11,13 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from regard.serving.contract import (
-    IN_MEMORY,
-    Contract,
-    SavedModelError,
-    input_kinds,
-    read_contract,
-)
+from regard.serving.contract import IN_MEMORY, Contract, SavedModelError, input_kinds, read_contract
 from regard.serving.server.errors import ServingError
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.versions import ModelSpec
@@ -76,11 +70,7 @@ def create_routes(manager: ModelManager, with_examples: bool) -> list[BaseRoute]
     async def get_page(request: Request) -> Response:
         return await files.get_response("index.html", request.scope)
 
-    return [
-        Route("/", get_page),
-        Route("/page/models.json", get_models),
-        Mount("/page", files),
-    ]
+    return [Route("/", get_page), Route("/page/models.json", get_models), Mount("/page", files)]
 
 
 def bundle_scripts(*paths: Path) -> str:

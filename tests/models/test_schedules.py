@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.schedules import SCHEDULES, Plateau, schedule
+from regard.models.schedules import SCHEDULES, schedule
 
 PEAK = 2.0
 CASES = {
@@ -39,16 +39,6 @@ CASES = {
         {"type": "cosine", "warmup_steps": 0, "steps": None, "min_learning_rate": 0.0},
         lambda t: PEAK * (1 + math.cos(math.pi * min(1, t / 60))) / 2,
     ),
-    "plateau before any cut": (
-        {
-            "type": "plateau",
-            "warmup_steps": 10,
-            "factor": 0.5,
-            "patience": 2,
-            "min_learning_rate": 0.1,
-        },
-        lambda t: PEAK * min(1, t / 10),
-    ),
 }
 
 
@@ -78,20 +68,6 @@ def test_config_round_trip(case):
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(one))
     assert type(again) is type(one)
     assert [float(again(t)) for t in (3, 30, 77)] == [float(one(t)) for t in (3, 30, 77)]
-
-
-def test_a_plateau_is_cut_down_to_its_minimum_and_keeps_that_when_saved():
-    one = schedule(
-        1.0, {"type": "plateau", "factor": 0.3, "patience": 1, "min_learning_rate": 0.05}
-    )
-    assert isinstance(one, Plateau)
-    result = []
-    for _ in range(4):
-        one.reduce()
-        result.append(rate(one, 9))
-    assert result == pytest.approx([0.3, 0.09, 0.05, 0.05])
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(one))
-    assert rate(again, 9) == pytest.approx(0.05)
 
 
 def test_every_schedule_has_a_case():

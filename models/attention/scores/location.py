@@ -33,9 +33,7 @@ class LocationScore(Score):
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(query_shape[-1], self.max_source),
-            initializer="glorot_uniform",
+            name="kernel", shape=(query_shape[-1], self.max_source), initializer="glorot_uniform"
         )
         super().build(query_shape, keys_shape)
 

@@ -119,9 +119,7 @@ class ConcatScore(PerceptronScore):
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
         self.query_depth = query_depth
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(query_depth + key_depth, width),
-            initializer="glorot_uniform",
+            name="kernel", shape=(query_depth + key_depth, width), initializer="glorot_uniform"
         )
 
     def prepare(self, keys: Tensor) -> Tensor:

@@ -57,9 +57,7 @@ class GeneralScore(Score):
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(keys_shape[-1], query_shape[-1]),
-            initializer="orthogonal",
+            name="kernel", shape=(keys_shape[-1], query_shape[-1]), initializer="orthogonal"
         )
         super().build(query_shape, keys_shape)
 

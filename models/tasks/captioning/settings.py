@@ -133,10 +133,7 @@ DESCRIPTION = Description(
     model=CaptioningModelConfig,
     metrics=("bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "exact_match"),
     search=(SearchConfig, BeamSearchConfig(**_LIMITS)),
-    defaults={
-        "search": _LIMITS,
-        "evaluation": {"baselines": ("most_frequent", "chance")},
-    },
+    defaults={"search": _LIMITS, "evaluation": {"baselines": ("most_frequent", "chance")}},
     validate=validate,
     has_input_length=False,
     preprocessing=CaptioningPreprocessing,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from regard.models.settings import checks
+from regard.models.settings import checks, networks
 from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
 from regard.models.settings.base import (
     ByType,
@@ -16,26 +16,17 @@ from regard.models.settings.base import (
     Size,
     name_or_mapping,
 )
-from regard.models.settings.networks import (
-    OneOrList,
-    RecurrentEncoderConfig,
-    TransformerLayersConfig,
-    TransformerPositions,
-)
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
 
-FEATURES = (
-    Feature("points", "points"),
-    Feature("answer", "positions", role="reference"),
-)
+FEATURES = (Feature("points", "points"), Feature("answer", "positions", role="reference"))
 
 Visits = Literal["all", "once", "any"]
 # The order of points has no meaning, so the score ``location`` does not apply.
 ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
 
 
-class SetEncoderConfig(TransformerLayersConfig):
+class SetEncoderConfig(networks.TransformerLayersConfig):
     """Self-attention layers, by default independent of the order of the points.
 
     Attributes:
@@ -50,13 +41,10 @@ class SetEncoderConfig(TransformerLayersConfig):
     layers: Size = 3
     heads: Size = 8
     feed_forward: Size = 256
-    positions: TransformerPositions = "none"
+    positions: networks.TransformerPositions = "none"
 
 
-EncoderConfig = Annotated[
-    RecurrentEncoderConfig | SetEncoderConfig,
-    ByType("transformer"),
-]
+EncoderConfig = Annotated[networks.RecurrentEncoderConfig | SetEncoderConfig, ByType("transformer")]
 
 
 class PointerDecoderConfig(Section):
@@ -97,7 +85,7 @@ class PointerModelConfig(Section):
 
     width: Size = 128
     dropout: Rate = 0.0
-    encoder: OneOrList[EncoderConfig] = SetEncoderConfig()
+    encoder: networks.OneOrList[EncoderConfig] = SetEncoderConfig()
     decoder: PointerDecoderConfig = PointerDecoderConfig()
     dimensions: Positive = 2
     visits: Visits = "all"

@@ -11,10 +11,7 @@ from regard.models.similarity import Similarity
 from regard.models.tasks.base import Columns, DecodeFn, Task, Tokenizers, dtype_policy, flat_values
 from regard.models.tasks.served_model import with_signature
 from regard.models.tasks.similarity.served import ServedSimilarity, split_words, word_ids
-from regard.models.tasks.similarity.settings import (
-    SimilarityModelConfig,
-    SimilarityPreprocessing,
-)
+from regard.models.tasks.similarity.settings import SimilarityModelConfig, SimilarityPreprocessing
 
 _SIDES = ("first", "second")
 

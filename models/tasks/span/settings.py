@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from regard.models.settings import checks
+from regard.models.settings import checks, networks
 from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
 from regard.models.settings.base import (
     ByType,
@@ -14,12 +14,6 @@ from regard.models.settings.base import (
     Section,
     Size,
     name_or_mapping,
-)
-from regard.models.settings.networks import (
-    EncodersConfig,
-    RecurrentEncoderConfig,
-    TokenEmbeddingsConfig,
-    TransformerEncoderConfig,
 )
 from regard.models.tasks.description import Description, Feature
 
@@ -33,8 +27,7 @@ FEATURES = (
 
 ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
 ModellingConfig = Annotated[
-    RecurrentEncoderConfig | TransformerEncoderConfig,
-    ByType("recurrent"),
+    networks.RecurrentEncoderConfig | networks.TransformerEncoderConfig, ByType("recurrent")
 ]
 
 
@@ -71,9 +64,9 @@ class SpanModelConfig(Section):
     dropout: Rate = 0.2
     max_length: Positive = 400
     max_answer_tokens: Size = 15
-    pretrained: TokenEmbeddingsConfig | None = None
-    encoder: EncodersConfig = RecurrentEncoderConfig(units=100)
-    modelling: ModellingConfig = RecurrentEncoderConfig(units=100)
+    pretrained: networks.TokenEmbeddingsConfig | None = None
+    encoder: networks.EncodersConfig = networks.RecurrentEncoderConfig(units=100)
+    modelling: ModellingConfig = networks.RecurrentEncoderConfig(units=100)
     pointer: AnswerPointerConfig = AnswerPointerConfig()
 
 

@@ -70,10 +70,7 @@ class SpanReading(Task):
         return dict(zip(_TEXTS, texts, strict=True))
 
     def build(
-        self,
-        model: SpanModelConfig,
-        training: TrainingConfig,
-        vocabulary_sizes: Mapping[str, int],
+        self, model: SpanModelConfig, training: TrainingConfig, vocabulary_sizes: Mapping[str, int]
     ) -> SpanReader:
         policy = dtype_policy(training)
         common = {"embedding": model.embedding, "dropout": model.dropout, "dtype": policy}
@@ -86,11 +83,7 @@ class SpanReading(Task):
         )
         modelling = create_encoder(model.modelling, None, dimensions=4 * encoder.depth, **common)
         reader = SpanReader(
-            encoder,
-            modelling,
-            **model.pointer.to_kwargs(),
-            dropout=model.dropout,
-            dtype=policy,
+            encoder, modelling, **model.pointer.to_kwargs(), dropout=model.dropout, dtype=policy
         )
         reader.build()
         return reader

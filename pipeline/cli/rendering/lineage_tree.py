@@ -9,12 +9,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from regard.components.common.formatting import (
-    format_created,
-    format_duration,
-    format_rows,
-    format_spans,
-)
+from regard.components.common import formatting
 from regard.components.settings.data import paths_in
 from regard.pipeline.lineage.config_changes import ConfigChange
 from regard.pipeline.lineage.failed_runs import FailedRun
@@ -67,7 +62,7 @@ def _facts(lineage: Lineage) -> Iterator[tuple[str, str]]:
     record, run = lineage.record, lineage.run
     yield "folder", lineage.path
     by_run = f"by run {run['id']}" if "id" in run else ""
-    description = _join(by_run, format_duration(run.get("seconds")))
+    description = _join(by_run, formatting.format_duration(run.get("seconds")))
     if record.rollback_of is not None:
         reason = f": {record.reason}" if record.reason else ""
         replaced = f"replaces {record.name}@{record.rolled_back_from}{reason}"
@@ -94,7 +89,7 @@ def _start(model: str | None) -> str:
 
 
 def _utc(created: str) -> str:
-    time = format_created(created)
+    time = formatting.format_created(created)
     return f"{time} UTC" if time else ""
 
 
@@ -108,7 +103,7 @@ def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
     branch = root.add(_labelled("nodes", folder))
     width = max(len(node.node) for node in nodes)
     for node in nodes:
-        text = Text(f"{node.node:<{width}}  {format_duration(node.seconds):<7}")
+        text = Text(f"{node.node:<{width}}  {formatting.format_duration(node.seconds):<7}")
         if node.cached:
             text.append(f"cached, of run {node.run}" if node.run else "cached", "cyan")
         leaf = branch.add(text)
@@ -119,11 +114,11 @@ def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
 
 def _add_data(root: Tree, data: DataLineage) -> None:
     digest = f"fingerprint {data.fingerprint[:12]}" if data.fingerprint else ""
-    rows = format_rows({"rows": data.rows})
+    rows = formatting.format_rows({"rows": data.rows})
     branch = root.add(_labelled("data", _join(rows, digest, data.state)))
     span_branches = _add_spans(branch, data.spans)
     for source in data.sources:
-        rows = format_rows(source)
+        rows = formatting.format_rows(source)
         for file in source["files"]:
             text = Text(file).append(f"  {rows}" if rows else "", "dim")
             span_branches.get(file, branch).add(text)
@@ -135,7 +130,7 @@ def _add_spans(branch: Tree, spans: Sequence[dict[str, Any]]) -> dict[str, Tree]
     for span in spans:
         version = f"version {span['version']}" if span["version"] is not None else ""
         digest = f"fingerprint {span['fingerprint'][:12]}" if "fingerprint" in span else ""
-        details = _join(version, format_rows(span), digest)
+        details = _join(version, formatting.format_rows(span), digest)
         text = Text(f"span {span['name']}").append(f"  {details}" if details else "", "dim")
         span_branch = branch.add(text)
         for files in span["files"].values():
@@ -146,7 +141,7 @@ def _add_spans(branch: Tree, spans: Sequence[dict[str, Any]]) -> dict[str, Tree]
 def _add_failed_runs(branch: Tree, label: str, failed_runs: Sequence[FailedRun]) -> None:
     """Add runs that pushed nothing, with the reasons."""
     for run in failed_runs:
-        spans = format_spans(run["spans"])
+        spans = formatting.format_spans(run["spans"])
         text = _join(f"run {run['id']} {run['status']}", f"spans {spans}" if spans else "")
         branch.add(_labelled(label, f"{text}: {run['reason']}" if run["reason"] else text))
 

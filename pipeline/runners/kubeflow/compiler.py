@@ -108,9 +108,7 @@ def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any
     pipeline = build_pipeline(cluster_context(config), config)
     runner = tfx_runner.KubeflowV2DagRunner(
         tfx_runner.KubeflowV2DagRunnerConfig(
-            default_image=kubeflow.image,
-            default_commands=list(COMMAND),
-            use_pipeline_spec_2_1=True,
+            default_image=kubeflow.image, default_commands=list(COMMAND), use_pipeline_spec_2_1=True
         )
     )
     return runner.run(pipeline, write_out=False)["pipelineSpec"]

@@ -34,7 +34,7 @@ ALL_OPTIONS = {
     "clip_norm": 0.05,
     "weight_decay": 0.1,
     "checkpoint_averaging": {"checkpoints": 2, "of": "best"},
-    "schedule": {"type": "plateau", "factor": 0.5, "patience": 1, "warmup_steps": 3},
+    "schedule": {"type": "exponential", "start_step": 3, "decay_steps": 4, "warmup_steps": 3},
     "early_stopping": {"patience": 99, "min_delta": 0.01, "metric": "bleu"},
 }
 STEPS = {"evaluate_every": 4, "max_epochs": 2}

@@ -178,25 +178,6 @@ def test_early_stopping_by_a_metric(tmp_path):
     assert_equal_arrays(checkpoint_arrays(tmp_path / "ck/best.npz"), model.get_weights())
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
-def test_a_plateau_reduces_the_learning_rate_to_its_minimum(tmp_path, precision):
-    schedule = {"type": "plateau", "factor": 0.1, "patience": 2, "min_learning_rate": 0.0005}
-    _, state = train(
-        tmp_path,
-        evaluate_every=2,
-        max_steps=18,
-        max_epochs=None,
-        schedule=schedule,
-        early_stopping={"patience": 99, "min_delta": 100.0},
-        precision=precision,  # in float16, Keras wraps the optimizer
-    )
-    rates = [entry["learning_rate"] for entry in state.history]
-    # The first evaluation is the best; each cut follows two that are not better.
-    expected = [0.01] * 3 + [0.001] * 2 + [0.0005] * 4
-    assert rates == pytest.approx(expected)
-    assert state.rate_scale == pytest.approx(0.05)
-
-
 @pytest.mark.slow
 def test_xla_computes_the_same_losses(tmp_path):
     _, plain = train(tmp_path / "plain", max_steps=6)

@@ -84,9 +84,6 @@ IMPOSSIBLE = {
     "schedule: {type: cosine, steps: 9}, max_steps: 9, warm_start: {optimizer: true}": [
         "training.warm_start.optimizer: the next training would start with a rate of 0"
     ],
-    "schedule: {type: plateau, patience: 3}": [
-        "training.schedule.patience: must be below early_stopping.patience: 3"
-    ],
     "early_stopping: {metric: perplexity}": [
         "training.early_stopping.metric: perplexity is computed on the test split only"
     ],
@@ -128,9 +125,7 @@ def test_one_recurrent_side_is_enough() -> None:
         "schedule: {type: cosine, steps: 99}, max_steps: 10, warm_start: {optimizer: true}",
         "schedule: {type: cosine, min_learning_rate: 0.00001}, max_steps: 10, "
         "warm_start: {optimizer: true}",
-        "schedule: {type: plateau, patience: 3}, early_stopping: null",
         "ensemble: [a@1, b@2], warm_start: {model: a@1}",
-        "schedule: {type: plateau, patience: 2}",
         "lora: {rank: 4, alpha: 8}, freeze: [encoder, decoder/layer_0], warm_start: {}",
         "freeze: [embedding], warm_start: {optimizer: true}",
     ],
@@ -144,7 +139,7 @@ def test_possible(training: str) -> None:
     "training",
     [
         {"checkpoint_averaging": {"checkpoints": 1}},
-        {"schedule": {"type": "plateau", "factor": 1.0}},
+        {"schedule": {"type": "exponential", "rate": 1.1}},
         {"beta_2": 1.0},
         {"lora": {"rank": 0}},
         {"lora": {"dropout": 0.1}},

@@ -61,7 +61,7 @@ def ports(request, folder, tmp_path_factory):
     """The ports of gRPC and REST."""
     names = ("reverser", "sorter", "namer", "headed", "matcher", "constrained")
     if request.param == "regard":
-        every = VersionPolicy(None, all_versions=True)
+        every = VersionPolicy(None)
         models = [ModelConfig(name, folder / name, every) for name in names]
         manager = ModelManager(models, ManagerOptions(poll_seconds=0))
         running = Running(manager, Server(manager, ServerOptions(grpc_port=0, rest_port=0)))

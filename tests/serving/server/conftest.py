@@ -86,9 +86,7 @@ def saved(tmp_path_factory):
 def server(saved):
     """One server for all tests of a file."""
     models = [
-        ModelConfig(
-            "reverser", saved / "reverser", VersionPolicy(None, all_versions=True), {"stable": 1}
-        ),
+        ModelConfig("reverser", saved / "reverser", VersionPolicy(None), {"stable": 1}),
         ModelConfig("sorter", saved / "sorter"),
         ModelConfig("none", saved / "nowhere"),
     ]

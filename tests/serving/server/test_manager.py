@@ -20,7 +20,7 @@ from regard.serving.server.versions import AVAILABLE, END, START, ModelSpec, lis
 
 pytestmark = pytest.mark.anyio
 INPUTS = {"x": np.zeros(1)}
-ALL = VersionPolicy(None, all_versions=True)
+ALL = VersionPolicy(None)
 SERVABLES = weakref.WeakSet()
 WARM_UPS = []
 

@@ -38,7 +38,7 @@ def test_models(tmp_path):
     assert de.policy == VersionPolicy(None, specific=(3, 4))
     assert (str(fr.base_path), fr.policy) == ("/models/fr", VersionPolicy())
     assert zh.policy == VersionPolicy(latest=2)
-    assert es.policy == VersionPolicy(None, all_versions=True)
+    assert es.policy == VersionPolicy(None)
 
 
 def entry(**changed):

@@ -55,7 +55,8 @@ def finish_attempt(
         status, attempt.version = PUSHED, record.get("pushed_version")
         text = f"pushed as {run.name}@{attempt.version}{_format_score(run)}"
     elif status == run_store.NOT_BLESSED:
-        text = f"not pushed: {_shorten(record.get('reason') or '')}{_format_score(run)}"
+        reason = _shorten(record.get("reason") or "").removesuffix(".")
+        text = f"not pushed: {reason}{_format_score(run)}"
     elif status == run_store.FAILED:
         failure = record.get("failure") or {}
         status = run_store.FAILED if is_transient(failure) else REFUSED

@@ -122,7 +122,7 @@ def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
     if curve.is_logarithmic and _use_logarithmic_scale(
         axes, [entry[key] for entry in history for key in curve.keys if key in entry]
     ):
-        title += ", logarithmic scale"
+        title += ", log scale"
     else:
         _start_at_zero(axes)
     _end_at(axes, curve.maximum)
@@ -304,8 +304,9 @@ def _use_logarithmic_scale(axes: Axes, values: Sequence[float]) -> bool:
     if not finite or min(finite) <= 0 or max(finite) < 3 * min(finite):
         return False
     axes.set_yscale("log")
-    is_wide = max(finite) > 100 * min(finite)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 1.5, 2.0, 3.0, 5.0)))
+    decades = math.log10(max(finite) / min(finite))
+    ticks = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 1 else (1.0, 1.5, 2.0, 3.0, 5.0)
+    axes.yaxis.set_major_locator(LogLocator(subs=ticks))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     return True

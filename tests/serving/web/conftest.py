@@ -106,6 +106,7 @@ def run_model(page, text=None):
     if text is not None:
         page.run(
             f"document.querySelector('textarea').value = {json.dumps(text)};"
-            "document.querySelector('textarea').dispatchEvent(new Event('change'))"
+            "for (const name of ['input', 'change'])"
+            " document.querySelector('textarea').dispatchEvent(new Event(name))"
         )
     page.run("document.getElementById('run').click()")

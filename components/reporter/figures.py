@@ -281,7 +281,7 @@ def _add_legend(axes: Axes) -> None:
 def _start_at_zero(axes: Axes) -> None:
     """Begin an axis without negative values at 0."""
     if axes.dataLim.y0 >= 0:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1))  # no mark is cut
     axes.yaxis.set_major_formatter("{x:,g}")
 
 

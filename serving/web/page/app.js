@@ -66,7 +66,7 @@ async function openLink() {
   selectNth(".thumbnail", link.get("head"));
   selectNth("#picture button.token", link.get("token"));
   const version = link.get("version");
-  if (version && version !== String(model.version)) {
+  if (/^\d{1,9}$/.test(version) && version !== String(model.version)) {
     showMessage(`The link was made with version ${version}. This is version ${model.version}.`);
   }
 }

@@ -186,7 +186,7 @@ function formatScore(logProbability, length) {
   if (logProbability === null) return "";
   const isSequence = model.contract.scored && length;
   const probability = percent(Math.exp(logProbability / (isSequence ? length : 1)));
-  return `${isSequence ? "mean token probability" : "probability"} ${probability} · log-probability ${logProbability.toFixed(3)}`;
+  return `${isSequence ? "mean token probability" : "probability"} ${probability} · log-probability ${Number(logProbability.toFixed(3)).toFixed(3)}`;
 }
 
 function nbestItems(nbest) {

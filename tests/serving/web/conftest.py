@@ -50,6 +50,7 @@ NAMES = {
     "heads": fake_models.ManyHeaded,
     "constrained": fake_models.Constrained,
     "scoreless": lambda: fake_models.Reverser("nan"),
+    "finder": fake_tasks.Finder,
     "sorter": fake_tasks.Sorter,
     "namer": fake_tasks.Namer,
     "matcher": fake_tasks.Matcher,

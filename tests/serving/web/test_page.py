@@ -157,6 +157,17 @@ def test_a_truncated_input_and_a_missing_score(page):
     assert displayed.text("#score") == ""
 
 
+def test_n_best(page):
+    displayed = page("finder", passage="one two", question="what", open="nbest")
+    assert wait_for_output(displayed) == "one"
+    displayed.wait("document.getElementById('nbest').open")
+    items = "[...document.querySelectorAll('#nbest li')].map((one) => one.innerText)"
+    assert displayed.run(items) == [
+        "oneprobability 37% · log-probability -1.000",
+        "twoprobability 14% · log-probability -2.000",
+    ]
+
+
 def test_two_sentences(page):
     displayed = page("matcher", first="abcd", second="abxy")
     assert wait_for_output(displayed) == "0.500"

@@ -122,7 +122,7 @@ def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
     if curve.is_logarithmic and _use_logarithmic_scale(
         axes, [entry[key] for entry in history for key in curve.keys if key in entry]
     ):
-        title += ", logarithmic scale"
+        title += ", log scale"
     else:
         _start_at_zero(axes)
     _end_at(axes, curve.maximum)
@@ -281,7 +281,7 @@ def _add_legend(axes: Axes) -> None:
 def _start_at_zero(axes: Axes) -> None:
     """Begin an axis without negative values at 0."""
     if axes.dataLim.y0 >= 0:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1))  # no mark is cut
     axes.yaxis.set_major_formatter("{x:,g}")
 
 
@@ -304,8 +304,9 @@ def _use_logarithmic_scale(axes: Axes, values: Sequence[float]) -> bool:
     if not finite or min(finite) <= 0 or max(finite) < 3 * min(finite):
         return False
     axes.set_yscale("log")
-    is_wide = max(finite) > 100 * min(finite)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 1.5, 2.0, 3.0, 5.0)))
+    decades = math.log10(max(finite) / min(finite))
+    ticks = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 1 else (1.0, 1.5, 2.0, 3.0, 5.0)
+    axes.yaxis.set_major_locator(LogLocator(subs=ticks))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     return True

@@ -20,6 +20,8 @@ const TASKS = {
   pointer: "The model puts points in an order, for example that of a short tour.",
 };
 const MAX_HEADS_TOKENS = 80; // the size of all heads grows with the square of the length
+const MAX_LINK_CHARACTERS = 2000; // that are sent to the model when a link is opened
+const TAGS = "The tag selects the kind of output, for example its language.";
 let models = [];
 let model = null;
 let inputs = {};
@@ -37,27 +39,39 @@ async function start() {
   }
   byId("model").append(...models.map((one) => make("option", { value: one.name },
     one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`)));
+  if (!models.length) return showMessage("The server has no models.", true);
+  addEventListener("hashchange", openLink);
+  await openLink();
+}
+
+// Shows the view of the link in the address bar.
+async function openLink() {
   const link = new URLSearchParams(location.hash.slice(1));
-  const first = models.find((one) => one.name === link.get("model")) ?? models[0];
-  if (!first) return showMessage("The server has no models.", true);
-  selectModel(first);
+  selectModel(models.find((one) => one.name === link.get("model")) ?? models[0]);
+  let characters = 0;
   for (const [name, input] of Object.entries({ ...inputs, ...constraints })) {
-    if (link.has(name)) input.set(link.get(name));
+    if (!link.has(name)) continue;
+    input.set(link.get(name));
+    characters += link.get(name).length;
   }
   byId("constraints").open = isConstrained();
   if (byId("run").disabled) return;
-  for (const id of (link.get("open") ?? "").split(" ")) if (byId(id)) byId(id).open = true;
+  if (characters > MAX_LINK_CHARACTERS) return showMessage("The link has a long input. Select Run to send it to the model.");
+  const open = (link.get("open") ?? "").split(" ");
+  for (const id of ["nbest", "heads"]) byId(id).open = open.includes(id);
+  const number = requestNumber + 1;
   await run();
   await headsShown;
+  if (number !== requestNumber) return; // another input or link is on display
   selectNth(".thumbnail", link.get("head"));
   selectNth("#picture button.token", link.get("token"));
   const version = link.get("version");
-  if (version && version !== String(model.version)) {
+  if (/^\d{1,9}$/.test(version) && version !== String(model.version)) {
     showMessage(`The link was made with version ${version}. This is version ${model.version}.`);
   }
 }
 
-const selectNth = (selector, index) => index && document.querySelectorAll(selector)[index]?.click();
+const selectNth = (selector, index) => index && [...document.querySelectorAll(selector)][Number(index)]?.click();
 const selectedIndex = (selector) => (
   [...document.querySelectorAll(selector)].findIndex((one) => one.getAttribute("aria-pressed") === "true"));
 
@@ -68,11 +82,13 @@ function selectModel(next) {
   byId("model").value = next.name;
   document.title = `${next.name} – Regard`;
   byId("output").hidden = byId("attention").hidden = true;
-  byId("about").textContent = TASKS[next.contract?.task] ?? "";
+  byId("about").textContent = [TASKS[next.contract?.task], next.contract?.tags?.length && TAGS].filter(Boolean).join(" ");
   showExamples(next.examples ?? []);
   showMessage(next.problem ?? "", Boolean(next.problem));
   inputs = {};
-  for (const entry of next.contract?.inputs ?? []) inputs[entry.name] = createInput(entry, updateButton);
+  for (const [i, entry] of (next.contract?.inputs ?? []).entries()) {
+    inputs[entry.name] = createInput(entry, updateButton, entry.name, i ? [] : next.contract.tags);
+  }
   byId("inputs").replaceChildren(...Object.values(inputs).map((input) => input.element));
   constraints = {};
   for (const entry of next.contract?.signatures.constrained?.inputs ?? []) {
@@ -107,6 +123,8 @@ function updateButton() {
 
 async function run() {
   const number = ++requestNumber;
+  const problem = Object.values(inputs).map((input) => input.problem?.()).find(Boolean);
+  if (problem) return showMessage(problem, true);
   const { contract } = model;
   const row = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value()]));
   byId("run").disabled = true;
@@ -168,7 +186,7 @@ function formatScore(logProbability, length) {
   if (logProbability === null) return "";
   const isSequence = model.contract.scored && length;
   const probability = percent(Math.exp(logProbability / (isSequence ? length : 1)));
-  return `${isSequence ? "mean token probability" : "probability"} ${probability} · log-probability ${logProbability.toFixed(3)}`;
+  return `${isSequence ? "mean token probability" : "probability"} ${probability} · log-probability ${Number(logProbability.toFixed(3)).toFixed(3)}`;
 }
 
 function nbestItems(nbest) {

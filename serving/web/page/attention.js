@@ -38,7 +38,7 @@ function tokenLine(label, tokens, elements) {
     if (begins[i]) words.push(make("span", { class: "word" }));
     words.at(-1).append(element);
   });
-  return make("div", { class: "tokens", role: "group", "aria-label": label }, ...words);
+  return make("div", { class: "tokens", role: "group", dir: "auto", "aria-label": label }, ...words);
 }
 
 // Makes a button of each token of the output, which hovering, tapping and the arrow keys select.
@@ -131,7 +131,8 @@ function strongest(source, row) {
 // Moves the focus between buttons with the arrow keys.
 function addArrowKeys(buttons) {
   buttons.forEach((button, i) => button.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1, Home: -i, End: buttons.length - 1 - i }[event.key];
+    const right = getComputedStyle(button.parentElement).direction === "rtl" ? -1 : 1;
+    const step = { ArrowRight: right, ArrowLeft: -right, Home: -i, End: buttons.length - 1 - i }[event.key];
     const next = step === undefined ? null : buttons[i + step];
     if (!next) return;
     event.preventDefault();

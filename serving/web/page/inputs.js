@@ -1,24 +1,54 @@
-// Input fields: text, image, points. Each has `element`, `value`, `isEmpty`, `link` and `set`.
+// Input fields: text, image, points. Each has `element`, `value`, `isEmpty`, `link` and `set`; a text
+// also has `problem`, the reason why its value cannot be sent.
 
 import { draw, make } from "./dom.js";
 
 const FIELDS = { text: textInput, image: imageInput, points: pointsInput };
 
-export function createInput(entry, changed, label = entry.name) {
-  return FIELDS[entry.kind](entry, changed, label);
+// `tags` are those one of which must begin a text.
+export function createInput(entry, changed, label = entry.name, tags = []) {
+  return FIELDS[entry.kind](entry, changed, label, tags);
 }
 
-function textInput(entry, changed, label) {
+function textInput(entry, changed, label, tags) {
   const area = make("textarea", {
     id: `input-${entry.name}`, name: entry.name, spellcheck: "false", dir: "auto", oninput: changed,
   });
+  const select = make("select", { id: `tag-${entry.name}`, onchange: changed }, ...tags.map((tag) => make("option", {}, tag)));
+  const isBlank = () => !area.value.trim();
+  const value = () => (tags.length && !isBlank() ? `<${select.value}> ${area.value}` : area.value);
   return {
-    element: make("div", {}, make("label", { for: area.id }, label), area),
-    value: () => area.value,
-    isEmpty: () => area.value === "",
-    link: () => area.value,
-    set: (text) => { area.value = text; changed(); },
+    element: make("div", {},
+      make("div", { class: "labels" }, make("label", { for: area.id }, label),
+        tags.length ? make("label", {}, "Tag ", select) : null),
+      area),
+    value,
+    isEmpty: () => (tags.length ? isBlank() : area.value === ""),
+    link: value,
+    set: (text) => {
+      const [tag, rest] = splitTag(text, tags);
+      if (tag !== null) select.value = tag;
+      area.value = rest;
+      changed();
+    },
+    problem: () => {
+      const tag = findTag(area.value, tags);
+      return tag && `The text contains the tag <${tag}>. Select the tag above the text, and remove it from the text.`;
+    },
   };
+}
+
+// The tag that a text begins with, or null, and the rest of the text; as `models/tags.py`.
+function splitTag(text, tags) {
+  const start = text.trimStart();
+  const tag = tags.find((one) => start.startsWith(`<${one}>`));
+  return tag === undefined ? [null, text] : [tag, start.slice(tag.length + 2).replace(/^ /, "")];
+}
+
+// A tag that a text contains anywhere: the model would read it as the tag.
+function findTag(text, tags) {
+  const plain = text.normalize("NFKC").toLowerCase();
+  return tags.find((tag) => plain.includes(`<${tag.toLowerCase()}>`));
 }
 
 function imageInput(entry, changed) {

@@ -29,7 +29,7 @@ def test_curves_show_the_history(facts):
     assert loss.rows[0] == ["100", "8.0000", "9.0000"]
     assert loss.tooltips["marks-train-loss"][1] == "step 200: train 4.0000"
     assert loss.figure.axes[0].get_yscale() == "log"
-    assert loss.title == "Loss (eval, 8 rows), logarithmic scale"
+    assert loss.title == "Loss (eval, 8 rows), log scale"
     assert draw(facts)["speed"].figure.axes[0].get_yscale() == "linear"
 
 

@@ -1,107 +1,16 @@
-"""The page in a real browser: predictions, attention, keyboard, links, themes, escaping."""
+"""The page in a real browser: predictions, attention, keyboard, themes, escaping."""
 
 import json
-import os
-import urllib.parse
 from pathlib import Path
 
 import httpx
 import pytest
-import tensorflow as tf
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from regard.serving.contract import IN_MEMORY
-from regard.serving.server.manager import ModelManager
-from regard.serving.server.model_config import ModelConfig
-from regard.serving.server.options import ManagerOptions, ServerOptions
-from regard.serving.server.server import Server
 from regard.serving.web import create_routes
-from tests import browser, fake_models, fake_tasks
-from tests.serving.server.conftest import Running
-
-
-class Scored(fake_models.Reverser):
-    """A reverser with subword tokens, of which the second is improbable."""
-
-    def contract(self):
-        contract = super().contract()
-        contract["signatures"]["score"]["outputs"]["target_scores"] = ["target_length"]
-        return contract
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name=n) for n in ("source", "target")]
-    )
-    def score(self, source, target):
-        outputs = super().score(source, target)
-        places = tf.range(tf.shape(outputs["target_pieces"])[1])[None, :]
-        scores = tf.where(places == 1, -2.0, -0.1) + 0.0 * outputs["score"][:, None]
-        return {**outputs, "target_scores": scores}
-
-
-NAMES = {
-    "scored": Scored,
-    "reverser": fake_models.Reverser,
-    "heads": fake_models.ManyHeaded,
-    "constrained": fake_models.Constrained,
-    "scoreless": lambda: fake_models.Reverser("nan"),
-    "sorter": fake_tasks.Sorter,
-    "namer": fake_tasks.Namer,
-    "matcher": fake_tasks.Matcher,
-}
-# A folder for screenshots of the tests; none by default.
-PICTURES = os.environ.get("REGARD_TEST_PICTURES")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    root = tmp_path_factory.mktemp("models")
-    for name, make in NAMES.items():
-        fake_models.save(make(), root / name / "1")
-    rows = [{"inputs": {"source": text}, "answer": {}} for text in ("abc", "x" * 90, "d", "e")]
-    (root / "reverser" / "1" / IN_MEMORY).write_text(json.dumps(rows), encoding="utf-8")
-    strange = fake_models.save(fake_models.Reverser(), root / "strange" / "1")
-    (strange / "assets.extra" / "contract.json").unlink()
-    models = [ModelConfig(name, root / name) for name in (*NAMES, "strange", "absent")]
-    manager = ModelManager(models, ManagerOptions(poll_seconds=0))
-    created = Server(
-        manager, ServerOptions(grpc_port=None, rest_port=0), create_routes(manager, True)
-    )
-    running = Running(manager, created)
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def page(chromium, server, request):
-    """Open the page with a model and its inputs in the URL."""
-
-    def open_page(model="", **inputs):
-        query = urllib.parse.urlencode({"model": model, **inputs})
-        chromium.open(f"http://127.0.0.1:{server.server.rest_port}/#{query}")
-        chromium.wait("document.querySelectorAll('#model option').length > 0")
-        return chromium
-
-    chromium.log.clear()
-    yield open_page
-    if PICTURES:
-        chromium.screenshot(Path(PICTURES, f"{request.node.name}.png"))
-    assert chromium.log == []
-
-
-def wait_for_output(page):
-    page.wait("!document.getElementById('output').hidden")
-    return page.text("#hypothesis")
-
-
-def run_model(page, text=None):
-    """Click the button, after changing the text."""
-    if text is not None:
-        page.run(
-            f"document.querySelector('textarea').value = {json.dumps(text)};"
-            "document.querySelector('textarea').dispatchEvent(new Event('change'))"
-        )
-    page.run("document.getElementById('run').click()")
+from tests import browser, fake_tasks
+from tests.serving.web.conftest import run_model, wait_for_output
 
 
 def test_text_and_its_attention(page):
@@ -203,26 +112,6 @@ def test_entropy_is_relative_to_the_visible_tokens(page):
     assert entropy([1, 0], 0, "target_heads") == 0
 
 
-def test_a_link_runs_the_model(page):
-    displayed = page("reverser", source="hello")
-    assert wait_for_output(displayed) == "OLLEH"
-    displayed.run("document.getElementById('link').click()")
-    link = "model=reverser&version=1&source=hello"
-    assert displayed.wait("location.hash.slice(1)") == link
-
-
-def test_a_link_shows_the_same_view(page):
-    view = {"source": "abc", "open": "heads", "token": "2", "head": "5"}
-    displayed = page("heads", version="9", **view)
-    displayed.wait("document.getElementById('message').innerText.includes('made with version 9')")
-    pressed = "[...document.querySelectorAll('[aria-pressed=true]')].map((b) => b.ariaLabel)"
-    assert displayed.run(f"{pressed}[0]") == "A: a 100%"
-    assert "layer 2, head 2" in displayed.run(pressed)
-    displayed.run("document.getElementById('link').click()")
-    link = dict(urllib.parse.parse_qsl(displayed.wait("location.hash.slice(1)")))
-    assert link == {"model": "heads", "version": "1", **view}
-
-
 @pytest.mark.skipif(not browser.AXE, reason="REGARD_AXE does not name axe-core")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("inputs", [{}, {"source": "abc", "open": "heads"}])
@@ -266,6 +155,17 @@ def test_a_truncated_input_and_a_missing_score(page):
     displayed = page("scoreless", source="abc")
     assert wait_for_output(displayed) == "CBA"
     assert displayed.text("#score") == ""
+
+
+def test_n_best(page):
+    displayed = page("finder", passage="one two", question="what", open="nbest")
+    assert wait_for_output(displayed) == "one"
+    displayed.wait("document.getElementById('nbest').open")
+    items = "[...document.querySelectorAll('#nbest li')].map((one) => one.innerText)"
+    assert displayed.run(items) == [
+        "oneprobability 37% · log-probability -1.000",
+        "twoprobability 14% · log-probability -2.000",
+    ]
 
 
 def test_two_sentences(page):

@@ -17,7 +17,3 @@ def __getattr__(name: str) -> Any:
     from regard.pipeline import api
 
     return getattr(api, name)
-
-
-def __dir__() -> list[str]:
-    return __all__

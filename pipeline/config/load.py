@@ -44,7 +44,7 @@ def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Co
     if is_comparison(document):
         message = "The file describes a comparison of several models, not one pipeline."
         remedy = f"`regard compare {shlex.quote(str(path or 'FILE'))}` trains and compares them."
-        raise UserError(message, path and str(path), remedy)
+        raise UserError(message, str(path) if path else None, remedy)
     all_problems, config = list(document.problems), None
     if isinstance(document.value, dict):
         config, more = validate_values(document.value)

@@ -102,7 +102,7 @@ class RunResult:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """The training curves: one mapping per evaluation, with ``step`` and ``loss``."""
+        """The training curves, one mapping per evaluation with ``step``, ``loss`` and so on."""
         return list(training_record(self.progress).get("history", []))
 
     @property
@@ -112,7 +112,7 @@ class RunResult:
 
     @property
     def model(self) -> Path | None:
-        """The SavedModel: the published version, or else what the Trainer exported."""
+        """The SavedModel, that is the published version, or else what the Trainer exported."""
         trained = self.progress.outputs("Trainer").get("model")
         path = self.summary.get("pushed", {}).get("path") or trained
         return Path(path) if path else None

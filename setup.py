@@ -66,6 +66,8 @@ EXTRAS = {
     "gcs": ["gcsfs>=2025.2"],
     # regard export
     "ctranslate2": ["ctranslate2>=4.6,<5"],
+    # tracking.mlflow
+    "mlflow": ["mlflow-skinny>=3.17,<4"],
     # data.checks.language
     "language": ["py3langid>=0.4,<0.5"],
     # make docs, with Python 3.11 or newer
@@ -82,6 +84,7 @@ EXTRAS = {
         "kfp-server-api>=2.14,<3",
         "flask-cors>=5",
         "kubernetes-validate>=1.31",
+        "mlflow-skinny>=3.17,<4",
         "moto[s3]>=5.1",
         "mypy>=1.15",
         "py3langid>=0.4,<0.5",

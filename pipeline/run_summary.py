@@ -34,7 +34,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
     """
     record = run.record()
     decision = Decision.read(state.output_folder("Evaluator", "blessing"))
-    training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
+    training = training_record(state)
     changes = read_json_object(state.output_folder("Augmenter", "findings") / "augmentation.json")
     table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
     report = state.output_folder("Reporter", "report") / "report.html"
@@ -60,6 +60,11 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
     result = {k: v for k, v in summary.items() if v not in (None, {}, [])}
     result["next"] = _next_commands(result, state, config_path)
     return result
+
+
+def training_record(state: Progress) -> dict[str, Any]:
+    """Read the Trainer's ``training.json``; empty before its end."""
+    return read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
 
 
 def _data(run: Run, state: Progress) -> dict[str, Any]:

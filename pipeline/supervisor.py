@@ -111,6 +111,7 @@ def worker_command(run: Run) -> list[str]:
 def worker_environment(run: Run) -> dict[str, str]:
     """The environment variables of the worker."""
     environment = child_process.child_environment(REGARD_HOME=str(run.workspace.home))
+    environment.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # it shares the GPU with others
     environment[events.VARIABLE] = str(run.events)
     environment["PYTHONUNBUFFERED"] = "1"  # keep the last lines of a killed worker
     environment["PYTHONFAULTHANDLER"] = "1"

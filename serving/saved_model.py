@@ -74,6 +74,18 @@ class Prediction:
         return None if name is None or math.isnan(self.outputs[name]) else self.outputs[name]
 
     @property
+    def attention(self) -> tuple[Any, Any, np.ndarray] | None:
+        """The tokens of the output and of the input, and the weights ``[output, input]``.
+
+        None without attention in the outputs. An image or points have no tokens, but None.
+        """
+        entry = self.contract["looks"]
+        if entry is None or entry["weights"] not in self.outputs:
+            return None
+        rows, columns = self.outputs.get(entry["rows"]), self.outputs.get(entry["columns"])
+        return rows, columns, self.outputs[entry["weights"]]
+
+    @property
     def truncated(self) -> int:
         """How many tokens of the input were cut off, if the signature reports it."""
         name = self.contract["cut"]

@@ -1,4 +1,4 @@
-"""The code of the notebook docs/attention_layers.ipynb runs."""
+"""The code of the notebooks in docs/ runs."""
 
 import base64
 import json
@@ -14,17 +14,25 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 @pytest.fixture
 def namespace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))  # a notebook may set it
     monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
     matplotlib.use("Agg")
     return {"__name__": "__main__"}
 
 
+def cells(notebook):
+    return json.loads((DOCS / notebook).read_text(encoding="utf-8"))["cells"]
+
+
+def code(notebook):
+    return ["".join(cell["source"]) for cell in cells(notebook) if cell["cell_type"] == "code"]
+
+
 def test_the_decoders_of_the_notebook_learn_to_reverse(namespace):
-    cells = json.loads((DOCS / "attention_layers.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    for each in (text for text in code if "class " in text):
+    parts = code("attention_layers.ipynb")
+    for each in (text for text in parts if "class " in text):
         assert len(each.splitlines()) <= 31  # "about thirty lines"
-    for each in code:
+    for each in parts:
         exec(each, namespace)
     assert set(namespace["accuracies"]) == {"Bahdanau", "Luong"}
     assert min(namespace["accuracies"].values()) > 0.95
@@ -32,9 +40,30 @@ def test_the_decoders_of_the_notebook_learn_to_reverse(namespace):
     np.testing.assert_array_equal(np.argmax(alignment[0, :6], axis=-1), np.arange(6)[::-1])
 
 
-def test_the_notebook_is_committed_with_its_outputs():
-    cells = json.loads((DOCS / "attention_layers.ipynb").read_text(encoding="utf-8"))["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+def test_the_pipeline_of_the_notebook_publishes_a_model(namespace, tmp_path, capsys):
+    for each in code("pipeline.ipynb"):
+        exec(each, namespace)
+    result = namespace["result"]
+    assert (result.status, result.version) == ("succeeded", "1")
+    assert result.metrics["exact_match"] > 0.9
+    assert result.model == tmp_path / "workspace" / "registry" / "dates" / "1"
+    assert result.history[-1]["loss"] < result.history[0]["loss"]
+    printed = capsys.readouterr().out
+    assert "Friday 20 November 2026 → 2026 - 11 - 20" in printed
+    assert "✓ Trainer" in printed
+    outputs, inputs, weights = namespace["predictions"][0].attention
+    assert weights.shape == (len(outputs), len(inputs))
+    # The day of the month is copied from its only place in the source.
+    day = weights[[token.strip("▁") for token in outputs].index("20")]
+    assert inputs[int(np.argmax(day))].strip("▁") == "20"
+
+
+@pytest.mark.parametrize(
+    ("notebook", "images"), [("attention_layers.ipynb", 1), ("pipeline.ipynb", 2)]
+)
+def test_notebooks_are_committed_with_their_outputs(notebook, images):
+    outputs = [output for cell in cells(notebook) for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output["output_type"] == "error"]
-    (image,) = (output["data"]["image/png"] for output in outputs if "data" in output)
-    assert 1_000 < len(base64.b64decode(image)) < 50_000
+    pictures = [o["data"]["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+    assert len(pictures) == images
+    assert all(1_000 < len(base64.b64decode(picture)) < 50_000 for picture in pictures)

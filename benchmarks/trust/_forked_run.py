@@ -93,7 +93,7 @@ def supervise(folder: Path) -> None:
     """Do what ``regard run --wait`` does; for a process of its own."""
     from regard.components.common import child_process
     from regard.components.common.errors import UserError
-    from regard.pipeline.run import RunRequest, run_pipeline
+    from regard.pipeline.recorded_run import RunRequest, run_pipeline
 
     os.setsid()
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -36,7 +36,7 @@ from regard.components.registry.store import size_of
 from regard.pipeline import metadata_file, run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
-from regard.pipeline.run import resolved_yaml
+from regard.pipeline.recorded_run import resolved_yaml
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import daemon as daemons
 from regard.pipeline.scheduling.daemon import ScheduleDaemon

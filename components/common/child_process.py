@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sysconfig
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -111,7 +112,10 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def handle_stop_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Call a function at SIGINT and SIGTERM while the block runs."""
+    """Call a function at SIGINT and SIGTERM while the block runs; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     previous = [signal.signal(number, handler) for number in _STOP_SIGNALS]
     try:
         yield

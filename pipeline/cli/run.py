@@ -42,7 +42,7 @@ def run(
     """
     from regard.pipeline.cli.rendering.live import TerminalDisplay
     from regard.pipeline.cli.rendering.run_summary import print_result
-    from regard.pipeline.run import RunRequest, run_pipeline
+    from regard.pipeline.recorded_run import RunRequest, run_pipeline
 
     console = terminal.err() if as_json else terminal.out()
     request = RunRequest(config, first, last, runner, wait, publish_anyway=publish_anyway)

@@ -36,7 +36,10 @@ def err() -> Console:
 
 
 def _console(markup: bool = False, **options: Any) -> Console:
-    """Return a console that writes the control characters of a text as ``printable`` does."""
+    """Return a console that writes the control characters of a text as ``printable`` does.
+
+    In a notebook, where Rich would draw each line as HTML, it prints lines, as into a pipe.
+    """
     from rich.console import Console
 
     class PrintableConsole(Console):
@@ -44,6 +47,8 @@ def _console(markup: bool = False, **options: Any) -> Console:
             for segment in super().render(*arguments, **options):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
+    if Console().is_jupyter:  # its streams claim to be terminals
+        options |= {"force_jupyter": False, "force_terminal": False}
     return PrintableConsole(highlight=False, markup=markup, emoji=False, **options)
 
 

@@ -48,7 +48,7 @@ def tune(
     from regard.pipeline.cli.rendering.run_summary import print_failure
     from regard.pipeline.config.config import TUNER
     from regard.pipeline.config.tune_checks import dimensions
-    from regard.pipeline.run import RunRequest, run_pipeline
+    from regard.pipeline.recorded_run import RunRequest, run_pipeline
     from regard.pipeline.tuning import tuned_config
 
     original = tuned_config.OriginalConfig.read(config)

@@ -24,6 +24,7 @@ from regard.pipeline.compare.matrix import Comparison, Member
 from regard.pipeline.config.config import NODES
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
+from regard.pipeline.run_summary import training_record
 from regard.pipeline.workspace import Workspace
 
 LAST_NODE = "Evaluator"  # a comparison pushes nothing
@@ -163,7 +164,7 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
 
 
 def _figures(state: Progress) -> dict[str, object]:
-    training = read_json_object(state.output_folder("Trainer", "model_run") / "training.json")
+    training = training_record(state)
     predictions = state.output_folder("Predictor", "predictions")
     decoding = read_json_object(predictions / prediction_table.SUMMARY)
     corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")

@@ -24,9 +24,11 @@ from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description, Feature
 from regard.pipeline.config.beam import BeamConfig
+from regard.pipeline.config.document import ConfigSource
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.schedule import ScheduleConfig
+from regard.pipeline.config.tracking import TrackingConfig
 
 DEFAULT_TASK = "translation"
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -61,6 +63,7 @@ class Config(Section):
             null: every change starts one.
         kubeflow: Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster.
         tune: Which keys `regard tune` searches, and how; null: none.
+        tracking: Experiment trackers that record finished runs.
     """
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["quickstart"])]
@@ -81,6 +84,7 @@ class Config(Section):
     schedule: ScheduleConfig | None = None
     kubeflow: KubeflowConfig | None = None
     tune: TuneConfig | None = None
+    tracking: TrackingConfig = TrackingConfig()
 
     _references: References = PrivateAttr(default_factory=dict)
 
@@ -111,6 +115,21 @@ class Config(Section):
             "production": production.model_copy(update={"slices": (SPAN,)}),
         }
         return self.model_copy(update={"evaluation": self.evaluation.model_copy(update=update)})
+
+    @classmethod
+    def load(cls, source: ConfigSource) -> "Config":
+        """Load and check the configuration of a pipeline.
+
+        Args:
+            source: The YAML file, or its content as a mapping with paths relative to the working
+                directory.
+
+        Raises:
+            UserError: A value is invalid. The message names every problem with its key.
+        """
+        from regard.pipeline.config.load import load
+
+        return load(source)
 
     @property
     def description(self) -> Description:

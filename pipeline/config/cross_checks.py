@@ -36,6 +36,7 @@ from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, suggest, unknown
 from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflow
 from regard.pipeline.config.schedule import validate_schedule
+from regard.pipeline.config.tracking import validate_tracking
 from regard.pipeline.config.training_checks import validate_head, validate_training
 from regard.pipeline.config.tune_checks import validate_tuning
 
@@ -70,6 +71,7 @@ def _validate(config: Config) -> Iterator[Problem]:
     if config.schedule is not None:
         yield from validate_schedule(config.schedule, config.data)
     yield from validate_kubeflow(config)
+    yield from validate_tracking(config.tracking)
     yield from _uris(config)
 
 

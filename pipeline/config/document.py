@@ -1,5 +1,6 @@
 """YAML files: plain values with the line of every key, and environment variables."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from regard.models.settings.base import Path, Problem
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
 _MERGE = "tag:yaml.org,2002:merge"
 MAX_CHARACTERS = 200_000
+# A YAML file, or its content.
+ConfigSource = str | os.PathLike[str] | Mapping[str, Any]
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 # No file name and no UTF-8 text can contain them; YAML has them as escapes.
 _IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")

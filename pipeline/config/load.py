@@ -1,5 +1,6 @@
 """Load a YAML file as a configuration, or raise one error with all of its problems."""
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,7 @@ from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
 from regard.pipeline.config.config import DEFAULT_TASK, Config, config_class
 from regard.pipeline.config.cross_checks import validate
-from regard.pipeline.config.document import MAX_CHARACTERS, Document, parse
+from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.workspace import Workspace
 
@@ -25,11 +26,12 @@ _MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to under
 _REMEDY = "`regard config reference` prints all options with their defaults."
 
 
-def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = None) -> Config:
+def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Config:
     """Load a pipeline's YAML file; the paths in the result are absolute.
 
     Args:
-        path: The YAML file.
+        source: The YAML file, or its content as a mapping with paths relative to the working
+            directory.
         home: The value of ``${REGARD_HOME}``; by default the environment variable, or else
             ``./workspace``. ``${REGARD_DATA}`` is ``${REGARD_HOME}/data`` if it is not set.
 
@@ -37,11 +39,12 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
         UserError: The file is invalid. The message names every problem with its line and key.
     """
     workspace = Workspace(Path(os.path.abspath(home))) if home else Workspace.from_environment()
-    document = read_document(path, workspace)
+    path = None if isinstance(source, Mapping) else source
+    document = read_document(source, workspace)
     if is_comparison(document):
         message = "The file describes a comparison of several models, not one pipeline."
-        remedy = f"`regard compare {shlex.quote(str(path))}` trains and compares them."
-        raise UserError(message, str(path), remedy)
+        remedy = f"`regard compare {shlex.quote(str(path or 'FILE'))}` trains and compares them."
+        raise UserError(message, str(path) if path else None, remedy)
     all_problems, config = list(document.problems), None
     if isinstance(document.value, dict):
         config, more = validate_values(document.value)
@@ -53,7 +56,7 @@ def load(path: str | os.PathLike[str], home: str | os.PathLike[str] | None = Non
         all_problems = [Problem((), "the file must contain a mapping (name: ..., data: ...)")]
     if all_problems or config is None:
         raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
-    folder = Path(os.path.abspath(path)).parent
+    folder = Path(os.path.abspath(path)).parent if path else Path.cwd()
     config = config.with_references(document.references)
     return absolute_paths(config, lambda *_: folder)
 
@@ -83,8 +86,8 @@ def config_from_values(value: Mapping[str, JsonValue]) -> Config:
     return config.with_references(references)
 
 
-def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Document:
-    """Return the values of a YAML file with variables replaced, and its problems.
+def read_document(source: ConfigSource, workspace: Workspace) -> Document:
+    """Return the values of a YAML file, or of its content, with variables replaced; and problems.
 
     Raises:
         UserError: The file cannot be read, or is not UTF-8.
@@ -94,7 +97,11 @@ def read_document(path: str | os.PathLike[str], workspace: Workspace) -> Documen
         workspaces.VARIABLE: str(workspace.home),
         workspaces.DATA_VARIABLE: data if is_uri(data) else str(workspace.data_root()),
     }
-    document = parse(_read(Path(path)), {**os.environ, **folders})
+    if isinstance(source, Mapping):  # JSON is YAML
+        text = json.dumps(source, ensure_ascii=False, default=str)
+    else:
+        text = _read(Path(source))
+    document = parse(text, {**os.environ, **folders})
     for variables in document.references.values():
         for name in folders:  # they differ by place, and a run needs those that it had
             variables.pop(name, None)
@@ -132,7 +139,8 @@ def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any
         for name, value in document.references.get(problem.path, {}).items():
             if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
                 message = message.replace(value[:56], f"${{{name}}}")
-        rows.append((line, f"{path}:{line}: {key and f'{key}: '}{message}"))
+        place = f"{path}:{line}: " if path else ""  # a mapping has no lines
+        rows.append((line, f"{place}{key and f'{key}: '}{message}"))
     return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 

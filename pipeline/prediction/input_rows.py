@@ -82,9 +82,7 @@ class InputParser:
             cells = texts[start : start + width]
             last = f" to {start + len(cells)}" if len(cells) > 1 else ""
             where = f"TEXT {start + 1}{last}"
-            if len(cells) < width:
-                raise self._count_error(len(cells), where, f"Give {width} arguments for each row.")
-            yield self._parse_row(cells, where)
+            yield self.parse_row(cells, where, f"Give {width} arguments for each row.")
 
     def parse_lines(self, batches: Iterable[list[bytes]]) -> Iterator[list[InputRow]]:
         """Yield the rows of batches of lines; tabs separate the inputs.
@@ -116,13 +114,24 @@ class InputParser:
         cells = [text] if width == 1 else text.split("\t")
         if width > 1 and not text.strip():
             cells = [""] * width
-        if len(cells) != width:
-            remedy = "Separate the inputs of a row with tabs."
-            raise self._count_error(len(cells), where, remedy)
-        return self._parse_row(cells, where)
+        return self.parse_row(cells, where, "Separate the inputs of a row with tabs.")
 
-    def _parse_row(self, cells: Sequence[str], where: str) -> InputRow:
+    def parse_row(self, cells: Sequence[str], where: str, remedy: str) -> InputRow:
+        """Return one row of texts, one for each input.
+
+        Args:
+            cells: the texts.
+            where: the place of the row, for error messages.
+            remedy: how to give another number of texts.
+
+        Raises:
+            UserError: a text is invalid, or there are more or fewer than inputs.
+        """
         names = [feature.name for feature in self._features]
+        if len(cells) != len(names):
+            inputs = format_count(len(names), "input")
+            message = f"{format_count(len(cells), 'value')}, but the model has {inputs}: "
+            raise UserError(message + ", ".join(names), where, remedy)
         if not any(cell.strip() for cell in cells):
             return InputRow(dict(zip(names, cells, strict=True)), None)
         try:
@@ -141,12 +150,6 @@ class InputParser:
                 points = split_points(cast("list[float]", value), feature)
                 typed[feature.name] = values[feature.name] = points
         return InputRow(typed, values)
-
-    def _count_error(self, count: int, where: str, remedy: str) -> UserError:
-        names = ", ".join(feature.name for feature in self._features)
-        inputs = format_count(len(self._features), "input")
-        message = f"{format_count(count, 'value')}, but the model has {inputs}: {names}"
-        return UserError(message, where, remedy)
 
 
 def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> Mapping[str, Any]:

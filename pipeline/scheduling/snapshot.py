@@ -21,7 +21,7 @@ from regard.pipeline.scheduling.state import FileGroup, TrainedData
 from regard.pipeline.workspace import PipelinePaths
 
 # Sections that do not change the model.
-_IGNORED_SECTIONS = ("schedule", "kubeflow", "beam", "tune")
+_IGNORED_SECTIONS = ("schedule", "kubeflow", "beam", "tune", "tracking")
 
 
 @dataclass(frozen=True)

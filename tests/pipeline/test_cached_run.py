@@ -10,7 +10,7 @@ from regard.components.common import code_digest, events
 from regard.components.common.files import folder_digest
 from regard.pipeline import cached_run, run_store, supervisor
 from regard.pipeline.context import local_context
-from regard.pipeline.run import RunRequest, run_pipeline
+from regard.pipeline.recorded_run import RunRequest, run_pipeline
 from regard.pipeline.supervisor import Ending
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version

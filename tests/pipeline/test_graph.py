@@ -16,7 +16,7 @@ from regard.pipeline import run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.progress import read
-from regard.pipeline.run import resolved_yaml
+from regard.pipeline.recorded_run import resolved_yaml
 from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace

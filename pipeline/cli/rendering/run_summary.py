@@ -10,7 +10,7 @@ from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.progress import FAILED, STOPPED
-from regard.pipeline.run import Outcome, RunResult
+from regard.pipeline.recorded_run import Outcome, RunResult
 
 
 def print_result(result: RunResult, console: Console, command: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from regard.pipeline import run_store
 from regard.pipeline.compare import plots, results, table
 from regard.pipeline.compare.matrix import read_comparison
-from regard.pipeline.run import resolved_yaml
+from regard.pipeline.recorded_run import resolved_yaml
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 

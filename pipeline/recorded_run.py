@@ -17,9 +17,9 @@ from regard.components.common.child_process import describe_exit
 from regard.components.common.errors import UserError
 from regard.components.common.events import Failure
 from regard.pipeline import run_store, supervisor
-from regard.pipeline.progress import STOPPED, Progress
+from regard.pipeline.progress import CACHED, STOPPED, Progress
 from regard.pipeline.run_store import Run, RunRecord
-from regard.pipeline.run_summary import summarize
+from regard.pipeline.run_summary import summarize, training_record
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.supervisor import Ending, View
 from regard.pipeline.workspace import Workspace, lock_pipeline
@@ -44,7 +44,7 @@ class RunRequest:
     """The arguments of ``regard run`` or, with ``tune``, of ``regard tune``.
 
     Attributes:
-        config_path: The YAML file.
+        config: The YAML file, or a loaded configuration.
         first: Run this node and its descendants again.
         last: Run only this node and its ancestors.
         wait: Whether to wait for another run of the pipeline to end.
@@ -52,7 +52,7 @@ class RunRequest:
         publish_anyway: Whether to publish a model that does not pass evaluation.
     """
 
-    config_path: Path
+    config: Path | Config
     first: str | None = None
     last: str | None = None
     runner: Runner = "local"
@@ -76,12 +76,51 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class RunResult:
-    """A completed run."""
+    """A completed run.
+
+    Attributes:
+        run: its folder, with ``id``, ``directory``, ``log`` and ``config``.
+        outcome: how it ended.
+        progress: the nodes with their outputs.
+        summary: the output of ``regard run --json``.
+    """
 
     run: Run
     outcome: Outcome
-    progress: Progress
-    summary: dict[str, Any]
+    progress: Progress = dataclasses.field(repr=False)
+    summary: dict[str, Any] = dataclasses.field(repr=False)
+
+    @property
+    def status(self) -> str:
+        """``succeeded``, or ``not blessed`` if the model did not pass evaluation."""
+        return self.outcome.status
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The metrics of the test split by name; None if a metric is undefined."""
+        return {score["name"]: score["value"] for score in self.summary.get("scores", [])}
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """The training curves, one mapping per evaluation with ``step``, ``loss`` and so on."""
+        return list(training_record(self.progress).get("history", []))
+
+    @property
+    def version(self) -> str | None:
+        """The version in the registry; None if the model was not published."""
+        return self.summary.get("pushed", {}).get("version")
+
+    @property
+    def model(self) -> Path | None:
+        """The SavedModel, that is the published version, or else what the Trainer exported."""
+        trained = self.progress.outputs("Trainer").get("model")
+        path = self.summary.get("pushed", {}).get("path") or trained
+        return Path(path) if path else None
+
+    @property
+    def report(self) -> Path | None:
+        """The HTML report; None if the run ended before it."""
+        return Path(self.summary["report"]) if "report" in self.summary else None
 
 
 class Display(Protocol):
@@ -106,7 +145,7 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     from regard.pipeline.context import check_start, resolve_data
     from regard.pipeline.doctor import machine
 
-    config = load(request.config_path)
+    config = load(request.config) if isinstance(request.config, Path) else request.config
     nodes = config.search_nodes if request.tune else config.nodes
     request = _validate(request, nodes)
     includes_trainer = "Trainer" in nodes[: nodes.index(request.last or nodes[-1]) + 1]
@@ -127,7 +166,6 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     with lock_pipeline(paths.lock, request.wait, report_wait) as lock:
         run = run_store.create(
             paths,
-            config=str(request.config_path.absolute()),
             digest=config.digest(),
             runner=request.runner,
             first=request.first,
@@ -186,7 +224,8 @@ def _run_locked(
     from regard.pipeline.cached_run import metadata_state, repeat
 
     atomic_write(run.config, resolved_yaml(config))
-    run.update(command=_command(request, run))
+    path = request.config if isinstance(request.config, Path) else run.config
+    run.update(command=_command(request, run), config=str(path.absolute()))
     started = time.monotonic()
     state = Progress(nodes)
     with display.view(f"{config.name}  run {run.id}", str(run.log)) as view:
@@ -215,7 +254,7 @@ def _run_locked(
         **fields,
     }
     run.update(**end)
-    summary = summarize(run, state, str(request.config_path))
+    summary = summarize(run, state, str(path))
     if not request.tune:
         blessing = summary.get("blessing", {})
         run.update(
@@ -225,6 +264,12 @@ def _run_locked(
             reason=summary.get("not_pushed") or blessing.get("sentence"),
             pushed_version=summary.get("pushed", {}).get("version"),
         )
+        has_news = any(node.state != CACHED for node in state.nodes.values())
+        if config.tracking.trackers and has_news and outcome.status != run_store.INTERRUPTED:
+            from regard.pipeline.tracking import record_run
+
+            for message in record_run(run, config.tracking):
+                display.message(message)
     return RunResult(run, outcome, state, summary)
 
 

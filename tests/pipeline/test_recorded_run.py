@@ -2,7 +2,7 @@ import pytest
 
 from regard.pipeline import run_store
 from regard.pipeline.progress import Progress
-from regard.pipeline.run import judge
+from regard.pipeline.recorded_run import judge
 from regard.pipeline.supervisor import Ending
 
 

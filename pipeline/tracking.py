@@ -1,0 +1,76 @@
+"""Record a finished run with the trackers of its configuration, each in a process of its own.
+
+A tracker imports many packages and may wait for a server, so it can neither slow the run down by
+more than a limit nor fail it: ``python -m regard.pipeline.tracking FOLDER TRACKER``.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.components.common.child_process import ChildProcess, child_environment, end_with_parent
+from regard.components.common.formatting import truncate
+from regard.pipeline import progress, run_store
+from regard.pipeline.config import config_from_values
+from regard.pipeline.config.tracking import TrackedRun, TrackingConfig
+from regard.pipeline.lineage.config_changes import flatten
+from regard.pipeline.run_store import Run
+from regard.pipeline.run_summary import training_record
+
+MAX_SECONDS = 120.0  # for one tracker
+_MAX_REASON = 600  # characters
+# TensorBoard's names of the training's history; the others are metrics of the eval split.
+_CURVES = dict.fromkeys(("step", "epoch", "seconds"), "") | {"train_loss": "train/loss"}
+_CURVES |= {key: f"train/{key}" for key in ("learning_rate", "tokens_per_second")}
+
+
+def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS) -> Iterator[str]:
+    """Record a finished run, and yield a message about each tracker.
+
+    Args:
+        run: The run, with its final record.
+        tracking: The section ``tracking``.
+        seconds: The time after which a tracker is stopped.
+    """
+    for name in tracking.trackers:
+        log = run.directory / f"{name}.txt"
+        command = [sys.executable, "-m", "regard.pipeline.tracking", str(run.directory), name]
+        with ChildProcess(command, log, environment=child_environment()) as process:
+            status = process.wait(seconds)
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        text = truncate(next(filter(None, reversed(lines)), ""), _MAX_REASON)
+        text = f"no answer within {seconds:.0f} s" if status is None else text
+        yield f"{name}: {'' if status == 0 else 'warning: the run is not recorded: '}{text}"
+
+
+def tracked_run(run: Run) -> TrackedRun:
+    """Collect what trackers record from the folder of a run."""
+    record, state = run.record(), progress.read(run.events)
+    training, metrics = training_record(state), []
+    for entry in training.get("history", []):
+        at = (record["started"] + entry["seconds"], entry["step"])
+        curves = {_CURVES.get(key, f"eval/{key}"): value for key, value in entry.items()}
+        metrics += [(key, value, *at) for key, value in curves.items() if key]
+    scores = {score["name"]: score["value"] for score in record.get("scores", [])}
+    at = (record["ended"], training.get("steps", 0))
+    metrics += [(f"test/{key}", value, *at) for key, value in scores.items() if value is not None]
+    report = state.output_folder("Reporter", "report") / run_store.REPORT
+    is_new = run.pushed_model and state.nodes["Pusher"].state == progress.DONE
+    settings = flatten(run.settings()).items()
+    return TrackedRun(
+        record,
+        {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings},
+        metrics,
+        report if report.is_file() else None,
+        Path(str(state.pushed_model()["pushed_destination"])) if is_new else None,
+    )
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    folder = Run(Path(sys.argv[1]))
+    tracker = config_from_values(folder.settings()).tracking.trackers[sys.argv[2]]
+    print(tracker.record(tracked_run(folder)), flush=True)
+    os._exit(0)  # without waiting for threads of the tracker

@@ -33,7 +33,7 @@ def test_each_run_is_reported_in_one_line_with_its_exit_status(simulation):
     daemon = simulation.serve(26, {2: lambda: simulation.write_span(2)})
     first, second = simulation.state.history
     assert [line for line in daemon.starting_with("run 2") if "started" not in line] == [
-        f"run {first.run}: not pushed: chrf is 3 less than that of tiny@1. (1.0 s, status 3)",
+        f"run {first.run}: not pushed: chrf is 3 less than that of tiny@1 (1.0 s, status 3)",
         f"run {second.run}: pushed as tiny@2 (1.0 s, status 0)",
     ]
 

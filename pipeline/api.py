@@ -119,6 +119,8 @@ def predict(
     from regard.pipeline.prediction.predict import predict_rows
     from regard.serving.contract import DEFAULT_SIGNATURE
 
+    if isinstance(inputs, str):
+        raise UserError("The inputs are one text.", "inputs", "Give a list of rows: [text].")
     loaded = load_model(model) if isinstance(model, str | os.PathLike) else model
     parser, remedy = InputParser(loaded.contract), "Give a text for each input of a row."
     rows = [

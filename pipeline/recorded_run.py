@@ -179,9 +179,16 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
         )
         try:
             lock.describe(run.id)
-            return _run_locked(request, config, nodes, run, lock.descriptor, display)
+            result = _run_locked(request, config, nodes, run, lock.descriptor, display)
         except OSError as error:
             raise _explain_disk_error(error, run) from error
+    has_news = any(node.state != CACHED for node in result.progress.nodes.values())
+    if has_news and not request.tune and result.outcome.status != run_store.INTERRUPTED:
+        from regard.pipeline.tracking import record_run
+
+        for message in record_run(run, config.tracking):
+            display.message(message)
+    return result
 
 
 def judge(ending: Ending, state: Progress) -> Outcome:
@@ -264,12 +271,6 @@ def _run_locked(
             reason=summary.get("not_pushed") or blessing.get("sentence"),
             pushed_version=summary.get("pushed", {}).get("version"),
         )
-        has_news = any(node.state != CACHED for node in state.nodes.values())
-        if config.tracking.trackers and has_news and outcome.status != run_store.INTERRUPTED:
-            from regard.pipeline.tracking import record_run
-
-            for message in record_run(run, config.tracking):
-                display.message(message)
     return RunResult(run, outcome, state, summary)
 
 

@@ -127,6 +127,7 @@ def _next_commands(summary: dict[str, Any], state: Progress, config_path: str) -
         source = mirror.uri if (mirror := open_mirror(registry)) else str(registry)
         option = "" if is_own else f"--registry {shlex.quote(source)} "
         commands.append(f"regard predict {option}{summary['name']} {text}")
+        commands.append(f"regard serve {option}{summary['name']}")
     elif "model" in state.outputs("Trainer"):
         model = shlex.quote(state.outputs("Trainer")["model"])
         commands.append(f"regard predict {model} {text}")

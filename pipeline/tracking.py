@@ -10,7 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.components.common.child_process import ChildProcess, child_environment, end_with_parent
+from regard.components.common.child_process import (
+    ChildProcess,
+    child_environment,
+    describe_exit,
+    end_with_parent,
+)
 from regard.components.common.formatting import truncate
 from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
@@ -37,12 +42,18 @@ def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS)
     for name in tracking.trackers:
         log = run.directory / f"{name}.txt"
         command = [sys.executable, "-m", "regard.pipeline.tracking", str(run.directory), name]
-        with ChildProcess(command, log, environment=child_environment()) as process:
-            status = process.wait(seconds)
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        place = {"folder": run.directory, "environment": child_environment()}
+        try:
+            with ChildProcess(command, log, **place) as process:
+                status = process.wait(seconds)
+            lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        except (OSError, KeyboardInterrupt) as error:  # the run itself is complete
+            status, lines = 1, [str(error) or "interrupted"]
         text = truncate(next(filter(None, reversed(lines)), ""), _MAX_REASON)
-        text = f"no answer within {seconds:.0f} s" if status is None else text
-        yield f"{name}: {'' if status == 0 else 'warning: the run is not recorded: '}{text}"
+        if status is None:
+            text = f"no answer within {seconds:.0f} s"
+        warning = "" if status == 0 else "warning: the run is not recorded completely: "
+        yield f"{name}: {warning}{text or describe_exit(status or 0)}"
 
 
 def tracked_run(run: Run) -> TrackedRun:
@@ -50,14 +61,14 @@ def tracked_run(run: Run) -> TrackedRun:
     record, state = run.record(), progress.read(run.events)
     training, metrics = training_record(state), []
     for entry in training.get("history", []):
-        at = (record["started"] + entry["seconds"], entry["step"])
+        at = (min(record["started"] + entry["seconds"], record["ended"]), entry["step"])
         curves = {_CURVES.get(key, f"eval/{key}"): value for key, value in entry.items()}
         metrics += [(key, value, *at) for key, value in curves.items() if key]
     scores = {score["name"]: score["value"] for score in record.get("scores", [])}
     at = (record["ended"], training.get("steps", 0))
     metrics += [(f"test/{key}", value, *at) for key, value in scores.items() if value is not None]
     report = state.output_folder("Reporter", "report") / run_store.REPORT
-    is_new = run.pushed_model and state.nodes["Pusher"].state == progress.DONE
+    is_new = record.get("pushed_version") and state.nodes["Pusher"].state == progress.DONE
     settings = flatten(run.settings()).items()
     return TrackedRun(
         record,

@@ -239,6 +239,7 @@ def main() -> None:
     temporary.write_text(json.dumps(expected_stamp(way), indent=2) + "\n", encoding="utf-8")
     os.replace(temporary, stamp)
     print(f"make install: done in {time.monotonic() - started:.0f} s.", flush=True)
+    print(f"next: source {environment.name}/bin/activate && regard doctor", flush=True)
 
 
 if __name__ == "__main__":

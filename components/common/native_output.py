@@ -4,12 +4,14 @@ import contextlib
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from typing import IO
 
 from regard.components.common.errors import UserError
 
 _SHOWN_BYTES = 4000
+_lock = threading.RLock()  # the descriptors are those of all threads
 
 
 @contextlib.contextmanager
@@ -23,10 +25,10 @@ def silence_output() -> Iterator[IO[str]]:
         The real standard output.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    with tempfile.TemporaryFile() as log:
+    with _lock, tempfile.TemporaryFile() as log:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        saved = os.dup(1), os.dup(2)
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
         try:

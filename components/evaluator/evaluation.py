@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import regex
+
 from regard.components.common import events, prediction_table
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, write_json
@@ -17,6 +19,7 @@ from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics
 from regard.models.metrics import Rows
 from regard.models.metrics.perplexity import drop_incomparable_scores
+from regard.models.vocabulary import UNSPACED
 from regard.serving.contract import Contract
 
 NODE = "Evaluator"
@@ -68,6 +71,7 @@ def evaluate(
 
     degenerate: dict[str, results.DegenerateCheck] = {}
     if is_text:
+        _warn_about_tokenization(rows[results.CANDIDATE], config)
         sources = list(rows[results.CANDIDATE].columns[inputs[0]]) if inputs else None
         degenerate = find_degenerate_outputs(rows[results.CANDIDATE], sources, config.checks)
         content = {name: check.model_dump() for name, check in degenerate.items()}
@@ -87,6 +91,19 @@ def evaluate(
         baselines=baselines,
     )
     return evaluation, decision
+
+
+def _warn_about_tokenization(rows: Rows, config: EvaluationConfig) -> None:
+    """Warn if BLEU would take whole sentences as words, because their script has no spaces."""
+    letters = "".join(references[0] for references in rows.references)
+    unspaced = len(regex.findall(f"[{UNSPACED}]", letters))
+    has_bleu = any(name.startswith("bleu") for name in config.metrics)
+    if has_bleu and config.tokenize in ("13a", "intl") and unspaced > len(letters) / 2:
+        text = (
+            f"evaluation.tokenize: {config.tokenize} separates words at spaces, which most of the "
+            "references lack, so BLEU is too low. Set zh for Chinese, ja-mecab for Japanese"
+        )
+        events.emit("warning", node=NODE, text=text)
 
 
 def _read_models(

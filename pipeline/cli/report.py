@@ -27,6 +27,7 @@ def report(
 
       regard report quickstart@2 -o report.html
     """
+    from regard.components.common.native_output import silence_output
     from regard.pipeline import run_store
     from regard.pipeline.lineage import run_report
 
@@ -34,7 +35,8 @@ def report(
     path = (output or stored_run.directory / run_store.REPORT).absolute()
     _check_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    run_report.write_report(stored_run, path)
+    with silence_output():
+        run_report.write_report(stored_run, path)
     terminal.print_lines(str(path))
     if show and not webbrowser.open(path.as_uri()):
         terminal.err().print("No browser was found. Open the file above in one.")

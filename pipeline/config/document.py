@@ -79,6 +79,8 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
         message = f"invalid YAML: {', '.join(filter(None, (error.context, error.problem)))}"
         if any(map(_PLACEHOLDER.search, text.splitlines()[line - 1 : line])):
             message += ". Put a path with {...} in quotes"
+        elif "expected <block end>" in message:
+            message += ". Check the indentation of this line"
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         message = f"the character U+{error.character:04X} is not allowed in YAML"

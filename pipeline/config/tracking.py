@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from regard.models.settings.base import Problem, Section
 
-_FACTS = ("id", "status", "reason", "pushed_version", "directory")
+_FACTS = ("id", "status", "reason", "pushed_version")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,9 @@ class MlflowConfig(TrackerConfig):
 
     package: ClassVar[str] = "mlflow"
 
-    uri: Annotated[str, Field(pattern=r"^(https?://|file:/)", examples=["http://mlflow:5000"])]
+    uri: Annotated[
+        str, Field(pattern=r"^(https?://[^/@]+(/.*)?$|file:/)", examples=["http://mlflow:5000"])
+    ]
     experiment: str | None = None
 
     def record(self, run: TrackedRun) -> str:
@@ -82,7 +85,10 @@ class MlflowConfig(TrackerConfig):
             metrics = [
                 Metric(key, value, int(1000 * t), step) for key, value, t, step in run.metrics
             ]
-            parameters = [Param(key, value) for key, value in run.parameters.items()]
+            parameters = [
+                Param(re.sub(r"[^\w.\- :/]", "_", key), value)  # MLflow refuses other characters
+                for key, value in run.parameters.items()
+            ]
             client.log_batch(info.run_id, metrics, parameters)
             if run.report is not None:
                 client.log_artifact(info.run_id, str(run.report))
@@ -102,7 +108,7 @@ class TrackingConfig(Section):
     """Experiment trackers that record parameters, curves, metrics and the report of each run.
 
     Attributes:
-        mlflow: Record runs in MLflow; null: not.
+        mlflow: Record runs in MLflow; null: do not record.
     """
 
     mlflow: MlflowConfig | None = None

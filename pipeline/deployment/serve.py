@@ -161,7 +161,7 @@ def serve(
             await server.start()
         except OSError as error:
             await manager.close()
-            remedy = "Choose another one with --port, --rest-api-port or --log-requests."
+            remedy = "Choose another port (--port, --rest-api-port) or file (--log-requests)."
             raise UserError(str(error), remedy=remedy) from None
         if not (available := _list_available(manager)):
             await server.stop(0)

@@ -102,4 +102,5 @@ def _describe_model(manager: ModelManager, name: str, with_examples: bool) -> Mo
 @functools.lru_cache(maxsize=16)  # the file has all outputs, and every load of the page asks
 def _read_examples(file: Path) -> list[dict[str, Any]]:
     rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    return [row["inputs"] for row in rows[:_EXAMPLES]]
+    different = {json.dumps(row["inputs"]): row["inputs"] for row in rows}
+    return list(different.values())[:_EXAMPLES]

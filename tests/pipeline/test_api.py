@@ -155,6 +155,8 @@ def test_predict(models, tmp_path, monkeypatch):
     assert first.attention is None
     with pytest.raises(UserError, match=r"inputs\[1\]: 2 values, but the model has 1 input"):
         predict(path, ["abc", ("d", "e")])
+    with pytest.raises(UserError, match="one text"):
+        predict(path, "abc")
 
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     (tmp_path / "registry").symlink_to(models)

@@ -40,7 +40,9 @@ def load(tmp_path, monkeypatch, **mlflow):
     monkeypatch.setenv("TRAIN", SECRET)
     (tmp_path / SECRET).write_text("a\tA\n")
     data = {"root": str(tmp_path), "train": "${TRAIN}", "format": "tsv"}
-    values = {"name": "tiny", "data": data, "tracking": {"mlflow": mlflow} if mlflow else {}}
+    slices = {"slices": {"thresholds": {"oov=0.1+": {"bleu": 1.0}}}}
+    tracking = {"mlflow": mlflow} if mlflow else {}
+    values = {"name": "tiny", "data": data, "tracking": tracking, "evaluation": slices}
     return Config.load(values)
 
 
@@ -79,7 +81,9 @@ def test_a_missing_package_is_refused_with_the_fix(tmp_path, monkeypatch):
     assert error.value.message == expected
 
 
-@pytest.mark.parametrize("uri", ["mlruns", "sqlite:///mlflow.db", "file:mlruns", "", None])
+@pytest.mark.parametrize(
+    "uri", ["mlruns", "sqlite:///mlflow.db", "file:mlruns", "", None, "http://me:secret@host:5000"]
+)
 def test_an_address_that_cannot_work_is_refused(tmp_path, monkeypatch, installed, uri):
     with pytest.raises(UserError, match=r"tracking\.mlflow\.uri: .*"):
         load(tmp_path, monkeypatch, uri=uri)
@@ -133,7 +137,9 @@ def messages(tmp_path, monkeypatch, uri="http://localhost:1", **options):
 def test_a_failure_of_the_tracker_is_a_warning(tmp_path, monkeypatch, installed):
     fake_mlflow(tmp_path, monkeypatch, "raise RuntimeError('the disk is full' + 900 * '!')")
     run, (message,) = messages(tmp_path, monkeypatch)
-    expected = "mlflow: warning: the run is not recorded: RuntimeError: the disk is full!!!"
+    expected = (
+        "mlflow: warning: the run is not recorded completely: RuntimeError: the disk is full!!!"
+    )
     assert message.startswith(expected)
     assert len(message) < 660
     assert "Traceback" in (run.directory / "mlflow.txt").read_text()
@@ -143,8 +149,27 @@ def test_a_tracker_that_does_not_answer_is_stopped(tmp_path, monkeypatch, instal
     fake_mlflow(tmp_path, monkeypatch, "import time; time.sleep(600)")
     started = time.monotonic()
     _, (message,) = messages(tmp_path, monkeypatch, seconds=1.0)
-    assert message == "mlflow: warning: the run is not recorded: no answer within 1 s"
+    assert message == "mlflow: warning: the run is not recorded completely: no answer within 1 s"
     assert time.monotonic() - started < 300
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_tracker_that_cannot_start_or_is_interrupted_does_not_fail_the_run(
+    tmp_path, monkeypatch, installed, error
+):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("regard.pipeline.tracking.ChildProcess", fail)
+    _, (message,) = messages(tmp_path, monkeypatch)
+    reason = str(error) or "interrupted"
+    assert message == f"mlflow: warning: the run is not recorded completely: {reason}"
+
+
+def test_a_tracker_that_is_killed_is_a_warning(tmp_path, monkeypatch, installed):
+    fake_mlflow(tmp_path, monkeypatch, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    _, (message,) = messages(tmp_path, monkeypatch)
+    assert message.endswith("was killed by signal 9, probably because memory ran out")
 
 
 def test_without_a_tracker_nothing_is_started(tmp_path, monkeypatch):
@@ -166,7 +191,11 @@ def test_mlflow_records_everything(tmp_path, monkeypatch):
     assert message == f"mlflow: recorded as run {info.run_id} of experiment tiny"
     assert (info.run_name, info.status) == (run.id, "FINISHED")
     assert (info.start_time, info.end_time) == (1_700_000_000_000, 1_700_000_060_000)
-    assert data.params == dict(tracked_run(run).parameters)
+    threshold = "evaluation.slices.thresholds.oov_0.1_.bleu"  # MLflow refuses = and +
+    assert data.params.pop(threshold) == "1.0"
+    expected = dict(tracked_run(run).parameters)
+    del expected["evaluation.slices.thresholds.oov=0.1+.bleu"]
+    assert data.params == expected
     assert data.metrics["test/bleu"] == 33.5
     curve = client.get_metric_history(info.run_id, "eval/loss")
     assert [(one.step, one.value, one.timestamp) for one in curve] == [
@@ -194,7 +223,7 @@ def test_a_server_that_is_down_is_a_warning(tmp_path, monkeypatch):
         one.bind(("127.0.0.1", 0))  # without listen: connections are refused
         uri = f"http://127.0.0.1:{one.getsockname()[1]}"
         _, (message,) = messages(tmp_path, monkeypatch, uri=uri, seconds=400.0)
-    assert message.startswith("mlflow: warning: the run is not recorded: ")
+    assert message.startswith("mlflow: warning: the run is not recorded completely: ")
     assert "refused" in message
 
 

@@ -37,12 +37,13 @@ async function start() {
   } catch (error) {
     return showMessage(error.message, true);
   }
-  byId("model").append(...models.map((one) => make("option", { value: one.name },
-    one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`)));
+  byId("model").append(...models.map((one) => make("option", { value: one.name }, label(one))));
   if (!models.length) return showMessage("The server has no models.", true);
   addEventListener("hashchange", openLink);
   await openLink();
 }
+
+const label = (one) => (one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`);
 
 // Shows the view of the link in the address bar.
 async function openLink() {
@@ -66,7 +67,7 @@ async function openLink() {
   selectNth(".thumbnail", link.get("head"));
   selectNth("#picture button.token", link.get("token"));
   const version = link.get("version");
-  if (/^\d{1,9}$/.test(version) && version !== String(model.version)) {
+  if (!byId("message").textContent && /^\d{1,9}$/.test(version) && version !== String(model.version)) {
     showMessage(`The link was made with version ${version}. This is version ${model.version}.`);
   }
 }
@@ -141,10 +142,22 @@ async function run() {
     if (number === requestNumber) showPrediction(row, outputs, nbest);
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
-    if (number === requestNumber) showMessage(error.message, true);
+    const newer = await findNewVersion();
+    if (number !== requestNumber) return;
+    if (!newer) return showMessage(error.message, true);
+    models[models.indexOf(model)] = model = newer;
+    byId("model").selectedOptions[0].textContent = label(newer);
+    await run();
+    if (!byId("message").textContent) showMessage(`Version ${newer.version} has replaced the one before.`);
   } finally {
     updateButton();
   }
+}
+
+// Returns the selected model as the server has it now, if its version has changed; otherwise null.
+async function findNewVersion() {
+  const newest = (await listModels().catch(() => [])).find((one) => one.name === model.name);
+  return newest?.contract && newest.version !== model.version ? newest : null;
 }
 
 // Returns the output under constraints, with its attention from the signature that scores it.

@@ -51,6 +51,14 @@ def test_a_good_model_is_blessed(tmp_path, log):
     assert (note["kind"], note["node"], note["text"]) == ("note", "Evaluator", sentence)
 
 
+@pytest.mark.parametrize(("tokenize", "is_warned"), [("13a", True), ("zh", False)])
+def test_words_without_spaces_need_another_tokenization(tmp_path, log, tokenize, is_warned):
+    texts = ["我不累。", "他是我的兄弟。", "OK", "汤姆在哪儿？"]
+    evaluate(tmp_path, CONFIG | {"tokenize": tokenize}, texts, references=texts)
+    warnings = [event["text"] for event, _ in events.read(log) if event["kind"] == "warning"]
+    assert [text.startswith("evaluation.tokenize: 13a") for text in warnings] == [True] * is_warned
+
+
 def test_degenerate_outputs_are_reported_and_may_fail(tmp_path, log):
     checks = {
         **CONFIG["checks"],

@@ -135,6 +135,10 @@ CASES = {
         "6: invalid YAML: while parsing a block mapping, expected <block end>, but found "
         "'<scalar>'. Put a path with {...} in quotes"
     ),
+    "model:\n  encoder: {type: transformer}\n   dropout: 0.1": (
+        "7: invalid YAML: while parsing a block mapping, expected <block end>, but found "
+        "'<block mapping start>'. Check the indentation of this line"
+    ),
     "model:\n\tembedding: 3": "6: invalid YAML: ",
     "---\nname: x": "5: invalid YAML: expected a single document",
     "? [1, 2]\n: x": "5: a key must be a text",

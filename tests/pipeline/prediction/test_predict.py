@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +193,23 @@ def test_a_model_without_a_contract_is_a_user_error(tmp_path):
 def _break() -> None:
     os.write(2, b"reason\n")
     raise ValueError("bad")
+
+
+def test_silence_in_two_threads_ends(capfd):
+    has_ended = threading.Event()
+
+    def be_silent():
+        with silence_output():
+            has_ended.wait(60)
+
+    thread = threading.Thread(target=be_silent)
+    with silence_output():
+        thread.start()
+        time.sleep(0.2)
+    has_ended.set()
+    thread.join(60)
+    os.write(1, b"shown\n")
+    assert capfd.readouterr().out == "shown\n"
 
 
 def test_output_is_silenced_and_shown_after_an_error(capfd):

@@ -64,7 +64,7 @@ def server(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     for name, make in NAMES.items():
         fake_models.save(make(), root / name / "1")
-    rows = [{"inputs": {"source": text}, "answer": {}} for text in ("abc", "x" * 90, "d", "e")]
+    rows = [{"inputs": {"source": text}, "answer": {}} for text in ("abc", "abc", "x" * 90, "d")]
     (root / "reverser" / "1" / IN_MEMORY).write_text(json.dumps(rows), encoding="utf-8")
     tagged = [{"inputs": {"source": "<fr> ab"}, "answer": {}}]
     (root / "tagged" / "1" / IN_MEMORY).write_text(json.dumps(tagged), encoding="utf-8")

@@ -44,6 +44,34 @@ def test_a_link_in_the_same_tab_and_the_back_button(page):
     assert displayed.run("document.getElementById('model').value") == "reverser"
 
 
+REPLACED = """((real) => { window.fetch = async (path, options) => {
+  const gone = path.includes("/versions/1:");
+  if (gone) return new Response('{"error": "No version 1"}', {status: 404});
+  const response = await real(path.replace("/versions/2:", "/versions/1:"), options);
+  if (!path.endsWith("models.json")) return response;
+  const listed = (await response.json()).map((one) => ({...one, version: one.version && 2}));
+  return new Response(JSON.stringify(listed));
+}; })(window.fetch)"""
+
+
+def test_an_open_page_finds_the_version_that_has_replaced_its_own(page):
+    displayed = page("reverser", source="abc")
+    assert wait_for_output(displayed) == "CBA"
+    displayed.run(REPLACED)
+    run_model(displayed, "de")
+    displayed.wait("document.getElementById('hypothesis').innerText === 'ED'")
+    displayed.wait("document.getElementById('message').innerText.includes('Version 2')")
+    assert displayed.run("document.querySelector('#model option:checked').innerText") == (
+        "reverser · version 2"
+    )
+
+
+def test_the_version_of_a_link_does_not_hide_an_error(page):
+    displayed = page("tagged", version="9", source="<fr> a <de>")
+    displayed.wait("document.querySelector('#message.error') !== null")
+    assert "version" not in displayed.text("#message")
+
+
 def test_a_tag_begins_the_text(page):
     displayed = page("tagged")
     tags = "[...document.querySelectorAll('#inputs option')].map((one) => one.innerText)"

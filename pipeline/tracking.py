@@ -42,9 +42,9 @@ def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS)
     for name in tracking.trackers:
         log = run.directory / f"{name}.txt"
         command = [sys.executable, "-m", "regard.pipeline.tracking", str(run.directory), name]
-        place = {"folder": run.directory, "environment": child_environment()}
+        environment = child_environment()
         try:
-            with ChildProcess(command, log, **place) as process:
+            with ChildProcess(command, log, None, run.directory, environment) as process:
                 status = process.wait(seconds)
             lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
         except (OSError, KeyboardInterrupt) as error:  # the run itself is complete

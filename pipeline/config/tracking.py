@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import os
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -43,12 +44,12 @@ class TrackerConfig(Section):
 
     package: ClassVar[str]  # that it imports
 
+    @abstractmethod
     def record(self, run: TrackedRun) -> str:
         """Record a run in a process of its own, and return a sentence that says where.
 
         Any exception becomes a warning with its message.
         """
-        raise NotImplementedError
 
 
 class MlflowConfig(TrackerConfig):

@@ -130,7 +130,7 @@ def test_damaged_metadata(shell, damage, change):
     assert "metadata.sqlite" in output
     assert "Remove the file" in output
     result = shell.run("lineage", "tiny@1")
-    assert "metadata.sqlite: ML Metadata cannot be read" in result.stdout
+    assert "metadata.sqlite: The database of the pipeline" in result.stdout
     (shell.home / METADATA).unlink()
     assert run(shell)[0] == 0
 

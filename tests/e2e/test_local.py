@@ -128,7 +128,7 @@ def test_first_version_must_beat_baselines_unless_published_anyway(shell, finish
     (shell.folder / "first.yaml").write_text(text.replace("baselines: []", "baselines: [copy]"))
     result = shell.run("run", "first.yaml")
     assert result.returncode == 3, result.stdout + result.stderr
-    assert "Failed: exact match 0.000 is not better than the baseline (copy of the input: 0." in (
+    assert "Failed: exact match 0.0000 is not better than the baseline (copy of the input: 0." in (
         result.stdout
     )
     assert "regard run first.yaml --publish-anyway" in result.stdout

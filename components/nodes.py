@@ -120,13 +120,19 @@ class TokenizerTrainer(Component):
         features: the symbols of the vocabulary of each text feature, as a JSON object, in addition
             to those of ``config``.
         word_list_digest: the digest of ``tokenizer.word_list``, for the cache; empty without one.
+        start: the result of ``find_warm_start`` whose tokenizers are kept, as a JSON object; on a
+            cluster only the ``model`` to find. Empty: new ones are trained.
+        published: the registry's folder of the pipeline's model.
         seed: the seed of the sample, which ``tokenizer.input_sentence_size`` limits.
 
     Outputs: ``tokenizer`` (``<feature>.model``, ``<feature>.vocab``, ``tokenizer.json``).
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    PARAMETERS = {"config": str, "features": str, "word_list_digest": str, "seed": int}
+    PARAMETERS = {
+        **dict.fromkeys(("config", "features", "word_list_digest", "start", "published"), str),
+        "seed": int,
+    }
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
 

@@ -1,6 +1,7 @@
 """The graph: the components of a pipeline, and what each of them receives."""
 
 import json
+import os
 from collections.abc import Callable
 
 from pydantic import JsonValue
@@ -93,13 +94,16 @@ def build_pipeline(
         )
         augmenter.add_upstream_node(validator)
         train_examples = augmenter.outputs["augmented_examples"]
-    tokenizer = None
+    tokenizer, warm = None, config.training.warm_start
+    start = {"model": warm.model, **context.start} if warm and warm.keep_tokenizer else {}
     if task.text_features:
         tokenizer = nodes.TokenizerTrainer(
             examples=train_examples,
             config=config.tokenizer_json,
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
             features=json.dumps(symbols),
+            start=json.dumps(start, sort_keys=True),
+            published=os.path.join(context.registry, config.name),
             seed=0,  # trainings with different seeds share a tokenizer
         )
     preprocess = nodes.Preprocess(

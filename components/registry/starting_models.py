@@ -47,7 +47,7 @@ def find_warm_start(
         source = f"{name}@{newest}"
     path = _resolve(registry, source, "training.warm_start.model")
     recorded = read_record(path).warm_start
-    if recorded.training == training_key:
+    if training_key and recorded.training == training_key:
         return _on_this_host(registry, recorded.start)
     from regard.components.registry.publish import recorded_digest  # imports NumPy
 

@@ -4,6 +4,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 
 import apache_beam as beam
 from tfx import types
@@ -16,16 +17,22 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import split_shards, write_uri
 from regard.components.common.formatting import format_count
+from regard.components.registry.starting_models import find_warm_start
+from regard.components.registry.store import Registry
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer import sampling
 from regard.components.tokenizer_trainer.sentencepiece_training import (
     TrainedTokenizer,
     VocabularySizeError,
+    list_tokens,
+    parse_model,
     train_tokenizer,
 )
+from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
+KEEP_KEY = "training.warm_start.keep_tokenizer"
 # The features of a tokenizer.
 Group = tuple[str, ...]
 
@@ -36,17 +43,21 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Train a model for each feature, or one for all of them.
+        """Train a model for each feature, or one for all of them; or keep those of a warm start.
 
         Raises:
-            UserError: there is no text, or the vocabulary size does not suit it.
+            UserError: there is no text, the vocabulary size does not suit it, or tokenizers to
+                keep cannot be read or do not suit this pipeline.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         config = TokenizerConfig.model_validate_json(exec_properties["config"])
         features = json.loads(exec_properties["features"])
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         tokenizer = artifact_utils.get_single_instance(output_dict["tokenizer"])
-        groups = [tuple(features)] if config.shared else [(feature,) for feature in features]
+        start = _find_start(exec_properties)
+        kept = _read_kept(start, config, features) if start else {}
+        is_joint = config.shared and not kept
+        groups = [tuple(features)] if is_joint else [(feature,) for feature in features]
         # All workers see the artifact's folder, and a killed run's sample is removed with it.
         folder = os.path.join(tokenizer.uri, f".sample-{uuid.uuid4().hex[:8]}")
         fileio.makedirs(folder)
@@ -60,7 +71,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 group: sampling.join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
             }
-            trained = _train(samples, config, features)
+            trained = _train(samples, config, features, kept)
         finally:
             fileio.rmtree(folder)
         for group, model in trained.items():
@@ -68,7 +79,8 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 _write_model(tokenizer, feature, model)
         _write_description(tokenizer.uri, config, samples, trained)
         for group, model in trained.items():
-            _report(" and ".join(group), model, samples[group].counts, config)
+            if not kept:
+                _report(" and ".join(group), model, samples[group].counts, config)
 
     def _sample(self, examples: types.Artifact, sampler: sampling.FileSampler) -> None:
         """Sample every file of the train split."""
@@ -81,10 +93,48 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
             )
 
 
+def _find_start(exec_properties: Properties) -> dict[str, str]:
+    """Return the warm start whose tokenizers are kept; empty without one."""
+    start: dict[str, str] = json.loads(exec_properties["start"])
+    if not start or "path" in start:
+        return start
+    published = Path(exec_properties["published"])
+    training = TrainingConfig.model_validate({"warm_start": start})
+    return find_warm_start(training, Registry(published.parent), published.name)
+
+
+def _read_kept(
+    start: Mapping[str, str], config: TokenizerConfig, symbols: Mapping[str, list[str]]
+) -> dict[str, TrainedTokenizer]:
+    """Return the tokenizer of each feature of the model to start from."""
+    from regard.components.trainer.export import READ_ERRORS, read_stored_tokenizers
+
+    def error(message: str) -> UserError:
+        remedy = "Change the section tokenizer, name another model, or set keep_tokenizer to false."
+        return UserError(f"{start['model']}: {message}", KEEP_KEY, remedy)
+
+    try:
+        stored = read_stored_tokenizers(Path(start["path"]))
+        kept = {feature: list_tokens(stored[feature]) for feature in symbols}
+    except READ_ERRORS as problem:
+        raise error(f"its tokenizers cannot be read: {problem}") from problem
+    for feature, tokenizer in kept.items():
+        spec = parse_model(tokenizer.proto).trainer_spec
+        if (kind := spec.ModelType.Name(spec.model_type).lower()) != config.type:
+            raise error(f"tokenizer.type is {config.type} here and {kind} there")
+        tokens = {token for token, _ in tokenizer.tokens}
+        if missing := {*symbols[feature], *config.user_defined_symbols} - tokens:
+            raise error(f"its {feature} tokenizer has no token {min(missing)}")
+        text = f"{feature}: the {len(tokens):,} tokens of {start['model']}"
+        events.emit("note", node=NODE, text=text)
+    return kept
+
+
 def _train(
     samples: Mapping[Group, sampling.Sample],
     config: TokenizerConfig,
     symbols: Mapping[str, list[str]],
+    kept: Mapping[str, TrainedTokenizer],
 ) -> dict[Group, TrainedTokenizer]:
     trained: dict[Group, TrainedTokenizer] = {}
     errors: dict[str, VocabularySizeError] = {}
@@ -92,6 +142,9 @@ def _train(
         name = " and ".join(group)
         if not sample.counts.used:
             raise _no_text(name, sample.counts)
+        if kept:
+            trained[group] = kept[group[0]]
+            continue
         text = f"{config.type} tokens of {name} from {sample.counts.used:,} sentences"
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         own = [symbol for feature in group for symbol in symbols[feature]]

@@ -100,11 +100,12 @@ def train_tokenizer(
     proto = model.SerializeToString()
     if config.word_list is not None:
         proto = add_words(proto, read_words(config.word_list), config.vocab_size)
-    processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    ids = range(processor.get_piece_size())
-    return TrainedTokenizer(
-        proto, [(processor.id_to_piece(i), processor.get_score(i)) for i in ids]
-    )
+    return list_tokens(proto)
+
+
+def list_tokens(proto: bytes) -> TrainedTokenizer:
+    """Return a serialized model with its tokens."""
+    return TrainedTokenizer(proto, [(one.piece, one.score) for one in parse_model(proto).pieces])
 
 
 @contextlib.contextmanager

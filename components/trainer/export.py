@@ -234,11 +234,6 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
     reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
     with np.load(path) as file:
         about = json.loads(str(file["about"]))
-        tokenizers = {
-            name.removeprefix("tokenizer/"): file[name].tobytes()
-            for name in file.files
-            if name.startswith("tokenizer/")
-        }
         count = sum(name.startswith("moment/") for name in file.files)
         values = [file[f"moment/{i}"] for i in range(count)]
     return WarmStartCheckpoint(
@@ -247,11 +242,18 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         model=about["model"],
         weight_names=about["weights"],
         weights=[_read_weight(reader, i) for i in range(len(about["weights"]))],
-        tokenizers=tokenizers,
+        tokenizers=read_stored_tokenizers(folder),
         updates=about.get("updates", 0),
         adam_moments=values,
         search=about.get("search") or read_record_or_empty(folder).config.get("search"),
     )
+
+
+def read_stored_tokenizers(folder: Path) -> dict[str, bytes]:
+    """Read the serialized SentencePiece model of each text feature, see ``read_warm_start``."""
+    with np.load(folder / TRAINING) as file:
+        names = [name for name in file.files if name.startswith("tokenizer/")]
+        return {name.removeprefix("tokenizer/"): file[name].tobytes() for name in names}
 
 
 def _read_weight(reader: Any, number: int) -> np.ndarray:

@@ -96,12 +96,13 @@ def report_trained_weights(
     trained, total = trained_parameters(model), model.count_params()
     text = f"{key}: {trained:,} parameters are trained; the model has {total:,}"
     events.emit("note", node=NODE, text=text)
-    new = sum(mapping["new"] for mapping in start.get("vocabularies", {}).values())
+    new = sum(one["tokens"] - one["copied"] for one in start.get("vocabularies", {}).values())
     warning = ""
     if not start:
         warning = "frozen weights keep their initial values, for there is no model to start from"
-    elif new and not all(weight.trainable for weight, *_ in task.vocab_weights(model)):
-        warning = f"{new:,} new tokens keep random vectors, for these are frozen"
+    elif new and (training.lora or not all(w.trainable for w, *_ in task.vocab_weights(model))):
+        warning = f"the vectors of {new:,} new tokens, composed of old ones or random, are not "
+        warning += "trained; training.warm_start.keep_tokenizer: true keeps the old tokens"
     if warning:
         events.emit("warning", node=NODE, text=f"{key}: {warning}")
 

@@ -38,12 +38,15 @@ class WarmStartConfig(Section):
             none). NAME or NAME@VERSION: a model of the registry. A path with a /: the folder of a
             SavedModel. The network must be the same. Tokens that its vocabulary does not contain
             start from the tokens that it splits them into.
+        keep_tokenizer: Keep the tokenizers of that model, so that every token keeps its embedding,
+            instead of training new ones on train. Of the section tokenizer only type is used.
         optimizer: Continue with the state of the optimizer and of the schedule, and save both with
             the model for the next training (twice the size of the weights). The state is reset if
             the vocabulary gains tokens.
     """
 
     model: Annotated[str, Field(min_length=1)] = PRODUCTION
+    keep_tokenizer: bool = False
     optimizer: bool = False
 
     def resolved(self, base: Path) -> Self:

@@ -1,17 +1,13 @@
-"""Export models: to CTranslate2, verified with stored outputs, or as an ensemble."""
+"""Export models to CTranslate2, verified with stored outputs."""
 
-from __future__ import annotations
-
-import contextlib
 import dataclasses
 import json
 import math
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +16,8 @@ from regard.components.common.files import atomic_write, replace_dir, write_json
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry, size_of
-from regard.serving.contract import IN_MEMORY, MODEL_FILE, read_contract
+from regard.serving.contract import IN_MEMORY, read_contract
 from regard.serving.export import ctranslate2
-
-if TYPE_CHECKING:
-    from regard.components.trainer.export import RebuiltModel
 
 INFO_FILE = "regard.json"
 # Allowed difference of the log-probability of a token: float32 in another order of operations.
@@ -71,6 +64,7 @@ def to_ctranslate2(
             the folder cannot be used, or the quantization changes the probabilities too much.
         RuntimeError: CTranslate2 computes other probabilities, which is a bug.
     """
+    from regard.components.trainer.export import RebuiltModel
     from regard.components.trainer.vocabulary_mapping import read_vocabulary
 
     version = Registry(registry).resolve(model)
@@ -78,7 +72,8 @@ def to_ctranslate2(
     _check_supported(version, record.config.get("model"))  # before anything large is read
     _validate_folder(folder, force, version.resolve(), registry.resolve())
     _require_ctranslate2()
-    trained = _rebuild(version, model)
+    check_content(version)
+    trained = RebuiltModel(version, model)
     settings = trained.config.model_settings
     _check_supported(version, settings)
     vocabularies = {side: read_vocabulary(one) for side, one in trained.serialized.items()}
@@ -86,7 +81,9 @@ def to_ctranslate2(
     spec = ctranslate2.create_specification(weights, settings, vocabularies)
     spec.validate()
     spec.optimize(quantization=quantization)
-    with _replace(folder) as temporary:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
+        (temporary := Path(work, "export")).mkdir()
         spec.save(str(temporary))
         for side, serialized in trained.serialized.items():
             atomic_write(temporary / f"{side}.model", serialized)
@@ -101,62 +98,8 @@ def to_ctranslate2(
             "translate_batch": arguments,
         }
         write_json(temporary / INFO_FILE, info)
-    return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
-
-
-def to_ensemble(models: list[str], registry: Path, folder: Path, force: bool = False) -> Export:
-    """Write the ensemble of several models as version 1 in a folder, which is replaced atomically.
-
-    Its search and its tokenizers are those of the first model.
-
-    Args:
-        models: as in `to_ctranslate2`, like the other arguments.
-
-    Raises:
-        UserError: a model is not a text-to-text model, the vocabularies differ, or the folder
-            cannot be used.
-    """
-    from regard.components.trainer.export import write_saved_model
-    from regard.components.trainer.vocabulary_mapping import check_vocabularies
-    from regard.models.ensemble import Ensemble
-
-    versions = [Registry(registry).resolve(model) for model in models]
-    _validate_folder(
-        folder, force, *(version.resolve() for version in versions), registry.resolve()
-    )
-    members = [_rebuild(*pair) for pair in zip(versions, models, strict=True)]
-    first = members[0]
-    for other in members[1:]:
-        names = f"{first.name} and {other.name}"
-        check_vocabularies(first.serialized, other.serialized, names, "--ensemble")
-    first.model = Ensemble([member.model for member in members])
-    first.model.build()
-    rows = json.loads((versions[0] / IN_MEMORY).read_text(encoding="utf-8"))
-    with _replace(folder) as temporary:
-        write_saved_model(first.served(), temporary / "1", [row["inputs"] for row in rows])
-        write_json(temporary / INFO_FILE, {"ensemble": models})
-    return Export(" + ".join(models), folder, size_of(folder), len(rows), None, {})
-
-
-def _rebuild(version: Path, name: str) -> RebuiltModel:
-    from regard.components.trainer.export import RebuiltModel
-
-    check_content(version)
-    _check_supported(version, None)
-    return RebuiltModel(version, name)
-
-
-@contextlib.contextmanager
-def _replace(folder: Path) -> Iterator[Path]:
-    """Yield a new folder that replaces another one if there is no error."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        temporary.chmod(0o755)
-        yield temporary
         replace_dir(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
 
 
 def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
@@ -178,8 +121,7 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
     if not force:
         remedy = "Use --force to replace an earlier export, or --out for another folder."
         raise UserError("The folder is not empty.", str(folder), remedy)
-    exported = (folder / "model.bin", folder / "1" / MODEL_FILE)
-    if not ((folder / INFO_FILE).is_file() and any(file.is_file() for file in exported)):
+    if not all((folder / name).is_file() for name in (INFO_FILE, "model.bin")):
         raise UserError("The folder does not contain an exported model.", str(folder), remedy)
 
 

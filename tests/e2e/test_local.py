@@ -135,7 +135,7 @@ def test_first_version_must_beat_baselines_unless_published_anyway(shell, finish
     assert not (shell.home / "registry/first").exists()
     anyway = shell.run("run", "first.yaml", "--publish-anyway")
     assert anyway.returncode == 0, anyway.stdout + anyway.stderr
-    (run,) = json.loads(shell.run("runs", "list", "first", "--json", "--limit", "1").stdout)
+    (run,) = json.loads(shell.run("runs", "first", "--json", "--limit", "1").stdout)
     states = {name: node["state"] for name, node in run["nodes"].items()}
     assert [states[name] for name in ("Trainer", "Evaluator", "Pusher")] == [
         *["cached"] * 2,

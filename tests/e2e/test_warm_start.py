@@ -77,7 +77,8 @@ def test_fine_tuning_on_other_data(shell, runs):
         ("train: train.tsv", 'train: "{SPAN}.tsv"\n  spans: {window: 1, replay: 0.25}'),
         ("eval: eval.tsv", "eval: new-eval.tsv"),
         ("test: test.tsv", "test: [new.tsv, test.tsv]"),
-        ("warm_start: {}", "warm_start: {model: tiny@2}\n  lora: {rank: 4}\n  freeze: [bridge]"),
+        ("warm_start: {}", "warm_start: {model: tiny@2, keep_tokenizer: true}\n  LORA"),
+        ("LORA", "lora: {rank: 4}\n  freeze: [bridge]"),
         ("production: null", "production: null, slices: {by: [file], thresholds: THRESHOLDS}"),
         ("THRESHOLDS", "{file=test.tsv: {chrf: 1}, file=new.tsv: {chrf: 1}}"),
     ):
@@ -89,6 +90,7 @@ def test_fine_tuning_on_other_data(shell, runs):
     (path,) = (shell.home / "pipelines/fine/artifacts/Trainer/model_run").glob("*/training.json")
     record = json.loads(path.read_text())
     assert record["warm_start"]["model"] == "tiny@2"
+    assert record["warm_start"]["vocabularies"] == {}
     assert 0 < record["trained_parameters"] < 0.5 * record["parameters"]
     rows = record["rows"]["train"]["usable"]
     assert rows == pytest.approx((len(new) - 300) / 0.75, rel=0.05)

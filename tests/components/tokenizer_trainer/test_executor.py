@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sentencepiece
 from tfx.types import standard_artifacts
@@ -14,6 +15,7 @@ from regard.components.common.errors import UserError
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 from regard.models.tags import user_symbols
+from regard.serving.contract import MODEL_FILE, TRAINING
 from tests.components.corpora import BEAM, write_records
 
 SETTINGS: dict[str, Any] = {"vocab_size": 60, "vocab_limit": "soft", "input_sentence_size": 1000}
@@ -21,7 +23,11 @@ ROWS = [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(200)]
 
 
 def run(
-    folder: Path, rows: list[tuple[str, str]], symbols: list[str] | None = None, **settings: Any
+    folder: Path,
+    rows: list[tuple[str, str]],
+    symbols: list[str] | None = None,
+    start: dict[str, str] | None = None,
+    **settings: Any,
 ) -> tuple[Path, Tokenizer]:
     for split, pairs in {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]}.items():
         path = folder / "examples" / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
@@ -33,8 +39,10 @@ def run(
     config = json.dumps({**SETTINGS, **settings})
     features = json.dumps({"source": symbols or [], "target": []})
     properties = {"config": config, "features": features, "seed": 0, "code": "x"}
+    properties |= {"word_list_digest": "", "start": json.dumps(start or {})}
+    properties |= {"published": str(folder / "registry/small")}
     TokenizerTrainerExecutor(context).Do(
-        {"examples": [examples]}, {"tokenizer": [tokenizer]}, properties | {"word_list_digest": ""}
+        {"examples": [examples]}, {"tokenizer": [tokenizer]}, properties
     )
     return Path(tokenizer.uri), tokenizer
 
@@ -119,3 +127,66 @@ def test_symbols_of_a_feature(tmp_path: Path, shared: bool) -> None:
     assert {*symbols, "<date>"} <= set(source)
     assert set(symbols) & set(target) == (set(symbols) if shared else set())
     assert "<date>" in target
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """A folder like that of a published model, with shared tokenizers of 40 tokens."""
+    folder, _ = run(tmp_path / "old", ROWS, ["<de>"], vocab_size=40, shared=True)
+    version = tmp_path / "registry" / "small" / "1"
+    (version / TRAINING).parent.mkdir(parents=True)
+    (version / MODEL_FILE).touch()
+    models = {name: (folder / f"{name}.model").read_bytes() for name in ("source", "target")}
+    arrays = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in models.items()}
+    with open(version / TRAINING, "wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return version
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_tokenizers_of_the_start_are_kept(
+    tmp_path: Path, published: Path, monkeypatch: pytest.MonkeyPatch, cluster: bool
+) -> None:
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    start = {"model": "production"} if cluster else {"model": "small@1", "path": str(published)}
+    rows = [("another xylophone", "ÄÖÜ"), ("and a quiz", "ßßß")]
+    folder, artifact = run(tmp_path, rows, ["<de>"], start=start, shared=True)
+    old = tmp_path / "old/tokenizer"
+    for name in ("source.model", "target.model", "source.vocab"):
+        assert (folder / name).read_bytes() == (old / name).read_bytes()
+    assert artifact.get_int_custom_property("source_tokens") == 40
+    texts = [event["text"] for event, _ in events.read(log) if event["kind"] == "note"]
+    assert texts == [f"{side}: the 40 tokens of small@1" for side in ("source", "target")]
+
+
+def test_without_a_model_in_production_tokenizers_are_trained(tmp_path: Path) -> None:
+    folder, _ = run(tmp_path, ROWS, start={"model": "production"})
+    assert len(tokens_of(folder / "source.model")) < 60
+
+
+@pytest.mark.parametrize(
+    ("symbols", "settings", "message"),
+    [
+        (["<fr>"], {}, "its source tokenizer has no token <fr>"),
+        ([], {"user_defined_symbols": ["<date>"]}, "has no token <date>"),
+        ([], {"type": "bpe"}, "tokenizer.type is bpe here and unigram there"),
+    ],
+)
+def test_tokenizers_that_do_not_suit_the_pipeline(
+    tmp_path: Path, published: Path, symbols: list[str], settings: dict[str, Any], message: str
+) -> None:
+    start = {"model": "small@1", "path": str(published)}
+    with pytest.raises(UserError, match=message) as caught:
+        run(tmp_path, ROWS, symbols, start=start, **settings)
+    assert caught.value.where == "training.warm_start.keep_tokenizer"
+
+
+@pytest.mark.parametrize("content", [None, b"not an archive", b""])
+def test_unreadable_tokenizers(tmp_path: Path, published: Path, content: bytes | None) -> None:
+    (published / TRAINING).unlink()
+    if content is not None:
+        (published / TRAINING).write_bytes(content)
+    start = {"model": "small@1", "path": str(published)}
+    with pytest.raises(UserError, match="small@1: its tokenizers cannot be read"):
+        run(tmp_path, ROWS, start=start)

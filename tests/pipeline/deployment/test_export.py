@@ -1,7 +1,6 @@
 """A small Transformer, exported as the Trainer does it, and then for CTranslate2."""
 
 import json
-import shutil
 
 import ctranslate2
 import numpy as np
@@ -9,17 +8,11 @@ import pytest
 import sentencepiece
 
 from regard.components.common.errors import UserError
-from regard.components.trainer.export import RebuiltModel
-from regard.models.ensemble import Ensemble
 from regard.models.settings.search import BeamSearchConfig
-from regard.pipeline.cli.export import export as export_command
-from regard.pipeline.deployment.export import to_ctranslate2, to_ensemble
-from regard.pipeline.deployment.serve import list_models
-from regard.pipeline.prediction.models import open_model
+from regard.pipeline.deployment.export import to_ctranslate2
 from regard.serving.contract import IN_MEMORY
 from regard.serving.saved_model import load
-from tests.models.tasks.exported import TRANSFORMER, export_model, servable
-from tests.models.tasks.tokenizers import trained
+from tests.models.tasks.exported import TRANSFORMER, export_model
 
 SOURCES = ["a cat sat", "the dog ran far away from home", "", "the mat"]
 SIDE = {**TRANSFORMER, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
@@ -143,90 +136,3 @@ def test_unsupported_models_are_refused_by_their_configuration(tmp_path):
     record.write_text(json.dumps({"config": {"model": sides}}))
     with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
-
-
-@pytest.fixture(scope="module")
-def members(tmp_path_factory):
-    """A registry with two models of one vocabulary and different architectures."""
-    root = tmp_path_factory.mktemp("members")
-    export_model(root, root / "models" / "small" / "1", SIDE, SIDE, SOURCES, search=SEARCH)()
-    sides = {"type": "recurrent", "units": 8}, {"type": "luong", "units": 8}
-    export_model(root, root / "models" / "other" / "1", *sides, SOURCES, seed=5)()
-    return root / "models"
-
-
-@pytest.fixture(scope="module")
-def both(members, tmp_path_factory):
-    """The ensemble of both models."""
-    folder = tmp_path_factory.mktemp("ensemble") / "both"
-    export_command(["other@1", "small"], ensemble=True, out=folder, registry=members)
-    return folder
-
-
-@pytest.mark.slow
-def test_an_ensemble_of_copies_is_the_model(members, both, tmp_path):
-    small, folder = members / "small" / "1", tmp_path / "both"
-    shutil.copytree(both, folder)
-    models = ["small", str(small)]
-    with pytest.raises(UserError, match="not empty"):
-        to_ensemble(models, members, folder)
-    exported = to_ensemble(models, members, folder, force=True)
-    assert json.loads((folder / "regard.json").read_text()) == {"ensemble": models}
-    assert exported.model == f"small + {small}"
-    assert [path.name for path in tmp_path.iterdir()] == ["both"]
-    for signature, inputs in (("serving_default", {}), ("score", {"target": "eine Katze"})):
-        rows = [{"source": text, **inputs} for text in SOURCES]
-        results = [load(path).predict(signature, rows) for path in (folder / "1", small)]
-        for own, single in zip(*results, strict=True):
-            assert own.outputs.get("translation") == single.outputs.get("translation")
-            np.testing.assert_allclose(own.outputs["score"], single.outputs["score"], atol=1e-4)
-
-
-def test_an_ensemble_is_that_in_memory(members, both):
-    models = [RebuiltModel(members / name / "1", name) for name in ("other", "small")]
-    ensemble = Ensemble([model.model for model in models])
-    ensemble.build()
-    row = {"source": "a cat sat", "target": "eine Katze"}
-    ids = [
-        np.array([[*models[0].tokenizers[side].tokenize(text).numpy(), 3]], "int32")
-        for side, text in row.items()
-    ]
-    model, _ = open_model(str(both), members)
-    (scored,) = model.predict("score", [row])
-    assert scored.score == pytest.approx(float(ensemble.score(*ids)[0]), abs=1e-4)
-    versions = [load(members / name / "1") for name in ("other", "small")]
-    singles = [version.predict("score", [row])[0].score for version in versions]
-    assert min(singles) < scored.score < max(singles)
-    # The outputs of the model in memory are stored, as with every exported model.
-    rows = [{"source": text} for text in SOURCES]
-    answers = [one.hypothesis for one in model.predict("align", rows)]
-    stored = json.loads((both / "1" / IN_MEMORY).read_text())
-    assert [one["answer"]["translation"] for one in stored] == answers
-    assert servable(both / "1")
-
-
-def test_an_ensemble_is_served(members, both):
-    (served,) = list_models([str(both)], None, members)
-    assert served.name == "both"
-
-
-def test_an_ensemble_does_not_replace_a_model(members):
-    with pytest.raises(UserError, match="contains or is part of"):
-        to_ensemble(["small", "other"], members, members / "small", force=True)
-
-
-def test_models_with_other_vocabularies_of_the_same_size_are_refused(members, tmp_path):
-    version = tmp_path / "models" / "wider" / "1"
-    lines = ["eine Kotze", "der Hund lief weit weg"]
-    tokenizers = {"target": trained(lines, vocab_size=30)}
-    export_model(tmp_path, version, SIDE, SIDE, tokenizers=tokenizers)()
-    message = f"The target vocabularies of small and {version} differ"
-    with pytest.raises(UserError, match=message):
-        to_ensemble(["small", str(version)], members, tmp_path / "both")
-    assert not (tmp_path / "both").exists()
-
-
-@pytest.mark.parametrize(("models", "ensemble"), [(["a"], True), (["a", "b"], False)])
-def test_an_ensemble_has_several_models(members, models, ensemble):
-    with pytest.raises(UserError, match="several models"):
-        export_command(models, ensemble=ensemble, registry=members)

@@ -7,6 +7,7 @@ Neither the data nor the registry is read while compiling. What is resolved when
 - CorpusGen: spans, files, and the fingerprint of their content.
 - Trainer: the models of a warm start and of an ensemble; and the checkpoint folder, from their
   content and that of the examples and word vectors, so that a killed training resumes.
+- TokenizerTrainer: the model of a warm start whose tokenizers are kept.
 - Augmenter: the models that change the train split, and monolingual texts.
 - ExampleValidator, Predictor: the version in production, which is the newest in the registry.
 - start of a run: the run parameters (``regard.components.common.runtime_parameters``).

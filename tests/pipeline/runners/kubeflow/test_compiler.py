@@ -164,8 +164,12 @@ def test_artifacts_are_on_the_volume(pipeline, rich):
         assert "--artifact_folder=/mnt/regard/artifacts" in container(rich, node)["args"]
 
 
-def test_the_trainer_finds_the_models_that_it_starts_from(tmp_path):
-    pipeline = compile_config(tmp_path, KUBEFLOW + "training: {warm_start: {}}\n")
+@pytest.mark.parametrize("kept", ["", "keep_tokenizer: true"])
+def test_the_nodes_find_the_models_that_they_start_from(tmp_path, kept):
+    pipeline = compile_config(tmp_path, KUBEFLOW + f"training: {{warm_start: {{{kept}}}}}\n")
+    start = json.loads(constant(pipeline, "TokenizerTrainer", "start"))
+    assert start == ({"model": "production"} if kept else {})
+    assert constant(pipeline, "TokenizerTrainer", "published") == "/regard/registry/tiny"
     training = json.loads(constant(pipeline, "Trainer", "custom_config"))
     assert training["published"] == "/regard/registry/tiny"
     assert (training["start"], training["ensemble"]) == ({}, [])

@@ -129,10 +129,8 @@ class TokenizerTrainer(Component):
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    PARAMETERS = {
-        **dict.fromkeys(("config", "features", "word_list_digest", "start", "published"), str),
-        "seed": int,
-    }
+    _TEXTS = ("config", "features", "word_list_digest", "start", "published")
+    PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
 

@@ -96,6 +96,8 @@ def build_pipeline(
         train_examples = augmenter.outputs["augmented_examples"]
     tokenizer, warm = None, config.training.warm_start
     start = {"model": warm.model, **context.start} if warm and warm.keep_tokenizer else {}
+    if context.training_key:  # a start that this machine does not know does not exist
+        start = start and dict(context.start)
     if task.text_features:
         tokenizer = nodes.TokenizerTrainer(
             examples=train_examples,
@@ -103,7 +105,7 @@ def build_pipeline(
             word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
             features=json.dumps(symbols),
             start=json.dumps(start, sort_keys=True),
-            published=os.path.join(context.registry, config.name),
+            published=os.path.join(context.registry, config.name) if start else "",
             seed=0,  # trainings with different seeds share a tokenizer
         )
     preprocess = nodes.Preprocess(

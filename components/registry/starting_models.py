@@ -1,6 +1,6 @@
 """Find the models that a training starts from, exports together with its own, or learns from.
 
-On one machine they are found when the graph is built; on Kubeflow Pipelines by the Trainer.
+On one machine they are found when the graph is built; on Kubeflow Pipelines by the nodes.
 """
 
 import contextlib

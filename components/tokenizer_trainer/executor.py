@@ -3,6 +3,7 @@
 import json
 import os
 import uuid
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,11 +29,12 @@ from regard.components.tokenizer_trainer.sentencepiece_training import (
     parse_model,
     train_tokenizer,
 )
+from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 NODE = "TokenizerTrainer"
-KEEP_KEY = "training.warm_start.keep_tokenizer"
+_READ_ERRORS = (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile)
 # The features of a tokenizer.
 Group = tuple[str, ...]
 
@@ -55,9 +57,8 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         tokenizer = artifact_utils.get_single_instance(output_dict["tokenizer"])
         start = _find_start(exec_properties)
-        kept = _read_kept(start, config, features) if start else {}
-        is_joint = config.shared and not kept
-        groups = [tuple(features)] if is_joint else [(feature,) for feature in features]
+        tokenizers = _read_start_tokenizers(start, config, features) if start else {}
+        groups = [tuple(features)] if config.shared else [(feature,) for feature in features]
         # All workers see the artifact's folder, and a killed run's sample is removed with it.
         folder = os.path.join(tokenizer.uri, f".sample-{uuid.uuid4().hex[:8]}")
         fileio.makedirs(folder)
@@ -71,7 +72,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 group: sampling.join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
             }
-            trained = _train(samples, config, features, kept)
+            trained = _train(samples, config, features, tokenizers)
         finally:
             fileio.rmtree(folder)
         for group, model in trained.items():
@@ -79,7 +80,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 _write_model(tokenizer, feature, model)
         _write_description(tokenizer.uri, config, samples, trained)
         for group, model in trained.items():
-            if not kept:
+            if not tokenizers:
                 _report(" and ".join(group), model, samples[group].counts, config)
 
     def _sample(self, examples: types.Artifact, sampler: sampling.FileSampler) -> None:
@@ -103,38 +104,39 @@ def _find_start(exec_properties: Properties) -> dict[str, str]:
     return find_warm_start(training, Registry(published.parent), published.name)
 
 
-def _read_kept(
+def _read_start_tokenizers(
     start: Mapping[str, str], config: TokenizerConfig, symbols: Mapping[str, list[str]]
 ) -> dict[str, TrainedTokenizer]:
     """Return the tokenizer of each feature of the model to start from."""
-    from regard.components.trainer.export import READ_ERRORS, read_stored_tokenizers
+    key, model = "training.warm_start.keep_tokenizer", start["model"]
+    remedy = "Change tokenizer or data.tags, name another model, or set keep_tokenizer to false."
 
     def error(message: str) -> UserError:
-        remedy = "Change the section tokenizer, name another model, or set keep_tokenizer to false."
-        return UserError(f"{start['model']}: {message}", KEEP_KEY, remedy)
+        return UserError(f"{model}: {message}", key, remedy)
 
     try:
         stored = read_stored_tokenizers(Path(start["path"]))
-        kept = {feature: list_tokens(stored[feature]) for feature in symbols}
-    except READ_ERRORS as problem:
-        raise error(f"its tokenizers cannot be read: {problem}") from problem
-    for feature, tokenizer in kept.items():
+        tokenizers = {feature: list_tokens(stored[feature]) for feature in symbols}
+    except _READ_ERRORS as problem:
+        raise error(f"it has no readable tokenizers for this task: {problem}") from problem
+    if config.shared and len({tokenizer.proto for tokenizer in tokenizers.values()}) > 1:
+        raise error("tokenizer.shared is true here and false there")
+    for feature, tokenizer in tokenizers.items():
         spec = parse_model(tokenizer.proto).trainer_spec
         if (kind := spec.ModelType.Name(spec.model_type).lower()) != config.type:
             raise error(f"tokenizer.type is {config.type} here and {kind} there")
         tokens = {token for token, _ in tokenizer.tokens}
         if missing := {*symbols[feature], *config.user_defined_symbols} - tokens:
             raise error(f"its {feature} tokenizer has no token {min(missing)}")
-        text = f"{feature}: the {len(tokens):,} tokens of {start['model']}"
-        events.emit("note", node=NODE, text=text)
-    return kept
+        events.emit("note", node=NODE, text=f"{feature}: {len(tokens):,} tokens of {model}")
+    return tokenizers
 
 
 def _train(
     samples: Mapping[Group, sampling.Sample],
     config: TokenizerConfig,
     symbols: Mapping[str, list[str]],
-    kept: Mapping[str, TrainedTokenizer],
+    tokenizers: Mapping[str, TrainedTokenizer],
 ) -> dict[Group, TrainedTokenizer]:
     trained: dict[Group, TrainedTokenizer] = {}
     errors: dict[str, VocabularySizeError] = {}
@@ -142,8 +144,8 @@ def _train(
         name = " and ".join(group)
         if not sample.counts.used:
             raise _no_text(name, sample.counts)
-        if kept:
-            trained[group] = kept[group[0]]
+        if tokenizers:
+            trained[group] = tokenizers[group[0]]
             continue
         text = f"{config.type} tokens of {name} from {sample.counts.used:,} sentences"
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))

@@ -105,7 +105,9 @@ def train_tokenizer(
 
 def list_tokens(proto: bytes) -> TrainedTokenizer:
     """Return a serialized model with its tokens."""
-    return TrainedTokenizer(proto, [(one.piece, one.score) for one in parse_model(proto).pieces])
+    model = sentencepiece.SentencePieceProcessor(model_proto=proto)
+    ids = range(model.get_piece_size())
+    return TrainedTokenizer(proto, [(model.id_to_piece(i), model.get_score(i)) for i in ids])
 
 
 @contextlib.contextmanager

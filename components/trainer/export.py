@@ -18,6 +18,7 @@ from regard.components.common.files import atomic_path, replace_dir, write_json
 from regard.components.registry.records import read_record_or_empty
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.base import Task
@@ -87,7 +88,12 @@ def export(
         float_model.build()
     options = config.model_dump(include={"split_sentences", "int8", "tags"})
     served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
-    write_saved_model(served, folder, rows)
+    temporary = Path(f"{folder}.tmp")
+    tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
+    write_json(temporary / CONTRACT, served.contract)
+    references = json.dumps(_reference_outputs(served, rows), ensure_ascii=False) + "\n"
+    (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
+    replace_dir(temporary, Path(folder))
 
 
 def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
@@ -95,16 +101,6 @@ def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, An
     sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     training = config.training.model_copy(update={"precision": "float32"})
     return task.build(config.model, training, sizes)
-
-
-def write_saved_model(served: ServedModel, folder: str | Path, rows: Sequence[Any] = ()) -> None:
-    """Write a SavedModel with its contract and reference outputs; see `export`."""
-    temporary = Path(f"{folder}.tmp")
-    tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
-    write_json(temporary / CONTRACT, served.contract)
-    references = json.dumps(_reference_outputs(served, rows), ensure_ascii=False) + "\n"
-    (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
-    replace_dir(temporary, Path(folder))
 
 
 def _reference_outputs(
@@ -247,13 +243,6 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         adam_moments=values,
         search=about.get("search") or read_record_or_empty(folder).config.get("search"),
     )
-
-
-def read_stored_tokenizers(folder: Path) -> dict[str, bytes]:
-    """Read the serialized SentencePiece model of each text feature, see ``read_warm_start``."""
-    with np.load(folder / TRAINING) as file:
-        names = [name for name in file.files if name.startswith("tokenizer/")]
-        return {name.removeprefix("tokenizer/"): file[name].tobytes() for name in names}
 
 
 def _read_weight(reader: Any, number: int) -> np.ndarray:

@@ -101,8 +101,7 @@ def report_trained_weights(
     if not start:
         warning = "frozen weights keep their initial values, for there is no model to start from"
     elif new and (training.lora or not all(w.trainable for w, *_ in task.vocab_weights(model))):
-        warning = f"the vectors of {new:,} new tokens, composed of old ones or random, are not "
-        warning += "trained; training.warm_start.keep_tokenizer: true keeps the old tokens"
+        warning = f"vectors of {new:,} new tokens are not trained; see warm_start.keep_tokenizer"
     if warning:
         events.emit("warning", node=NODE, text=f"{key}: {warning}")
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sentencepiece
 
 from regard.components.common.errors import UserError
+from regard.serving.contract import TRAINING
 
 # SentencePiece's mark of the space before a word.
 _WORD_MARK = "\u2581"
@@ -106,3 +108,14 @@ def _compose(before: Any, after: Any, number: int, ids: Mapping[str, int]) -> tu
         inside = before.id_to_piece(sources[0]).removeprefix(_WORD_MARK)
         sources = ([ids.get(inside, sources[0])] if inside else []) + sources[1:]
     return tuple(i for i in sources if i != before.unk_id())
+
+
+def read_stored_tokenizers(folder: Path) -> dict[str, bytes]:
+    """Read the serialized SentencePiece model of each text feature of a SavedModel.
+
+    Raises:
+        OSError, EOFError, ValueError, zipfile.BadZipFile: the file is missing or damaged.
+    """
+    with np.load(folder / TRAINING) as file:
+        names = [name for name in file.files if name.startswith("tokenizer/")]
+        return {name.removeprefix("tokenizer/"): file[name].tobytes() for name in names}

@@ -39,7 +39,8 @@ class WarmStartConfig(Section):
             SavedModel. The network must be the same. Tokens that its vocabulary does not contain
             start from the tokens that it splits them into.
         keep_tokenizer: Keep the tokenizers of that model, so that every token keeps its embedding,
-            instead of training new ones on train. Of the section tokenizer only type is used.
+            instead of training new ones on train. The keys type, shared and user_defined_symbols of
+            tokenizer, and data.tags, must suit them; its other keys have no effect.
         optimizer: Continue with the state of the optimizer and of the schedule, and save both with
             the model for the next training (twice the size of the weights). The state is reset if
             the vocabulary gains tokens.

@@ -91,13 +91,9 @@ def to_ctranslate2(
         difference = _compare_scores(temporary, outputs, quantization)
         arguments = _search_arguments(record.config.get("search") or {}, outputs)
         name = f"{version.parent.name}@{version.name}" if record.model_fields_set else str(version)
-        info = {
-            "model": name,
-            "quantization": quantization,
-            "verified": {"rows": len(outputs), "largest_difference_per_token": difference},
-            "translate_batch": arguments,
-        }
-        write_json(temporary / INFO_FILE, info)
+        verified = {"rows": len(outputs), "largest_difference_per_token": difference}
+        info = {"model": name, "quantization": quantization, "verified": verified}
+        write_json(temporary / INFO_FILE, {**info, "translate_batch": arguments})
         replace_dir(temporary, folder)
     return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
 

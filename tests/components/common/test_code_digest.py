@@ -73,6 +73,11 @@ def test_the_operations_of_servers_are_package_data_of_the_check():
     assert "supported_ops.json" in names
 
 
+def test_a_decoder_is_not_part_of_the_tokenizers():
+    files = source_files("regard.components.tokenizer_trainer")
+    assert [path for path in files if "decoders" in path.parts] == []
+
+
 def test_a_starter_configuration_is_not_part_of_a_training():
     """`regard init` copies starter.yaml; no code of the Trainer or of a task names it."""
     files = source_files("regard.components.trainer", "regard.models.tasks.translation")

@@ -137,10 +137,14 @@ def published(tmp_path: Path) -> Path:
     (version / TRAINING).parent.mkdir(parents=True)
     (version / MODEL_FILE).touch()
     models = {name: (folder / f"{name}.model").read_bytes() for name in ("source", "target")}
-    arrays = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in models.items()}
+    write_training(version, {f"tokenizer/{name}": one for name, one in models.items()})
+    return version
+
+
+def write_training(version: Path, entries: dict[str, bytes]) -> None:
+    arrays = {name: np.frombuffer(one, np.uint8) for name, one in entries.items()}
     with open(version / TRAINING, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
-    return version
 
 
 @pytest.mark.parametrize("cluster", [False, True])
@@ -157,7 +161,7 @@ def test_tokenizers_of_the_start_are_kept(
         assert (folder / name).read_bytes() == (old / name).read_bytes()
     assert artifact.get_int_custom_property("source_tokens") == 40
     texts = [event["text"] for event, _ in events.read(log) if event["kind"] == "note"]
-    assert texts == [f"{side}: the 40 tokens of small@1" for side in ("source", "target")]
+    assert texts == [f"{side}: 40 tokens of small@1" for side in ("source", "target")]
 
 
 def test_without_a_model_in_production_tokenizers_are_trained(tmp_path: Path) -> None:
@@ -182,11 +186,35 @@ def test_tokenizers_that_do_not_suit_the_pipeline(
     assert caught.value.where == "training.warm_start.keep_tokenizer"
 
 
-@pytest.mark.parametrize("content", [None, b"not an archive", b""])
-def test_unreadable_tokenizers(tmp_path: Path, published: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize("content", [None, b"not an archive", b"", {"tokenizer/source": b"no"}, {}])
+def test_unreadable_tokenizers(
+    tmp_path: Path, published: Path, content: bytes | dict[str, bytes] | None
+) -> None:
     (published / TRAINING).unlink()
-    if content is not None:
+    if isinstance(content, dict):
+        write_training(published, content)
+    elif content is not None:
         (published / TRAINING).write_bytes(content)
     start = {"model": "small@1", "path": str(published)}
-    with pytest.raises(UserError, match="small@1: its tokenizers cannot be read"):
+    with pytest.raises(UserError, match="small@1: it has no readable tokenizers"):
         run(tmp_path, ROWS, start=start)
+
+
+def test_tokenizers_of_both_sides_that_differ_are_not_shared(
+    tmp_path: Path, published: Path
+) -> None:
+    folder, _ = run(tmp_path / "sides", ROWS)
+    entries = {f"tokenizer/{n}": (folder / f"{n}.model").read_bytes() for n in ("source", "target")}
+    write_training(published, entries)
+    start = {"model": "small@1", "path": str(published)}
+    folder, _ = run(tmp_path, ROWS, start=start)
+    assert (folder / "target.model").read_bytes() == entries["tokenizer/target"]
+    with pytest.raises(UserError, match="shared is true here and false there"):
+        run(tmp_path, ROWS, start=start, shared=True)
+
+
+def test_kept_tokenizers_have_the_description_of_new_ones(tmp_path: Path, published: Path) -> None:
+    start = {"model": "small@1", "path": str(published)}
+    folder, _ = run(tmp_path, ROWS, start=start, shared=True)
+    descriptions = [path / "tokenizer.json" for path in (tmp_path / "old/tokenizer", folder)]
+    assert descriptions[0].read_bytes() == descriptions[1].read_bytes()

@@ -232,4 +232,4 @@ def test_frozen_random_weights_are_reported(key, log, tmp_path):
     assert f"training.{key}: frozen weights keep their initial values" in log.read_text()
     log.unlink()
     prepared(LSTM, tmp_path, NEW, **{key: value})
-    assert re.search(rf"training.{key}: the vectors of \d+ new tokens", log.read_text())
+    assert re.search(rf"training.{key}: vectors of \d+ new tokens", log.read_text())

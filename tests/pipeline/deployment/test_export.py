@@ -9,6 +9,7 @@ import sentencepiece
 
 from regard.components.common.errors import UserError
 from regard.models.settings.search import BeamSearchConfig
+from regard.pipeline.cli.export import export as export_command
 from regard.pipeline.deployment.export import to_ctranslate2
 from regard.serving.contract import IN_MEMORY
 from regard.serving.saved_model import load
@@ -57,6 +58,16 @@ def test_an_export_is_verified_and_gives_the_same_scores(registry, tmp_path):
     longest = completed.arguments["max_input_length"]
     theirs = translator.score_batch(requested, inputs, max_input_length=longest)
     np.testing.assert_allclose(scores, [sum(row.log_probs) for row in theirs], atol=1e-3)
+
+
+def test_the_command_prints_how_to_use_the_export(registry, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    export_command("small@3", registry=registry)
+    printed = capsys.readouterr().out
+    assert "Exported small@3 to small-ctranslate2" in printed
+    assert "verified with 3 outputs" in printed
+    assert 'ctranslate2.Translator("small-ctranslate2")' in printed
+    assert (tmp_path / "small-ctranslate2/model.bin").is_file()
 
 
 def test_int8_is_smaller(registry, tmp_path):

@@ -95,9 +95,9 @@ def build_pipeline(
         augmenter.add_upstream_node(validator)
         train_examples = augmenter.outputs["augmented_examples"]
     tokenizer, warm = None, config.training.warm_start
-    start = {"model": warm.model, **context.start} if warm and warm.keep_tokenizer else {}
-    if context.training_key:  # a start that this machine does not know does not exist
-        start = start and dict(context.start)
+    start: dict[str, str] = {}
+    if warm and warm.keep_tokenizer:  # on a cluster the node finds the model
+        start = dict(context.start) if context.training_key else {"model": warm.model}
     if task.text_features:
         tokenizer = nodes.TokenizerTrainer(
             examples=train_examples,

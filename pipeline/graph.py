@@ -80,7 +80,7 @@ def build_pipeline(
     if config.augmentation is not None:
         settings = {
             **config.model_dump(mode="json", include={"task", "augmentation"}),
-            **config.data.model_dump(include={"root", "monolingual"}),
+            **config.data.model_dump(include={"root", "monolingual", "encoding"}),
             "features": json.loads(stored),
             "batch_size": config.evaluation.batch_size,
             "digests": dict(context.word_vectors),  # also of the monolingual texts

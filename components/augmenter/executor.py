@@ -52,6 +52,7 @@ class AugmenterExecutor(BaseBeamExecutor):
             str(work),
             [Feature(**entry) for entry in settings["features"]],
             expand_all(settings["root"], settings["monolingual"], "data.monolingual"),
+            settings["encoding"],
         )
         splits = {
             name: split_shards(artifact_utils.get_split_uri([source], name))

@@ -80,7 +80,9 @@ class ModelPass:
             predictions = model.predict("score" if self.is_score else DEFAULT_SIGNATURE, rows)
         except InputLengthError as error:
             remedy = "Drop long rows, or use a model with search.long_source: truncate."
-            raise UserError(str(error), self.model.model, remedy) from None
+            longest = max((text for row in rows for text in row.values()), key=len)
+            message = f"{error}; the longest text of the batch begins with {longest[:60]!r}."
+            raise UserError(message, self.model.model, remedy) from None
         if self.is_score:
             scores = [one.outputs["score"] / one.outputs["target_length"] for one in predictions]
             return [math.inf if math.isnan(one) else -one for one in scores]
@@ -165,7 +167,7 @@ def run_pass(
     folder = root / hashlib.sha256(key.encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     files = [batch_results.batch_path(folder, part.number) for part in parts]
-    missing = [part for part, file in zip(parts, files, strict=True) if not file.exists()]
+    missing = [part for part, file in zip(parts, files, strict=True) if not _is_stored(file)]
     rows = sum(part.rows for part in parts)
     scope = ProgressScope(model_pass.model.model, "rows", rows, node=NODE)
     progress = batch_results.report_progress(folder, scope)
@@ -173,6 +175,19 @@ def run_pass(
         compute = PassDoFn(model_pass, batch_size, folder)
         _ = pipeline | beam.Create(missing) | beam.ParDo(compute)
     return StoredResults(files)
+
+
+def _is_stored(file: Path) -> bool:
+    """Return whether a part is stored; a damaged file is removed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        pq.read_table(file, page_checksum_verification=True)
+    except (OSError, pa.ArrowException):
+        file.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def _plan_parts(paths: Sequence[str]) -> tuple[list[Part], str]:

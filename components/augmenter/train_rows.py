@@ -39,6 +39,7 @@ class TrainRows:
         folder: for new files.
         features: the features of an example.
         texts: the files of ``data.monolingual``.
+        encoding: that of the texts, see ``read_lines``.
     """
 
     run: Callable[[ModelPass, Paths], Iterable[Any]]
@@ -46,6 +47,7 @@ class TrainRows:
     folder: str
     features: Sequence[Feature]
     texts: Paths
+    encoding: str | None
 
     def filter(self, paths: Paths, config: sections.FilterConfig) -> StepResult:
         """Keep the share of the pairs with the lowest dual conditional cross-entropy.
@@ -79,7 +81,7 @@ class TrainRows:
         return shards, f"{text}{', in addition to the originals' * config.keep_original}"
 
     def back_translation(self, paths: Paths, config: sections.BackTranslationConfig) -> StepResult:
-        """Add pairs of monolingual texts and their translations.
+        """Add pairs of monolingual texts and their translations, but no damaged texts.
 
         Raises:
             UnreadableFile: a file of texts cannot be read.
@@ -88,8 +90,9 @@ class TrainRows:
         writer = ShardWriter(os.path.join(self.folder, "texts"))
         for file in self.texts:
             encode = ExampleEncoder(self.features, file, Images(""))
-            lines = ((n, text) for n, text in enumerate(read_lines(file), 1) if text.strip())
-            for line, text in itertools.islice(lines, limit):
+            lines = enumerate(read_lines(file, encoding=self.encoding), 1)
+            texts = (one for one in lines if one[1].strip() and "\ufffd" not in one[1])
+            for line, text in itertools.islice(texts, limit):
                 values = [text if feature.name == "target" else None for feature in self.features]
                 writer.write(encode(line, values))
                 limit -= 1
@@ -156,7 +159,8 @@ def keep_best(scores: np.ndarray, share: float) -> np.ndarray:
         UserError: no row has a score.
     """
     is_kept = np.zeros(len(scores), bool)
-    is_kept[np.argsort(scores, kind="stable")[: math.ceil(share * len(scores))]] = True
+    count = math.ceil(round(share * len(scores), 6))  # 0.07 * 100 is more than 7
+    is_kept[np.argsort(scores, kind="stable")[:count]] = True
     is_kept &= np.isfinite(scores)
     if not is_kept.any():
         raise UserError("The models give no pair a score.", "augmentation.filter", "Remove it.")

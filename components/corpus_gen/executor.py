@@ -95,11 +95,8 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
         """Convert groups as a Beam pipeline; its results are files."""
         try:
             with self._make_beam_pipeline() as pipeline:
-                _ = (
-                    pipeline
-                    | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
-                    | "Convert" >> beam.Map(convert_or_count, **options)
-                )
+                inputs = pipeline | "Groups" >> beam.Create(jobs, reshuffle=len(jobs) > 1)
+                _ = inputs | "Convert" >> beam.Map(convert_or_count, **options)
         except Exception as error:
             # Beam keeps only the text of an exception. A full disk can prevent even a result.
             if os.strerror(errno.ENOSPC) in str(error):

@@ -37,12 +37,15 @@ class ReadProblem:
         return UserError(self.text + suffix, self.location, self.remedy)
 
 
-class UnreadableFile(Exception):
+class UnreadableFile(UserError):
     """The rest of a file cannot be read, whatever the settings are."""
 
     def __init__(self, file: str, text: str, remedy: str, line: int | None = None):
-        super().__init__(text)
         self.problem = ReadProblem(file, line, text, remedy)
+        super().__init__(text, self.problem.location, remedy)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.problem.file, self.message, self.remedy, self.problem.line)
 
 
 @dataclass

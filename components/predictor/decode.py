@@ -265,13 +265,9 @@ class Decoder:
     def _run(self, predict: PredictDoFn, folder: Path) -> None:
         shards = self.plan.shards
         with batch_results.raise_failure(folder), self.make_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "Shards" >> beam.Create(shards, reshuffle=len(shards) > 1)
-                | "Read" >> beam.FlatMap(read_shard)
-                | "Batches" >> beam.GroupByKey()
-                | "Predict" >> beam.ParDo(predict)
-            )
+            inputs = pipeline | "Shards" >> beam.Create(shards, reshuffle=len(shards) > 1)
+            batches = inputs | "Read" >> beam.FlatMap(read_shard) | "Batches" >> beam.GroupByKey()
+            _ = batches | "Predict" >> beam.ParDo(predict)
 
     def _read_contract(self, model: Path) -> Contract:
         """Read the contract of a model, and check that it fits the rows."""

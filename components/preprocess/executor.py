@@ -60,11 +60,9 @@ class PreprocessExecutor(transform_executor.Executor):
             files += transform_graph.file_pairs(shards, folder)
         try:
             with self._make_beam_pipeline() as pipeline:
-                _ = (
-                    pipeline
-                    | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
-                    | "Transform" >> beam.MapTuple(transform_graph.FileTransformer(graph))
-                )
+                inputs = pipeline | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
+                transformer = transform_graph.FileTransformer(graph)
+                _ = inputs | "Transform" >> beam.MapTuple(transformer)
         finally:
             # The process holds a shared object until another one is acquired.
             Shared().acquire(lambda: None)

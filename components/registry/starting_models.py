@@ -14,6 +14,8 @@ from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.training import TrainingConfig
 from regard.serving.contract import TRAINING, SavedModelError, read_contract
 
+_NO_SETTINGS = "is an ensemble, or was exported without its settings"
+
 
 def find_warm_start(
     training: TrainingConfig, registry: Registry, name: str, training_key: str = ""
@@ -84,7 +86,7 @@ def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> li
     for model in training.ensemble:
         members.append(member := _find(registry, model, key, task))
         if not Path(member["path"], TRAINING).is_file():
-            raise UserError(f"{model} is an ensemble, or was exported without its settings.", key)
+            raise UserError(f"{model} {_NO_SETTINGS}.", key)
     return members
 
 
@@ -96,12 +98,17 @@ def find_teachers(
     The models exchange texts, so their vocabularies may differ.
 
     Raises:
-        UserError: A model does not exist, or is for another task.
+        UserError: A model does not exist, is for another task, needs tags, or cannot sample.
     """
-    models = augmentation.models() if augmentation else {}
-    return {
-        name: _find(registry, model, f"augmentation.{name}", task) for name, model in models.items()
-    }
+    teachers: dict[str, dict[str, str]] = {}
+    for name, model in augmentation.models().items() if augmentation else ():
+        teachers[name] = _find(registry, model, key := f"augmentation.{name}", task)
+        path, section = Path(teachers[name]["path"]), getattr(augmentation, name.split(".")[0])
+        if read_contract(path).get("tags"):
+            raise UserError(f"{model} needs a tag before each source; use another model.", key)
+        if getattr(section, "search", "") == "sampling" and not (path / TRAINING).is_file():
+            raise UserError(f"{model} {_NO_SETTINGS}, so it cannot sample.", key)
+    return teachers
 
 
 def _find(registry: Registry, model: str, key: str, task: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from regard.models.settings.base import Count, PositiveFloat, Section
+from regard.models.settings.base import Count, Section
 from regard.models.settings.training import Version
 
 
@@ -53,7 +53,7 @@ class BackTranslationConfig(Section):
     """
 
     model: Version
-    ratio: PositiveFloat = 1.0
+    ratio: Annotated[float, Field(gt=0.0, le=1000.0)] = 1.0
     search: Literal["beam", "sampling"] = "beam"
     seed: Count = 0
     tag: Annotated[str, Field(pattern=r"^\S{1,32}$")] | None = "<bt>"

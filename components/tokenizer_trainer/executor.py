@@ -87,11 +87,8 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
         """Sample every file of the train split."""
         files = list(enumerate(split_shards(artifact_utils.get_split_uri([examples], "train"))))
         with self._make_beam_pipeline() as pipeline:
-            _ = (
-                pipeline
-                | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
-                | "Sample" >> beam.Map(sampler)
-            )
+            inputs = pipeline | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
+            _ = inputs | "Sample" >> beam.Map(sampler)
 
 
 def _find_start(exec_properties: Properties) -> dict[str, str]:
@@ -109,7 +106,7 @@ def _read_start_tokenizers(
 ) -> dict[str, TrainedTokenizer]:
     """Return the tokenizer of each feature of the model to start from."""
     key, model = "training.warm_start.keep_tokenizer", start["model"]
-    remedy = "Change tokenizer or data.tags, name another model, or set keep_tokenizer to false."
+    remedy = "Change tokenizer or the tags, name another model, or set keep_tokenizer to false."
 
     def error(message: str) -> UserError:
         return UserError(f"{model}: {message}", key, remedy)

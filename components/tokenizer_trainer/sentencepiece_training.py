@@ -10,7 +10,6 @@ from typing import Any
 
 import sentencepiece
 
-from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
@@ -126,16 +125,13 @@ def read_words(path: str) -> Iterator[str]:
     """Yield the first word of each line of a list of words, or of GloVe or word2vec text files.
 
     Raises:
-        UserError: the file cannot be read.
+        UnreadableFile: the file cannot be read.
     """
-    try:
-        for number, line in enumerate(read_lines(path), 1):
-            cells = (line or "").split(" ")
-            # The first line of word2vec's format holds the numbers of words and dimensions.
-            if number > 1 or len(cells) != 2 or not all(map(str.isdecimal, cells)):
-                yield cells[0]
-    except UnreadableFile as error:
-        raise error.problem.as_user_error() from error
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split(" ")
+        # The first line of word2vec's format holds the numbers of words and dimensions.
+        if number > 1 or len(cells) != 2 or not all(map(str.isdecimal, cells)):
+            yield cells[0]
 
 
 def add_words(proto: bytes, words: Iterable[str], size: int) -> bytes:

@@ -13,7 +13,6 @@ import numpy as np
 from regard.components.common import events
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import truncate
-from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_files import read_lines
 from regard.components.settings.trainer import NODE
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
@@ -171,27 +170,24 @@ def read_vectors(path: str, depth: int) -> Iterator[tuple[int, str, str]]:
         UserError: the file cannot be read, or a vector has another size.
     """
     number, header = 0, None
-    try:
-        for number, line in enumerate(read_lines(path), 1):
-            # word2vec leaves a space at the end of a row; other white space can be a word.
-            row = (line or "").rstrip(" ")
-            if number == 1:
-                header = _parse_header(row)
-                size = header[1] if header else row.count(" ")
-                if size != depth:
-                    raise _size_error(path, number, size, depth, row)
-                if header:
-                    continue
-            word, _, text = row.partition(" ")
-            surplus = text.count(" ") + 1 - depth
-            if surplus > 0 and not _is_number(text.split(" ", surplus)[surplus - 1]):
-                cells = row.rsplit(" ", depth)
-                word, text = cells[0], " ".join(cells[1:])
-            elif surplus or not text:
-                raise _size_error(path, number, row.count(" "), depth, row)
-            yield number, word, text
-    except UnreadableFile as error:
-        raise error.problem.as_user_error() from error
+    for number, line in enumerate(read_lines(path), 1):
+        # word2vec leaves a space at the end of a row; other white space can be a word.
+        row = line.rstrip(" ")
+        if number == 1:
+            header = _parse_header(row)
+            size = header[1] if header else row.count(" ")
+            if size != depth:
+                raise _size_error(path, number, size, depth, row)
+            if header:
+                continue
+        word, _, text = row.partition(" ")
+        surplus = text.count(" ") + 1 - depth
+        if surplus > 0 and not _is_number(text.split(" ", surplus)[surplus - 1]):
+            cells = row.rsplit(" ", depth)
+            word, text = cells[0], " ".join(cells[1:])
+        elif surplus or not text:
+            raise _size_error(path, number, row.count(" "), depth, row)
+        yield number, word, text
     if header and header[0] != number - 1:
         raise UserError(
             f"The first line announces {header[0]:,} words, but the file has {number - 1:,}.",

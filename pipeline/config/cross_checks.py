@@ -114,6 +114,10 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
     for symbol in sorted(set(symbols) & {*_SPECIAL, *tags}):
         kind = "tag of data.tags" if symbol in tags else "built-in symbol"
         yield Problem(path, f"{symbol} is a {kind}; remove it")
+    tag = getattr(config.augmentation and config.augmentation.back_translation, "tag", None)
+    if tag in _SPECIAL:
+        where: Path = ("augmentation", "back_translation", "tag")
+        yield Problem(where, f"{tag} is a built-in symbol; use another tag")
     if tokenizer.word_list is not None and tokenizer.type != "word":
         yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
     fixed = len(_SPECIAL) + len(symbols) + len(tags) + (_BYTES if tokenizer.byte_fallback else 0)

@@ -15,7 +15,6 @@ import orjson
 
 from regard.components.common.errors import UserError
 from regard.components.data.profiles import BOUNDS, Profile, read_profile
-from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.text_analysis import split_words
 from regard.components.data.text_files import read_lines
 from regard.components.example_validator import training_profile
@@ -109,11 +108,8 @@ def measure(
     counter = RequestCounter(version, reference, start)
     rotated = [sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True) for log in logs]
     files = [file for log, older in zip(logs, rotated, strict=True) for file in (*older, log)]
-    try:
-        for line in (line for file in files for line in read_lines(str(file))):
-            counter.add(line or "")
-    except UnreadableFile as error:
-        raise error.problem.as_user_error() from None
+    for line in (line for file in files for line in read_lines(str(file))):
+        counter.add(line)
     config = read_record(folder).config.get("data", {}).get("checks", {})
     production, checks = json.dumps({"version": version, "profile": path}), DataChecksConfig
     findings = check_drift(production, counter.profile(), checks.model_validate(config))

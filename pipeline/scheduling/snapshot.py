@@ -10,7 +10,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import read_json_object, write_json
 from regard.components.data.fingerprints import file_digests as digests_of
 from regard.components.data.fingerprints import fingerprint
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, find_files
 from regard.components.data.sources import FileGroup as SourceFiles
@@ -119,10 +119,7 @@ def _count_rows(
         key = " ".join(digest for _, _, digest in group.files)
         rows = cached.get(key)
         if rows is None:
-            try:
-                rows = sum(1 for _ in read_rows(source, corpus, ReadProblems()))
-            except UnreadableFile as error:
-                raise error.problem.as_user_error() from None
+            rows = sum(1 for _ in read_rows(source, corpus, ReadProblems()))
         counts[key] = group.rows = rows
     if save and cache.parent.parent.is_dir() and counts != cached:
         write_json(cache, counts)

@@ -14,7 +14,7 @@ from regard.pipeline.run_summary import summarize
 from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
-from regard.serving.contract import CONTRACT, Contract
+from regard.serving.contract import CONTRACT, TRAINING, Contract
 from tests.components.registry.models import write_version
 from tests.pipeline.graphs import create_pipeline
 from tests.pipeline.runners.kubeflow.pipelines import CONFIG as CLUSTER
@@ -34,6 +34,7 @@ augmentation:
 def publish(home, name, number, task="translation"):
     folder = write_version(home, number, name)
     (folder / "assets.extra").mkdir()
+    (folder / TRAINING).write_bytes(b"settings")
     contract = dict.fromkeys(Contract.__required_keys__) | {"task": task, "inputs": []}
     (folder / CONTRACT).write_text(json.dumps({**contract, "signatures": {}}))
     return folder
@@ -115,6 +116,26 @@ def test_missing_and_unsuitable_models_are_refused(make, tmp_path):
     with pytest.raises(UserError, match="No file matches") as caught:
         check_start(make(), workspace)
     assert caught.value.where == "data.monolingual"
+
+
+def test_a_teacher_with_tags_is_refused(make, tmp_path):
+    """The texts that it would translate have none."""
+    config, path = make(), tmp_path / "registry/deep/1" / CONTRACT
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tags": ["de", "fr"]}))
+    with pytest.raises(UserError, match="deep@1 needs a tag before each source") as caught:
+        check_start(config, Workspace(tmp_path))
+    assert caught.value.where == "augmentation.distillation.teacher"
+
+
+def test_an_ensemble_cannot_sample(make, tmp_path):
+    make()
+    (tmp_path / "registry/back/1" / TRAINING).unlink()
+    path = tmp_path / "tiny.yaml"
+    check_start(load(path, home=tmp_path), Workspace(tmp_path))
+    path.write_text(path.read_text().replace("back@1,", "back@1, search: sampling,"))
+    with pytest.raises(UserError, match="back@1 is an ensemble, or was") as caught:
+        check_start(load(path, home=tmp_path), Workspace(tmp_path))
+    assert caught.value.where == "augmentation.back_translation.model"
 
 
 def test_running_models_are_not_pruned_and_recorded(make, tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
+import gzip
 import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
@@ -9,6 +11,7 @@ from tfx.types import standard_artifacts
 
 from regard.components.augmenter import model_pass, train_rows
 from regard.components.augmenter.executor import AugmenterExecutor
+from regard.components.augmenter.model_pass import ModelPass
 from regard.components.augmenter.train_rows import dual_cross_entropy, keep_best
 from regard.components.common import events
 from regard.components.common.component import Findings
@@ -16,6 +19,8 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import split_shards
 from regard.components.data.example_rows import read_records, read_rows
 from regard.components.predictor import batch_results
+from regard.components.settings.trainer import StartingModel
+from regard.serving.saved_model import InputLengthError
 from tests import fake_models
 from tests.fake_models import FEATURES, MOST_LETTERS, Reverser, artifact
 
@@ -71,7 +76,7 @@ def run(tmp_path, model, source, monkeypatch):
     """Runs the executor with parts of two rows, and returns the folder of its examples."""
     monkeypatch.setattr(model_pass, "PART_ROWS", 2)
 
-    def run(name="out", monolingual=(), **sections):
+    def run(name="out", monolingual=(), encoding=None, **sections):
         out = artifact(standard_artifacts.Examples, tmp_path / name / "examples")
         findings = artifact(Findings, tmp_path / name / "findings")
         keys = [f"{key}.{k}" for key, one in sections.items() for k in one]
@@ -83,6 +88,7 @@ def run(tmp_path, model, source, monkeypatch):
             "batch_size": 2,
             "root": str(tmp_path),
             "monolingual": list(monolingual),
+            "encoding": encoding,
         }
         context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
         AugmenterExecutor(context).Do(
@@ -150,6 +156,11 @@ def test_originals_can_be_trained_on_as_well(run):
     assert pairs(out) == expected
 
 
+def flip_a_bit(content):
+    position = content.index(b"CBA")  # of an output
+    return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+
+
 def test_finished_parts_are_not_computed_again(run, tmp_path, monkeypatch):
     """As after a kill: some parts are missing, one is half written, and there is a failure."""
     whole = run("whole", distillation=DISTILLATION)
@@ -173,6 +184,28 @@ def test_finished_parts_are_not_computed_again(run, tmp_path, monkeypatch):
     assert contents(resumed, "train") == contents(whole, "train")
     assert computed == ["a longer one", "b" * (MOST_LETTERS + 1), "z"]
     assert len(list((tmp_path / "parts").iterdir())) == 1
+
+
+@pytest.mark.parametrize("damage", [lambda _: b"", lambda content: content[:-9], flip_a_bit])
+def test_a_damaged_part_is_computed_again(run, tmp_path, damage):
+    whole = run("whole", distillation=DISTILLATION)
+    (folder,) = (tmp_path / "parts").iterdir()
+    path = batch_results.batch_path(folder, 0)
+    stored = pq.read_table(path)
+    path.write_bytes(damage(path.read_bytes()))
+    assert contents(run("again", distillation=DISTILLATION), "train") == contents(whole, "train")
+    assert pq.read_table(path).equals(stored)
+
+
+def test_a_refused_text_is_quoted():
+    class Model:
+        def predict(self, name, rows):
+            raise InputLengthError("a source has more than 3 tokens")
+
+    one = StartingModel(model="deep@1", path="", digest="")
+    with pytest.raises(UserError, match="begins with 'abcd'") as caught:
+        ModelPass(one, {"source": "source"}).compute(Model(), [{"source": "abcd"}, {"source": "e"}])
+    assert caught.value.where == "deep@1"
 
 
 def test_the_error_of_a_worker_reaches_the_user(run, monkeypatch):
@@ -224,6 +257,27 @@ def test_back_translated_pairs_are_tagged_and_limited(run, log, tmp_path):
     assert pairs(run("b", monolingual=files, back_translation=untagged))[-1] == ("CBA", "ABC")
 
 
+def test_monolingual_texts_have_the_encoding_of_the_data(run, tmp_path):
+    (tmp_path / "one.txt").write_bytes("GRÜN\n".encode("cp1252"))
+    section = {"model": "deep@1", "tag": None}
+    out = run(monolingual=["one.txt"], encoding="cp1252", back_translation=section)
+    assert pairs(out)[7:] == [("NÜRG", "GRÜN")]
+
+
+def test_damaged_monolingual_texts_are_left_out(run, tmp_path):
+    (tmp_path / "one.txt").write_bytes(b"GR\xdcN\nA\0B\nCD\n")
+    out = run(monolingual=["one.txt"], back_translation={"model": "deep@1", "tag": None})
+    assert pairs(out)[7:] == [("DC", "CD")]
+
+
+def test_an_unreadable_file_of_texts_is_named(run, tmp_path):
+    path = tmp_path / "one.txt.gz"
+    path.write_bytes(gzip.compress(b"ABC\n" * 3000)[:-12])
+    with pytest.raises(UserError, match="truncated after line") as caught:
+        run(monolingual=["one.txt.gz"], back_translation={"model": "deep@1", "ratio": 900.0})
+    assert caught.value.where == str(path)
+
+
 def test_dual_cross_entropy_is_that_of_the_paper():
     random = np.random.default_rng(1)
     forward, reverse = random.uniform(0, 9, (2, 50))
@@ -239,6 +293,11 @@ def test_dual_cross_entropy_is_that_of_the_paper():
 def test_the_first_of_equal_pairs_is_kept(share, expected):
     scores = np.array([2.0, 1.0, 2.0, np.inf])
     assert keep_best(scores, share).tolist() == list(map(bool, expected))
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.07, 7), (0.14, 14), (0.28, 28), (0.555, 56)])
+def test_the_share_is_exact(share, count):
+    assert keep_best(np.arange(100.0), share).sum() == count
 
 
 def test_pairs_without_any_score_are_an_error():

@@ -1,7 +1,9 @@
+import pickle
+
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.data.read_problems import ReadProblems
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.settings.data import DataConfig
 from tests.components.corpora import first_error
 
@@ -17,6 +19,15 @@ def skipped(count, rows, file="a.tsv"):
 def check(problems, limit):
     section = {"train": "a", "bad_rows": "skip", "bad_rows_limit": limit}
     problems.raise_if_unusable(DataConfig.model_validate(section))
+
+
+@pytest.mark.parametrize("line", [None, 7])
+def test_an_unreadable_file_can_be_pickled(line):
+    """As Beam's workers and the Augmenter do."""
+    error = UnreadableFile("a.tsv", "the file is empty", "Remove it.", line)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.problem) == (str(error), error.problem)
+    assert copy.where == ("a.tsv:7" if line else "a.tsv")
 
 
 def test_limit_may_be_reached():

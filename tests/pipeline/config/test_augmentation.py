@@ -57,6 +57,10 @@ def test_the_tag_is_a_symbol_of_the_tokenizer(tmp_path):
     ("text", "expected"),
     [
         (DATA + "augmentation: {}\n", "3: augmentation: has no step; add filter"),
+        (
+            TEXTS + BACK.replace("r@1", "r@1, tag: </s>"),
+            "3: augmentation.back_translation.tag: </s> is a built-in symbol; use another tag",
+        ),
         (DATA + BACK, "3: augmentation.back_translation: needs texts; set data.monolingual"),
         (
             "name: x\ndata: {train: a.tsv, tags: {train: [de]}}\n" + TEACHER,
@@ -102,6 +106,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path, text, expected):
         BACK.replace("r@1", 'r@1, tag: "b t"'),
         BACK.replace("r@1", "r@1, search: greedy"),
         BACK.replace("r@1", "r@1, ratio: 0.0"),
+        BACK.replace("r@1", "r@1, ratio: 1e18"),
     ],
 )
 def test_invalid_values_are_refused(tmp_path, section):

@@ -29,6 +29,7 @@ def find_tag(text: str, tags: Iterable[str]) -> str | None:
     if not any(bracket in text for bracket in _BRACKETS):
         return None
     plain = unicodedata.normalize("NFKC", text).casefold()  # as SentencePiece may do
+    plain = "".join(letter for letter in plain if unicodedata.category(letter) != "Cc")
     return next((tag for tag in tags if f"<{tag.casefold()}>" in plain), None)
 
 

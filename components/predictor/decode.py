@@ -281,6 +281,9 @@ class Decoder:
                 raise SavedModelError(
                     f"the model needs the input {entry['name']}, but the rows have {available}"
                 )
+        tags = {tag for feature in self.features for tag in feature.tags}
+        if missing := sorted(tags.difference(contract.get("tags", ()))):
+            raise SavedModelError(f"the model has no tag {missing[0]}")
         (expected,) = (one.kind for one in self.features if one.role == "reference")
         if (kind := contract["answer_kind"]) != expected:
             raise SavedModelError(

@@ -151,7 +151,7 @@ class TagsConfig(Section):
     @property
     def known(self) -> tuple[str, ...]:
         """All tags of the model, each once."""
-        return self.names or tuple(dict.fromkeys(self.train))
+        return tuple(dict.fromkeys(self.names or self.train))
 
 
 with warnings.catch_warnings():

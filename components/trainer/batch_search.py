@@ -55,7 +55,7 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
             message = f"The batch size of this training cannot be read from {path}."
             remedy = f"Remove the folder {checkpoints.folder}; the training then starts again."
             raise UserError(message, _KEY, remedy)
-        single = dataclasses.replace(batches, group=None) if batches.group else batches
+        single = dataclasses.replace(batches, group=None, tag_temperature=1.0)
         has_gpu = bool(tf.config.list_physical_devices("GPU"))
         sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)
         variables = [*model.variables, *model.optimizer.variables]

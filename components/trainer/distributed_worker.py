@@ -115,11 +115,8 @@ def check_chief(environ: Mapping[str, str]) -> None:
     """Raise a UserError unless ``TF_CONFIG`` makes this process the chief."""
     spec = WorkerSpec.from_environment(environ)
     if not spec.is_chief:
-        raise UserError(
-            f"This is worker {spec.index}, but worker 0, the chief, runs the pipeline.",
-            where=VARIABLE,
-            remedy="Run `regard worker` here.",
-        )
+        message = f"This is worker {spec.index}, but worker 0, the chief, runs the pipeline."
+        raise UserError(message, VARIABLE, "Run `regard worker` here.")
 
 
 def run_worker() -> None:
@@ -131,11 +128,8 @@ def run_worker() -> None:
         Exception: any error of the training.
     """
     if WorkerSpec.from_environment(os.environ).is_chief:
-        raise UserError(
-            "This is worker 0, the chief, which runs the pipeline.",
-            where=VARIABLE,
-            remedy="Run `regard run CONFIG` here.",
-        )
+        message = "This is worker 0, the chief, which runs the pipeline."
+        raise UserError(message, VARIABLE, "Run `regard run CONFIG` here.")
     _run_process("")
 
 

@@ -78,12 +78,9 @@ def _check_limits(training: TrainingConfig) -> None:
     """Raise a UserError if no limit is left: a run-time parameter may remove ``max_epochs``."""
     limits = (training.max_epochs, training.max_steps, training.max_minutes)
     if all(limit is None for limit in (*limits, training.early_stopping)):
-        raise UserError(
-            "The training has no limit and would never end.",
-            where="max_epochs",
-            remedy="Start a run with max_epochs above 0, or compile the pipeline with "
-            "training.max_steps, training.max_minutes or training.early_stopping.",
-        )
+        remedy = "Start a run with max_epochs above 0, or compile the pipeline with "
+        remedy += "training.max_steps, training.max_minutes or training.early_stopping."
+        raise UserError("The training has no limit and would never end.", "max_epochs", remedy)
 
 
 def checkpoint_folder(config: TrainerConfig, folders: Iterable[Path]) -> str:
@@ -96,7 +93,7 @@ def checkpoint_folder(config: TrainerConfig, folders: Iterable[Path]) -> str:
         config: its ``checkpoints`` is the beginning of the name.
         folders: their files are read; a missing folder counts as empty.
     """
-    digest = hashlib.sha256(config.training.model_dump_json().encode())
+    digest = hashlib.sha256(config.training.training_json().encode())
     for folder in folders:
         digest.update(folder_digest(folder).encode())
     pretrained = getattr(config.model, "pretrained", None)

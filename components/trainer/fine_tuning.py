@@ -60,11 +60,9 @@ def _freeze_unadapted(model: keras.Model, task: Task, rank: int) -> None:
         is_larger = rank * sum(weight.shape[-2:]) < math.prod(weight.shape[-2:])
         weight.trainable = is_kernel and is_larger and id(weight) not in by_token
     if not model.trainable_weights:
-        raise UserError(
-            f"No kernel that is not frozen is larger than its change of rank {rank}.",
-            where="training.lora.rank",
-            remedy="Choose a lower rank, or freeze fewer parts.",
-        )
+        message = f"No kernel that is not frozen is larger than its change of rank {rank}."
+        remedy = "Choose a lower rank, or freeze fewer parts."
+        raise UserError(message, "training.lora.rank", remedy)
 
 
 def _matches(name: str, path: str) -> bool:

@@ -189,11 +189,9 @@ def read_vectors(path: str, depth: int) -> Iterator[tuple[int, str, str]]:
             raise _size_error(path, number, row.count(" "), depth, row)
         yield number, word, text
     if header and header[0] != number - 1:
-        raise UserError(
-            f"The first line announces {header[0]:,} words, but the file has {number - 1:,}.",
-            where=path,
-            remedy="The file is damaged: download it again, or correct its first line.",
-        )
+        message = f"The first line announces {header[0]:,} words, but the file has {number - 1:,}."
+        remedy = "The file is damaged: download it again, or correct its first line."
+        raise UserError(message, path, remedy)
 
 
 def _parse_header(row: str) -> tuple[int, int] | None:
@@ -225,11 +223,8 @@ def _parse_vector(text: str, path: str, number: int) -> np.ndarray:
     cells = text.split(" ")
     wrong = next((cell for cell in cells if not _is_number(cell)), None)
     if wrong is not None:
-        raise UserError(
-            f"{truncate(wrong, 20)!r} is not a number.",
-            where=f"{path}:{number}",
-            remedy="Remove the row from the file, or download the file again.",
-        )
+        remedy = "Remove the row from the file, or download the file again."
+        raise UserError(f"{truncate(wrong, 20)!r} is not a number.", f"{path}:{number}", remedy)
     return np.array(cells, np.float32)
 
 

@@ -30,7 +30,7 @@ class TextToText(TextOutputTask):
         sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
         if settings.tag_feature:
             tags = flat_values(inputs[settings.tag_feature])
-            is_blank = tf.strings.regex_full_match(sources, r"\s*")
+            is_blank = tf.strings.regex_full_match(sources, r"[\s\pZ]*")
             tagged = tf.strings.join(["<", tags, "> ", sources])
             sources = tf.where(is_blank, sources, tagged)
         if settings.copies:

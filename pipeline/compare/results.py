@@ -32,7 +32,8 @@ WAITING = "waiting"
 FINISHED = "finished"
 
 # All that a result depends on; the other sections say where things are stored.
-_SECTIONS = ("task", "data", "tokenizer", "model", "training", "search", "evaluation")
+_SECTIONS = ["task", "data", "augmentation", "tokenizer", "model", "training", "search"]
+_SECTIONS += ["evaluation", "serving"]
 
 
 class ModelResult(BaseModel):

@@ -1,5 +1,6 @@
 """Conflicts within the section ``training``."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,11 +84,14 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _subword_sampling_problems(config: Config) -> Iterator[str]:
-    training, kind = config.training, config.tokenizer and config.tokenizer.type
+    tokenizer = json.loads(config.tokenizer_json) or {}
+    training, kind = config.training, tokenizer.get("type")
     if config.search is None or config.description.output_kind != "text":
         yield f"does not apply to the task {config.task}, whose outputs are not texts; remove it"
     elif kind not in ("bpe", "unigram"):
         yield f"needs a bpe or unigram tokenizer; a text has one segmentation of type {kind}"
+    elif kind == "unigram" and (config.data.tags or tokenizer["user_defined_symbols"]):
+        yield "splits tags and user-defined symbols of type unigram; remove it, or use bpe"
     elif getattr(config.model.decoder, "pointer_generator", False):
         yield "a pointer-generator copies the tokens of the source; remove one of them"
     elif training.guided_alignment:

@@ -42,6 +42,7 @@ def test_split_tag(text, parts):
     [
         ("in <html> <d e> < de> de>", None),
         ("a<de>b", "de"),
+        ("a <d\x01e>", "de"),  # nor has it this character
         ("a <pt-br>", "pt-BR"),  # a tokenizer that folds case reads the tag
         ("\uff1cde\uff1e", "de"),  # as does one that normalizes full-width characters
     ],

@@ -105,6 +105,14 @@ def test_versions_of_an_ensemble_change_the_model_and_not_its_training(make_ense
     assert len({one["recipe"] for one in (alone_record, record, changed)}) == 3
 
 
+@pytest.mark.parametrize("option", ["quantization: int8", "split_sentences: true"])
+def test_what_is_served_changes_the_model_and_not_its_training(make, option):
+    """Otherwise a run would not be compared with the model that is served without the option."""
+    (plain, before), (trainer, record) = make("null"), make(f"null}}\nserving: {{{option}")
+    assert trainer["checkpoints"] == plain["checkpoints"]
+    assert record["recipe"] != before["recipe"]
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

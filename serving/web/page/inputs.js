@@ -47,7 +47,7 @@ function splitTag(text, tags) {
 
 // A tag that a text contains anywhere: the model would read it as the tag.
 function findTag(text, tags) {
-  const plain = text.normalize("NFKC").toLowerCase();
+  const plain = text.normalize("NFKC").toLowerCase().replace(/\p{Cc}/gu, "");
   return tags.find((tag) => plain.includes(`<${tag.toLowerCase()}>`));
 }
 

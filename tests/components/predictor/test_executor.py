@@ -261,6 +261,14 @@ def test_a_production_model_that_fails_is_left_out(models, tmp_path, log, which,
     assert "version 3" in warning
 
 
+def test_a_production_model_without_the_tag_is_left_out(models, tmp_path):
+    """It would decode sources with tags that it does not know."""
+    tagged = (*fake_models.FEATURES, Feature("tag", "text", "extra", tags=("de",)))
+    lines = [row(1, "abc") | {"tag": "de"}]
+    with pytest.raises(SavedModelError, match="the model has no tag de"):
+        run(tmp_path, models / "good", [lines], features=tagged)
+
+
 def test_a_new_model_without_a_signature_is_an_error(models, tmp_path):
     with pytest.raises(SavedModelError, match="no signature 'align'"):
         run(tmp_path, models / "no_align")

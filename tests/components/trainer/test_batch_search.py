@@ -14,9 +14,11 @@ from regard.components.common.errors import UserError
 from regard.components.trainer import batch_search
 from regard.components.trainer.batch_search import RECORD, find_batch_tokens
 from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit
 from tests.components.trainer import tiny_training
+from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays
 
 SIZES = (40, 80, 160, 320)
@@ -95,6 +97,16 @@ def test_training_is_that_of_the_number(tmp_path):
     assert tokens in SIZES
     assert_equal_arrays(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]
+
+
+def test_sizes_are_measured_without_sampling_of_tags(tmp_path):
+    """An epoch with many rows of a rare tag can have more batches than the data."""
+    pairs = [*[([4, 5], [5])] * 100, *[([6] + [7] * 20, [5] * 20)] * 10]
+    file = write_pairs(tmp_path / "pairs.arrow", pairs)
+    batches = Batches(
+        [file], SPEC, tiny_training.TinyTask(), batch_tokens=0, max_length=32, tag_temperature=100.0
+    )
+    assert search(tmp_path, batches=batches) in SIZES
 
 
 @pytest.mark.parametrize(

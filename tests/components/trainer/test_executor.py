@@ -54,6 +54,13 @@ def test_other_settings_get_another_folder(folders, changes):
     assert checkpoint_folder(trainer_config(folders, **changes), folders) != folder
 
 
+def test_an_ensemble_does_not_train_again(folders):
+    config = trainer_config(folders)
+    training = config.training.model_copy(update={"ensemble": ("other@1",)})
+    changed = config.model_copy(update={"training": training})
+    assert checkpoint_folder(changed, folders) == checkpoint_folder(config, folders)
+
+
 @pytest.fixture
 def resolve_config(tmp_path, folders):
     """The configuration that ``run_fn`` gets for settings and run-time parameters."""

@@ -35,17 +35,18 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
 
 def test_preprocessing_with_tags(tokenizers):
     inputs = {
-        "source": tf.constant([["a cat"], [" "], ["the dog"]]),
-        "target": tf.constant([["eine"], ["der"], ["der"]]),
-        "lang": tf.constant([["de"], ["de"], ["fr"]]),
+        "source": tf.constant([["a cat"], [" "], ["the dog"], ["\u3000\xa0"]]),
+        "target": tf.constant([["eine"], ["der"], ["der"], ["der"]]),
+        "lang": tf.constant([["de"], ["de"], ["fr"], ["de"]]),
     }
     task, settings = tasks.get("translation"), TextPreprocessingConfig(tag_feature="lang")
     ids = task.preprocess(inputs, tokenizers, settings)["source_ids"]
-    expected = tokenizers["source"].tokenize(["<de> a cat", " ", "<fr> the dog"])
+    expected = tokenizers["source"].tokenize(["<de> a cat", " ", "<fr> the dog", " "])
     assert ids.to_list() == expected.to_list()
     assert ids[1].shape == [0]  # incomplete, as without tags
     without = task.preprocess(inputs, tokenizers, TextPreprocessingConfig())["source_ids"]
-    assert without.to_list() == tokenizers["source"].tokenize(["a cat", " ", "the dog"]).to_list()
+    expected = tokenizers["source"].tokenize(["a cat", " ", "the dog", " "])
+    assert without.to_list() == expected.to_list()
 
 
 def test_an_unknown_task_is_refused():

@@ -1,5 +1,6 @@
 """The results of a comparison."""
 
+import dataclasses
 import json
 
 import pytest
@@ -157,6 +158,23 @@ def test_results_of_another_configuration_are_ignored(tmp_path, workspace):
     assert results.model_result(changed, workspace).state == "waiting"
     assert not results.model_result(changed, workspace).metrics
     assert results.model_result(member, workspace).metrics
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"serving": {"quantization": "int8"}},
+        {"augmentation": {"distillation": {"teacher": "t@1"}}},
+    ],
+)
+def test_another_augmentation_or_quantization_is_another_model(
+    tmp_path, member, workspace, section
+):
+    add_run(workspace, member, events=artifacts(tmp_path / "x"))
+    changed = type(member.config).model_validate(member.config.model_dump() | section)
+    other = dataclasses.replace(member, config=changed)
+    states = [results.model_result(one, workspace).state for one in (member, other)]
+    assert states == ["finished", "waiting"]
 
 
 def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace, member):

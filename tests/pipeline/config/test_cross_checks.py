@@ -339,6 +339,8 @@ def test_possible(text: str, tmp_path: Path) -> None:
         ("", None),
         ("tokenizer: {type: unigram}", None),
         ("tokenizer: {type: char}", "needs a bpe or unigram tokenizer"),
+        ("tokenizer: {user_defined_symbols: [<br>]}", "splits tags and user-defined symbols"),
+        ("tokenizer: {type: bpe, user_defined_symbols: [<br>]}", None),
         (
             "tokenizer: {shared: true}\nmodel: {decoder: {pointer_generator: true}}",
             "a pointer-generator copies the tokens",

@@ -22,6 +22,9 @@ TAG_CASES = {
     f"data: {{train: {PAIR}, {TAGS}}}\ntokenizer: {{vocab_size: 6}}": (
         "3: tokenizer.vocab_size: must exceed 6, the number of special, user-defined and byte"
     ),
+    f"data: {{train: {PAIR}, {TAGS}}}\ntraining: {{subword_sampling: {{alpha: 0.1}}}}": (
+        "3: training.subword_sampling: splits tags and user-defined symbols of type unigram; rem"
+    ),
     f"data: {{train: {PAIR}, {TAGS}}}\nserving: {{split_sentences: true}}": (
         "3: serving.split_sentences: only the first sentence of a text would have its tag; rem"
     ),
@@ -43,6 +46,11 @@ TAG_CASES = {
 @pytest.mark.parametrize(("text", "expected"), TAG_CASES.items())
 def test_tags(text: str, expected: str, tmp_path: Path) -> None:
     compare(problems_of(tmp_path, f"name: x\n{text}\n"), expected)
+
+
+def test_a_tag_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    text = f"name: x\ndata: {{train: {PAIR}, tags: {{names: [de, fr, de], train: [de]}}}}\n"
+    assert load_text(tmp_path, text).data.tag_names == ("de", "fr")
 
 
 @pytest.mark.parametrize("task", ["captioning", "pointer", "similarity", "span", "summarisation"])

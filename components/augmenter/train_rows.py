@@ -91,6 +91,7 @@ class TrainRows:
         for file in self.texts:
             encode = ExampleEncoder(self.features, file, Images(""))
             lines = enumerate(read_lines(file, encoding=self.encoding), 1)
+            # U+FFFD stands for what cannot be decoded.
             texts = (one for one in lines if one[1].strip() and "\ufffd" not in one[1])
             for line, text in itertools.islice(texts, limit):
                 values = [text if feature.name == "target" else None for feature in self.features]

@@ -66,8 +66,8 @@ def write_batch(folder: Path, batch: int, table: pa.Table, stats: BatchStats) ->
 
     with atomic_path(batch_path(folder, batch)) as temporary:
         metadata = {_STATS: json.dumps(dataclasses.asdict(stats))}
-        table, checksums = table.replace_schema_metadata(metadata), {"write_page_checksum": True}
-        pq.write_table(table, temporary, compression="lz4", **checksums)
+        options = {"compression": "lz4", "write_page_checksum": True}
+        pq.write_table(table.replace_schema_metadata(metadata), temporary, **options)
 
 
 def read_stats(folder: Path, known: Mapping[int, BatchStats]) -> dict[int, BatchStats]:

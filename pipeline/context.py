@@ -104,7 +104,7 @@ def local_context(
     start = find_warm_start(config.training, registry, config.name, training_key)
     ensemble = find_ensemble(config.training, registry, config.task)
     with_start = cache_keys.digest(training_key, start.get("digest", ""))
-    # The same weights, but other outputs: such a model is compared with production.
+    # The same weights, but other outputs: the model is compared with production.
     serving = [config.serving.quantization, "sentences" * config.serving.split_sentences]
     members = [*filter(None, serving), *(member["digest"] for member in ensemble)]
     recipe = cache_keys.digest(with_start, config.section_json("search"), *members)

@@ -40,8 +40,8 @@ from regard.pipeline.config.tracking import validate_tracking
 from regard.pipeline.config.training_checks import validate_head, validate_training
 from regard.pipeline.config.tune_checks import validate_tuning
 
-_SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-_BYTES = 256
+_SPECIAL = {"<pad>", "<unk>", "<s>", "</s>"}
+_BYTES = {f"<0x{byte:02X}>" for byte in range(256)}  # of SentencePiece
 _SLICES: Path = ("evaluation", "slices")
 
 
@@ -92,7 +92,8 @@ def _tags(config: Config) -> Iterator[Problem]:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)
         return
-    for symbol in sorted({f"<{tag}>" for tag in config.data.tag_names}.intersection(_SPECIAL)):
+    symbols = {f"<{tag}>" for tag in config.data.tag_names}
+    for symbol in sorted(symbols & (_SPECIAL | _BYTES)):
         yield Problem(path, f"{symbol} is a built-in symbol; use another name")
     reason = "the tag would be a word of the source, which the links do not count; remove it"
     if config.training.guided_alignment:
@@ -111,16 +112,16 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
     path = ("tokenizer", "user_defined_symbols")
     if len(set(symbols)) < len(symbols):
         yield Problem(path, "a symbol is listed twice")
-    for symbol in sorted(set(symbols) & {*_SPECIAL, *tags}):
+    for symbol in sorted(set(symbols) & {*_SPECIAL, *_BYTES, *tags}):
         kind = "tag of data.tags" if symbol in tags else "built-in symbol"
         yield Problem(path, f"{symbol} is a {kind}; remove it")
     tag = getattr(config.augmentation and config.augmentation.back_translation, "tag", None)
-    if tag in _SPECIAL:
+    if tag in _SPECIAL | _BYTES:
         where: Path = ("augmentation", "back_translation", "tag")
         yield Problem(where, f"{tag} is a built-in symbol; use another tag")
     if tokenizer.word_list is not None and tokenizer.type != "word":
         yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
-    fixed = len(_SPECIAL) + len(symbols) + len(tags) + (_BYTES if tokenizer.byte_fallback else 0)
+    fixed = len(_SPECIAL) + len(symbols) + len(tags) + len(_BYTES) * tokenizer.byte_fallback
     if tokenizer.vocab_size <= fixed:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
         yield Problem(("tokenizer", "vocab_size"), message)

@@ -106,6 +106,9 @@ CASES = {
     "tokenizer: {user_defined_symbols: [</s>]}": (
         "4: tokenizer.user_defined_symbols: </s> is a built-in symbol"
     ),
+    "tokenizer: {user_defined_symbols: [<0xFF>]}": (
+        "4: tokenizer.user_defined_symbols: <0xFF> is a built-in symbol"
+    ),
 }
 
 
@@ -164,6 +167,12 @@ def test_ensembles_are_for_text_to_text_tasks(task: str, tmp_path: Path) -> None
     else:
         expected = "4: training.ensemble: only text-to-text models can decode together"
         compare(problems_of(tmp_path, text), expected)
+
+
+def test_a_model_is_listed_once_in_an_ensemble(tmp_path: Path) -> None:
+    text = "name: x\ntask: translation\ndata: {train: a.tsv}\ntraining: {ensemble: [a@1, a@1]}\n"
+    expected = "4: training.ensemble: a model is listed twice; it would count twice"
+    compare(problems_of(tmp_path, text), expected)
 
 
 NOT_READ = {

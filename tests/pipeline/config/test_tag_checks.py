@@ -12,6 +12,10 @@ TAG_CASES = {
     f"data: {{train: {PAIR}, tags: {{train: [s]}}}}": (
         "2: data.tags: <s> is a built-in symbol; use another name"
     ),
+    # A tokenizer with byte_fallback has this token already.
+    f"data: {{train: {PAIR}, tags: {{train: ['0x41']}}}}": (
+        "2: data.tags: <0x41> is a built-in symbol; use another name"
+    ),
     f"data: {{train: {PAIR}, tags: {{train: [a b]}}}}": "2: data.tags.train.0: ",
     f"data: {{train: {PAIR}, tags: {{train: [de], temperature: 0.5}}}}": (
         "2: data.tags.temperature: must be greater than or equal to 1; 0.5 was given"

@@ -12,8 +12,12 @@ settings.register_profile("thorough")  # `make test-all`: tests may try more exa
 
 
 def pytest_sessionstart(session):
-    """Collect no garbage while test modules import TensorFlow: it takes half of that time."""
+    """Collect no garbage while test modules import TensorFlow: it takes half of that time.
+
+    TFX's executors parse the arguments of the process, and fail with those of ``pytest -v``.
+    """
     gc.disable()
+    del sys.argv[1:]
 
 
 def pytest_collection_finish(session):

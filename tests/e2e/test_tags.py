@@ -33,8 +33,8 @@ def shell(tmp_path_factory):
 
 
 def test_an_epoch_repeats_the_rare_tag(shell):
-    (drawn,) = (e["text"] for e in shell.events() if "rows drawn" in e.get("text", ""))
-    counts = re.findall(r"<(\w+)> (\d+) of (\d+)", drawn)
+    (text,) = (e["text"] for e in shell.events() if "rows drawn" in e.get("text", ""))
+    counts = re.findall(r"<(\w+)> (\d+) of (\d+)", text)
     (first, up, all_up), (second, back, all_back) = counts
     assert (first, all_up, second, all_back) == ("up", "900", "back", "450")
     assert int(up) < 900

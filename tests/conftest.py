@@ -12,12 +12,9 @@ settings.register_profile("thorough")  # `make test-all`: tests may try more exa
 
 
 def pytest_sessionstart(session):
-    """Collect no garbage while test modules import TensorFlow: it takes half of that time.
-
-    TFX's executors parse the arguments of the process, and fail with those of ``pytest -v``.
-    """
+    """Collect no garbage while test modules import TensorFlow: it takes half of that time."""
     gc.disable()
-    del sys.argv[1:]
+    del sys.argv[1:]  # TFX's executors parse them, and fail with those of `pytest -v`
 
 
 def pytest_collection_finish(session):

@@ -78,7 +78,7 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
     if config.search is None or kinds != {"text"}:
         yield "ensemble", "only text-to-text models can decode together; remove it"
     if len(set(training.ensemble)) < len(training.ensemble):
-        yield "ensemble", "a model is listed twice; it would count twice"
+        yield "ensemble", "a model is listed twice and would count twice; remove one"
     if training.warm_start and training.warm_start.model == PRODUCTION:
         yield "warm_start.model", "production will be an ensemble; name a version of one model"
     if alignment and alignment.layer is not None:

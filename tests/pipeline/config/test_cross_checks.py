@@ -171,7 +171,7 @@ def test_ensembles_are_for_text_to_text_tasks(task: str, tmp_path: Path) -> None
 
 def test_a_model_is_listed_once_in_an_ensemble(tmp_path: Path) -> None:
     text = "name: x\ntask: translation\ndata: {train: a.tsv}\ntraining: {ensemble: [a@1, a@1]}\n"
-    expected = "4: training.ensemble: a model is listed twice; it would count twice"
+    expected = "4: training.ensemble: a model is listed twice and would count twice; rem"
     compare(problems_of(tmp_path, text), expected)
 
 

@@ -15,9 +15,17 @@ from regard.components.common.errors import UserError
 from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
+from regard.components.data.file_kinds import conversion, kind_of_name
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.data.text_checks import known_languages
-from regard.components.settings.data import SPLITS, DataConfig, Files, SpansConfig, TagsConfig
+from regard.components.settings.data import (
+    SPLITS,
+    DataConfig,
+    Files,
+    SpansConfig,
+    TagsConfig,
+    paths_in,
+)
 from regard.models.settings.base import Path, Problem
 from regard.models.suggestions import did_you_mean, suggest
 from regard.models.tasks.description import Feature
@@ -157,7 +165,10 @@ def _validate_format(
 ) -> Iterator[Problem]:
     needed = ", ".join(f"{feature.name}: path" for feature in features if not feature.optional)
     kind = data.format_of(files)
-    if kind is None:
+    other = next(filter(None, map(_other_kind, paths_in(files))), None)
+    if kind is None and other:
+        yield Problem(path, other)
+    elif kind is None:
         message = "the file names do not show one format; set data.format, for example to csv"
         yield Problem(path, f"{message}, or give one path for each side: {{{needed}}}")
     elif isinstance(files, dict):
@@ -170,11 +181,20 @@ def _validate_format(
     elif any(name.lower().endswith((".parquet.gz", ".arrow.gz")) for name in path_list(files)):
         yield Problem(path, f"{kind} in gzip is not supported; unpack the file with `gunzip`")
     elif kind == "squad" and not any(feature.part_of for feature in features):
-        message = "json files hold passages and questions, for the task span only; use jsonl"
-        yield Problem(path, f"{message}, one JSON object a line")
+        message = (
+            "json files hold passages and questions, for the task span only; set data.format: "
+        )
+        message += "jsonl if each line is a JSON object, or convert a JSON array: "
+        yield Problem(path, f"{message}`jq -c '.[]' FILE.json > FILE.jsonl`")
     elif kind == "tmx" and data.columns is None:
         message = "tmx files need the language of each side, such as {source: en, target: fr}"
         yield Problem(("data", "columns"), message)
+
+
+def _other_kind(path: str) -> str | None:
+    """Return why a file cannot be read, and the fix, if its name shows it."""
+    kind = kind_of_name(path)
+    return kind and f"{os.path.basename(path)} is {kind.name}. {conversion(kind, path)}"
 
 
 def _validate_names(

@@ -1,36 +1,32 @@
 """Lines of text from plain and gzip files, read in blocks.
 
 Only a line feed ends a line: U+2028, U+0085 and the form feed are text. A carriage return before
-the line feed and a byte order mark at the start are not part of the text.
+the line feed and a byte order mark at the start are not part of the text. A file whose lines end
+with a carriage return alone is refused.
 """
 
 import codecs
 import gzip
+import os
+import shlex
 import zlib
 from collections.abc import Iterator
 from typing import IO
 
 from regard.components.common.formatting import truncate
+from regard.components.data.file_kinds import (
+    GZIP,
+    FileKind,
+    conversion,
+    kind_of_content,
+    kind_of_encoding,
+)
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 
 _BOM = b"\xef\xbb\xbf"
-_MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "a zip archive",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"PAR1": "Parquet",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-}
-
-_KIND_REMEDIES = {
-    "gzip": "Give it a name that ends in `.gz`.",
-    "UTF-16 text": "Set `data.encoding: utf-16`, or convert it: `iconv -f UTF-16 -t UTF-8`.",
-    "Parquet": "Give it a name that ends in `.parquet`, or set `data.format: parquet`.",
-}
 _GZIP_REMEDY = "Download or copy it again; `gzip -t` tests it."
+# Bytes that show the kind of a file.
+_HEAD = 512
 # Bytes of the lines that an encoding is guessed from.
 _MAX_SAMPLE = 1 << 15
 
@@ -120,11 +116,6 @@ def _encoding_remedy(chunk: bytes) -> str | None:
     return f"These bytes look like {name}. Set `data.encoding: {name}`." if is_other else None
 
 
-def _file_kind(head: bytes) -> str | None:
-    """Return the kind of a file by its first bytes; None for possible text."""
-    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
-
-
 def _decode_chunk(chunk: bytes, encoding: str | None) -> list[str] | None:
     """Decode a chunk of whole lines; None if one of them is not valid text."""
     try:
@@ -146,9 +137,11 @@ def _read_chunks(path: str, block: int, max_line: int, recode: str | None) -> It
     blocks = read_blocks(path, block, recode)
     for data in blocks:
         if first:
-            while len(data) < 4 and (more := next(blocks, b"")):
+            while len(data) < max(4, block) and (more := next(blocks, b"")):
                 data += more
-            _check_is_text(data, path)
+            if kind := None if recode else kind_of_encoding(data):
+                raise _other_kind(kind, path)
+            _check_line_ends(data, path, recode)
             data = data.removeprefix(_BOM)
             first = False
         end = data.rfind(b"\n")
@@ -197,7 +190,9 @@ def read_blocks(path: str, block: int = 1 << 20, recode: str | None = None) -> I
         message = f"the gzip file is truncated after line {lines:,}"
         raise UnreadableFile(path, message, _GZIP_REMEDY) from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        message = f"the gzip file is damaged after line {lines:,}: {error}"
+        is_trailing = lines and isinstance(error, gzip.BadGzipFile) and "Not a gzip" in str(error)
+        reason = "what follows is not gzip" if is_trailing else error
+        message = f"the gzip file is damaged after line {lines:,}: {reason}"
         raise UnreadableFile(path, message, _GZIP_REMEDY) from error
     except UnicodeError as error:
         remedy = "Check `data.encoding`, or download the file again."
@@ -208,22 +203,41 @@ def read_blocks(path: str, block: int = 1 << 20, recode: str | None = None) -> I
 
 
 def _unpack(raw: IO[bytes], path: str) -> IO[bytes]:
-    head = raw.peek(64)[:64]  # type: ignore[attr-defined]
-    kind = _file_kind(head)
+    """Return the unpacked content of a file; refuse a file that is no text, or has a wrong name."""
+    head = raw.peek(_HEAD)[:_HEAD]  # type: ignore[attr-defined]
+    kind = kind_of_content(head, path)
     if not head or not path.lower().endswith(".gz"):
+        if kind:
+            raise _other_kind(kind, path)
         return raw
-    if kind == "gzip":
-        return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[return-value]
-    raise UnreadableFile(
-        path,
-        f"the name ends in .gz, but the file is {kind or 'plain text'}",
-        "Rename it without `.gz`, compress it with `gzip`, or download it again.",
-    )
+    if kind is not GZIP:
+        raise UnreadableFile(
+            path,
+            f"the name ends in .gz, but the file is {kind.name if kind else 'plain text'}",
+            "Rename it without `.gz`, compress it with `gzip`, or download it again.",
+        )
+    unpacked = gzip.GzipFile(fileobj=raw, mode="rb")
+    if kind := kind_of_content(unpacked.peek(_HEAD)[:_HEAD], path):
+        raise _other_kind(kind, path)
+    return unpacked  # type: ignore[return-value]
 
 
-def _check_is_text(head: bytes, path: str) -> None:
-    kind = _file_kind(head)
-    if kind is not None:
-        default = "Unpack it first, or compress it with gzip."
-        remedy = _KIND_REMEDIES.get(kind, default)
-        raise UnreadableFile(path, f"the file is {kind}, not UTF-8 text", remedy)
+def _other_kind(kind: FileKind, path: str) -> UnreadableFile:
+    message = f"the file is {kind.name}, not rows of UTF-8 text"
+    return UnreadableFile(path, message, conversion(kind, path))
+
+
+def _check_line_ends(head: bytes, path: str, recode: str | None) -> None:
+    """Refuse a file that would be a single line because its lines end with carriage returns."""
+    if b"\n" in head or b"\r" not in head.removesuffix(b"\r"):
+        return
+    gzip_suffix = path[-3:] if path.lower().endswith(".gz") else ""
+    root, suffix = os.path.splitext(path.removesuffix(gzip_suffix))
+    file, output = map(shlex.quote, (path, f"{root}.lf{suffix}{gzip_suffix}"))
+    command = f"tr '\\r' '\\n' < {file} > {output}"
+    if gzip_suffix:
+        command = f"gzip -dc {file} | tr '\\r' '\\n' | gzip > {output}"
+    remedy = f"Convert it: `{command}`, and name that file."
+    if recode:
+        remedy = "Save it with a line feed at the end of each line."
+    raise UnreadableFile(path, "lines end with CR (a carriage return), not LF", remedy)

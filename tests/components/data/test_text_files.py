@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import subprocess
 
 import pytest
 
@@ -38,6 +39,7 @@ def test_block_size_does_not_matter(tmp_path, name, block):
         (b"\n", [""]),
         (b"a\r", ["a"]),
         (b"a\rb\n", ["a\rb"]),
+        (b"a\rb\rc\nd\n", ["a\rb\rc", "d"]),
     ],
 )
 def test_last_line_feed_ends_no_line(tmp_path, content, rows):
@@ -165,6 +167,11 @@ LINES = gzip.compress("".join(f"line {i * i}\n" for i in range(20_000)).encode()
         ("a.txt", gzip.compress(b"a\n"), "the file is gzip", "gz"),
         ("a.txt", "a\n".encode("utf-16"), "UTF-16", "UTF-8"),
         ("a.txt", b"PAR1....", "Parquet", "parquet"),
+        ("a.gz", gzip.compress(b"a\nb\n") + b"rest", "after line 2: what follows", "gzip -t"),
+        ("a.txt", "a\n".encode("utf-32"), "UTF-32", "utf-32"),
+        ("a.gz", gzip.compress("a\n".encode("utf-16")), "UTF-16", "utf-16"),
+        ("a.txt", b"a\rb\rc", "CR", "tr "),
+        ("a.gz", gzip.compress(b"\xef\xbb\xbfa\tb\rc\td\r"), "CR", "tr "),
     ],
     # Without the content: gzip writes the time into it.
     ids=lambda value: "content" if isinstance(value, bytes) else value,
@@ -180,3 +187,22 @@ def test_several_gzip_members(tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n"))
     assert read(str(path))[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["a b.txt", "a.txt.gz"])
+def test_the_command_against_cr_alone_works(tmp_path, name):
+    with pytest.raises(UnreadableFile) as caught:
+        read(write(tmp_path, "eins\rzwei é\r".encode(), name))
+    command = caught.value.problem.remedy.split("`")[1]
+    subprocess.run(command, shell=True, check=True)
+    assert read(str(tmp_path / name.replace(".txt", ".lf.txt")))[0] == ["eins", "zwei é"]
+
+
+@pytest.mark.parametrize("block", [1, 3, 1 << 20])
+def test_lines_that_end_with_cr_alone(tmp_path, block):
+    path = write(tmp_path, "ein Satz\rnoch einer\r".encode("utf-16"))
+    with pytest.raises(UnreadableFile, match="CR"):
+        read(path, block=max(block, 64), encoding="utf-16")
+    # A carriage return in a text is no end of a line.
+    long = "x" * 20_000 + "\r" + "y" * 20_000
+    assert read(write(tmp_path, f"{long}\nb\n".encode()))[0] == [long, "b"]

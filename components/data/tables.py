@@ -3,6 +3,8 @@
 import contextlib
 import csv
 import io
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +21,8 @@ Cells = tuple[int, Sequence[Any] | None]
 # In the order in which they are preferred.
 _DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SAMPLE_BYTES = 1 << 16
+# The first line of tables that Excel reads with this delimiter; spreadsheets may quote or pad it.
+_SEPARATOR_LINE = re.compile(r'"?sep=(?P<delimiter>[^"\s]|\t)"?(?P=delimiter)*', re.IGNORECASE)
 # Characters of a row over several lines, to which a quote that is not closed reads.
 _MAX_ROW = 1 << 24
 
@@ -27,9 +31,13 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     """Yield the rows of a table; a row with line feeds in quotes has the number of its first."""
     (path,), config = group.files, corpus.config
     lines = read_lines(path, problems, encoding=config.encoding)
+    separator, lines = _split_separator_line(lines)
     rows: Iterator[tuple[int, list[str] | None]]
     notes = []
     if group.format == "tsv" and config.delimiter is None:
+        if separator not in (None, "\t"):
+            message = f"the first line says that {separator!r} separates columns, not tabs"
+            raise UnreadableFile(path, message, "Set `data.format: csv`.", 1)
         rows = (
             (line, None if isinstance(text, InvalidLine) else text.split("\t"))
             for line, text in enumerate(lines, 1)
@@ -37,9 +45,12 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     else:
         head = next(read_blocks(path, _SAMPLE_BYTES), b"")
         sample = head.decode(config.encoding or "utf-8-sig", "replace")
-        delimiter = config.delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
+        delimiter = config.delimiter or separator
+        delimiter = delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
         notes.append(f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated")
         rows = _parse_csv(lines, delimiter, path, problems)
+    if separator is not None:
+        rows = ((line + 1, cells) for line, cells in rows)
     indices: list[int | None] = []
     width, rule = 0, ""
     for line, cells in rows:
@@ -62,6 +73,16 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             yield line, None
         else:
             yield line, [None if index is None else cells[index] for index in indices]
+
+
+def _split_separator_line(lines: Iterator[str]) -> tuple[str | None, Iterator[str]]:
+    """Return the delimiter that a first line such as ``sep=;`` names, and the lines after it.
+
+    Without that line, the delimiter is None, and the lines are all lines.
+    """
+    first = list(itertools.islice(lines, 1))
+    match = _SEPARATOR_LINE.fullmatch(first[0]) if first else None
+    return (match["delimiter"], lines) if match else (None, itertools.chain(first, lines))
 
 
 def _regularity(sample: str, delimiter: str) -> float:
@@ -109,7 +130,9 @@ def _parse_csv(
                 message = f"the quotes of the row that begins here are wrong: {error}"
                 remedy = 'Close each quote, and write a quote in a quoted text as `""`.'
                 raise UnreadableFile(path, message, remedy, line) from None
-            problems.add(path, line, f"not CSV: {error}")
+            reason = "a cell without quotes has a carriage return (CR)"
+            reason = reason if "\r" in texts[0] else str(error)
+            problems.add(path, line, f"not CSV: {reason}")
         if InvalidLine in map(type, texts):
             cells = None
         if cells != []:  # a blank line is not a row

@@ -46,6 +46,35 @@ def test_delimiter_is_set(single):
     ]
 
 
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;", "sep=;;;", "\ufeffsep=;\r"])
+def test_line_that_names_the_delimiter(single, first):
+    text = f"{first}\nsource;target\n1, 2, 3;eins, zwei\n4, 5;vier\n"
+    rows, problems = read_group(single("csv", text))
+    assert rows == [(3, "1, 2, 3", "eins, zwei"), (4, "4, 5", "vier")]
+    assert formats(problems) == ["semicolon-separated, header: source, target"]
+
+
+def test_line_that_names_a_tab_or_an_unusual_delimiter(single):
+    assert read_group(single("csv", "sep=^\na^b\n"))[0] == [(2, "a", "b")]
+    for kind in ("csv", "tsv"):
+        rows, _ = read_group(single(kind, "sep=\t\na\tb\nc\n"), bad_rows="skip")
+        assert rows == [(2, "a", "b")]
+    error = unreadable(single("tsv", "sep=;\na;b\n"))
+    assert error.problem.line == 1
+    assert "data.format: csv" in error.problem.remedy
+
+
+def test_rows_that_only_resemble_a_delimiter_line(single):
+    assert read_group(single("tsv", "sep=;\tx\na\tb\n"))[0] == [(1, "sep=;", "x"), (2, "a", "b")]
+    assert read_group(single("csv", "sep=ab,x\n"))[0] == [(1, "sep=ab", "x")]
+
+
+def test_carriage_return_in_a_cell_without_quotes(single):
+    rows, problems = read_group(single("csv", "a,b\nc,d\re\nf,g\n"), bad_rows="skip")
+    assert rows == [(1, "a", "b"), (3, "f", "g")]
+    assert "carriage return" in problems.examples[0].text
+
+
 def test_delimiter_of_a_table_with_invalid_rows(single):
     text = "en,fr\na,b\nc;d\ne,f,g\n" + "h;i,j\n" * 3
     rows, problems = read_group(single("csv", text), bad_rows="skip")

@@ -27,7 +27,7 @@ PIPELINE = [
     "ftfy>=6.3,<7",
     "charset-normalizer>=3.3,<4",
     "rensa>=0.5,<0.6",  # before 1.0: each minor release may change what it hashes
-    "pyarrow>=15,<19",
+    "pyarrow>=16,<19",
     "psutil>=5.9,<8",
     "packaging>=24",  # the doctor compares versions
     # The command, its configuration and its pictures

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +33,17 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     ]
     pairs = zip(names, corpus.features, strict=True)
     required = [str(name) for name, feature in pairs if not feature.optional]
+    is_first = True
     for line, text in enumerate(read_lines(path, problems, encoding=config.encoding), 1):
         if isinstance(text, InvalidLine):
             yield line, None
             continue
+        if not text.strip():  # a blank line is not a row
+            continue
         content, problem = _parse_json(text)
+        if problem and is_first:
+            _check_is_lines(text, path, line)
+        is_first = False
         remedy = None
         if problem:
             problem = f"{problem}: {truncate(text)!r}"
@@ -49,12 +58,53 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             yield line, decode_cells(list(map(content.get, names)), corpus, path, line, problems)
 
 
+def _check_is_lines(text: str, path: str, line: int) -> None:
+    """Refuse a file that is an array, or whose objects are spread over lines.
+
+    Args:
+        text: the first line that is not blank, which is not a JSON object.
+        path: the file.
+        line: the number of the line.
+    """
+    try:
+        content = json.loads(text)
+    except (RecursionError, ValueError):
+        content = None
+    name, output = map(shlex.quote, (path, f"{os.path.splitext(path)[0]}.rows.jsonl"))
+    if text.lstrip().startswith("[") and (content is None or _holds_objects(content)):
+        message, program = "the file is a JSON array, not one JSON object a line", "jq -c '.[]'"
+    elif text.strip() == "{":
+        message, program = "a JSON object takes several lines, not one", "jq -c ."
+    else:
+        return
+    remedy = f"Convert it: `{program} {name} > {output}`, and name that file."
+    raise UnreadableFile(path, message, remedy, line)
+
+
+def _holds_objects(content: Any) -> bool:
+    return isinstance(content, list) and any(isinstance(item, dict) for item in content)
+
+
+class _RepeatedKeyError(Exception):
+    """A JSON object has a key twice, so that a value would be lost."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of keys and values."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise _RepeatedKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return content
+
+
 def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
     """Return a JSON object, also with keys such as ``translation.en``, or what is wrong with it."""
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_unique_keys)
     except RecursionError:
         return {}, "not JSON: nested too deeply"
+    except _RepeatedKeyError as error:
+        return {}, f"the key {truncate(str(error))!r} occurs twice in an object"
     except ValueError as error:
         return {}, f"not JSON: {getattr(error, 'msg', error)}"
     if not isinstance(content, dict):
@@ -118,7 +168,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
         for batch in _open_batches(path, group.format, choose):
             table = pa.Table.from_batches([batch]).flatten()  # a struct becomes `translation.en`
             values = [
-                table[column[0]].cast(column[1]).to_pylist() if column else [None] * len(table)
+                _to_list(table[column[0]], column[1]) if column else [None] * len(table)
                 for column in columns
             ]
             for cells in zip(*values, strict=True):
@@ -164,23 +214,70 @@ def _cast_column(field: pa.Field, feature: Feature, path: str) -> tuple[str, pa.
 
     kind = field.type
     depth, inner = 0, kind
-    while types.is_list(inner) or types.is_large_list(inner) or types.is_fixed_size_list(inner):
+    while any(getattr(types, f"is_{test}")(inner) for test in _LISTS):
         depth, inner = depth + 1, inner.value_type
-    if types.is_dictionary(inner):
+    if types.is_dictionary(inner) and not (depth and _is_view(inner.value_type)):
         inner = inner.value_type
     depths, expected, tests = _COLUMN_TYPES[feature.kind]
-    if depth not in depths or not any(getattr(types, f"is_{test}")(inner) for test in tests):
+    is_empty = feature.optional and types.is_null(kind)
+    is_suitable = depth in depths and any(getattr(types, f"is_{test}")(inner) for test in tests)
+    if not (is_suitable or is_empty):
         raise UnreadableFile(
             path,
             f"the column {field.name!r} holds {kind}, not {expected}",
-            "Name another column in `data.columns`.",
+            f"Name another column in `data.columns`, or write it as {expected}.",
         )
     if feature.kind in ("text", "image"):
         kind = pa.large_list(pa.large_binary()) if depth else pa.large_binary()
     return field.name, kind
 
 
-_STRINGS = ("string", "large_string", "binary", "large_binary")
+def _to_list(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
+    """Return the values of a column, which is cast to a type first if it has another one."""
+    return (column if column.type == kind else _without_views(column).cast(kind)).to_pylist()
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of texts whose dictionaries and lists are no views.
+
+    pyarrow 18 cannot cast a dictionary of views, and gives empty lists for sliced views of lists.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind) and _is_view(kind.value_type):
+        binary = pa.large_binary()
+        chunks = [
+            pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(binary))
+            for chunk in column.chunks
+        ]
+    elif types.is_list_view(kind) or types.is_large_list_view(kind):
+        chunks = [_copy_lists(chunk) for chunk in column.chunks]
+    else:
+        return column
+    return pa.chunked_array(chunks)
+
+
+def _copy_lists(array: pa.Array) -> pa.LargeListArray:
+    """Return the lists of an array of views, one after another."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sizes = pc.list_value_length(array).fill_null(0).to_numpy()
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    return pa.LargeListArray.from_arrays(offsets, array.flatten(), mask=array.is_null())
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return types.is_string_view(kind) or types.is_binary_view(kind)
+
+
+_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+_STRINGS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _NUMBERS = ("integer", "floating", "decimal")
 # By kind of feature: the possible depths of nested lists, a description, and the innermost types.
 _COLUMN_TYPES: dict[str, tuple[tuple[int, ...], str, tuple[str, ...]]] = {

@@ -31,8 +31,10 @@ def test_jsonl_keys(single):
         ('{"source": "a", "target": ', "not JSON"),
         ('{"source": "a", "target": null}', "no value for 'target'"),
         ('["a", "b"]', "not a JSON object"),
-        ("", "not JSON"),
+        ("]", "not JSON"),
         ("[" * 100_000, "not JSON"),
+        ('{"source": "a", "target": "b", "source": "c"}', "'source' occurs twice"),
+        ('{"source": "a", "target": "b", "x": [{"y": 1, "y": 2}]}', "'y' occurs twice"),
     ],
 )
 def test_jsonl_invalid_rows(single, line, message):
@@ -43,6 +45,33 @@ def test_jsonl_invalid_rows(single, line, message):
     error = first_error(problems)
     assert error.where.endswith("a.jsonl:2")
     assert message in error.message
+
+
+def test_jsonl_blank_lines_are_no_rows(single):
+    row = json.dumps({"source": "a", "target": "b"})
+    group = single("jsonl", f"\n{row}\r\n \t\n\r\n{row}\n\n")
+    rows, problems = read_group(group)
+    assert rows == [(2, "a", "b"), (5, "a", "b")]
+    assert problems.rows == 2
+
+
+PAIRS = [{"source": "a", "target": "b"}, {"source": "c", "target": "d"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "command"),
+    [
+        (json.dumps(PAIRS), "a JSON array", "jq -c '.[]' "),
+        (json.dumps(PAIRS, indent=2), "a JSON array", "jq -c '.[]' "),
+        ("\n [" + json.dumps(PAIRS[0]) + ",\n", "a JSON array", "jq -c '.[]' "),
+        ("".join(json.dumps(row, indent=1) + "\n" for row in PAIRS), "several lines", "jq -c . "),
+    ],
+)
+def test_json_of_another_layout(single, content, message, command):
+    group = single("jsonl", content)
+    error = unreadable(group, bad_rows="skip")
+    assert message in str(error)
+    assert f"{command}{group.files[0]}" in error.problem.remedy
 
 
 @pytest.mark.parametrize("summary", ["c\0", ["b", "c\0"], "\ud800"])
@@ -69,6 +98,67 @@ def test_parquet_columns(tmp_path):
     rows, problems = read_group(group, bad_rows="skip")
     assert rows == [(1, "one", "eins"), (3, "three", "drei")]
     assert problems.examples[0].text == "no value for 'target'"
+
+
+VIEWS = [pa.string_view(), pa.binary_view(), pa.large_string(), pa.large_binary()]
+
+
+@pytest.mark.parametrize("kind", VIEWS, ids=str)
+@pytest.mark.parametrize("layout", ["plain", "dictionary"])
+def test_arrow_texts_of_every_type(tmp_path, kind, layout):
+    texts = pa.array(["ein Satz, der nicht in 12 Bytes passt", None, "ü"], kind)
+    if layout == "dictionary":  # Polars writes categories as a dictionary of views
+        values = pa.array(["ein Satz, der nicht in 12 Bytes passt", "ü"], kind)
+        texts = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), values)
+    table = pa.table({"source": texts, "target": pa.array(["x", "y", "z"])})
+    group = FileGroup("train", "arrow", (str(tmp_path / "a.arrow"),))
+    with pa.OSFile(group.files[0], "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+        writer.write_table(table.slice(2))
+    rows, problems = read_group(group, bad_rows="skip")
+    assert rows == [
+        (1, "ein Satz, der nicht in 12 Bytes passt", "x"),
+        (3, "ü", "z"),
+        (4, "ü", "z"),
+    ]
+    assert problems.skipped_rows == 1
+
+
+LISTS = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view]
+
+
+@pytest.mark.parametrize("make", LISTS)
+@pytest.mark.parametrize("inner", [pa.string(), pa.string_view()], ids=str)
+def test_arrow_lists_of_every_type(tmp_path, make, inner):
+    table = pa.table(
+        {"text": pa.array(["a"]), "summary": pa.array([["b", "c"]], make(inner))}
+        | {"title": pa.nulls(1)}
+    )
+    path = tmp_path / "a.arrow"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    group = FileGroup("train", "arrow", (str(path),))
+    assert read_group(group, features=SUMMARISED)[0] == [(1, "a", ["b", "c"], None)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.nulls(1),
+        pa.array([{"en": "a", "fr": "b"}]),
+        pa.array([[("a", "b")]], pa.map_(pa.string(), pa.string())),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array(["x"])),
+        pa.array([1.5]),
+    ],
+    ids=lambda column: str(column.type)[:10],
+)
+def test_columns_of_other_types_are_refused(tmp_path, column):
+    path = tmp_path / "a.arrow"
+    table = pa.table({"source": ["x"], "target": column})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    group = FileGroup("train", "arrow", (str(path),))
+    assert "'target'" in str(unreadable(group, bad_rows="skip"))
 
 
 def test_parquet_invalid_utf8(tmp_path):

@@ -243,12 +243,13 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     path = os.path.join(root, os.path.expanduser(item))
     matches = _saved_files(path) if os.path.isdir(path) else [path]
     if not os.path.exists(path):
+        _check_link(path, key)
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
             raise UserError(f"No such file: {path}", where=key, remedy=remedy)
         # Glob characters in the root have no meaning.
         pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
-        matches = sorted(p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p))
+        matches = sorted(p for p in glob.glob(pattern, recursive=True) if not os.path.isdir(p))
         if not matches:
             raise UserError(f"No file matches {path}", where=key, remedy=suggest_path(path))
     for match in matches:
@@ -265,6 +266,8 @@ def _saved_files(folder: str) -> list[str]:
 
 
 def _check_readable(path: str, key: str) -> None:
+    """Refuse a path that is not a file that can be read."""
+    _check_link(path, key)
     if os.path.isdir(path):
         remedy = "Name its files, for example `folder/*.tsv`, or a split in it."
         raise UserError(f"{path} is a folder", where=key, remedy=remedy)
@@ -278,9 +281,17 @@ def _check_readable(path: str, key: str) -> None:
         raise UserError(message, where=key, remedy="Change its permissions with `chmod u+r`.")
 
 
+def _check_link(path: str, key: str) -> None:
+    """Refuse a symbolic link that leads to nothing."""
+    if os.path.islink(path) and not os.path.exists(path):
+        message = f"{path} is a symbolic link to {os.readlink(path)}, which does not exist"
+        raise UserError(message, key, "Copy the file to that place, or correct the link.")
+
+
 def _check_folder(path: str, key: str) -> None:
     if os.path.isdir(path):
         return
+    _check_link(path, key)
     message = f"{path} is not a folder" if os.path.exists(path) else f"no such folder: {path}"
     raise UserError(message, where=key, remedy=suggest_path(path))
 

@@ -117,7 +117,7 @@ def find_span_files(root: str, pattern: str, key: str) -> list[SpanFile]:
     """Return the files that match a pattern, sorted by path.
 
     A file with letters in place of a number does not match; one with the wrong number of digits is
-    an error.
+    an error, also in a date: ``2026-1-29`` is not left out in favor of ``2026-01-30``.
 
     Args:
         root: the folder that the pattern is relative to; glob characters in it have no meaning.
@@ -128,15 +128,23 @@ def find_span_files(root: str, pattern: str, key: str) -> list[SpanFile]:
         UserError: a number has the wrong width, or a date does not exist.
     """
     pattern = os.path.expanduser(pattern)
-    expression = re.compile(to_expression(pattern))
+    expression, any_width = (re.compile(to_expression(pattern, dates)) for dates in (True, False))
     globbed = os.path.join(glob.escape(root), _PLACEHOLDER.sub("*", pattern))
     matching = []
-    for path in sorted(filter(os.path.isfile, glob.glob(globbed, recursive=True))):
+    for path in sorted(glob.glob(globbed, recursive=True)):
+        if os.path.isdir(path):
+            continue
         is_absolute = os.path.isabs(pattern)
         relative = os.path.normpath(path) if is_absolute else os.path.relpath(path, root)
         if match := expression.fullmatch(relative):
             _check_widths(pattern, match, path, key)
             matching.append(_span_file(match, path, key))
+        elif any_width.fullmatch(relative):
+            message = (
+                f"{path}: the date does not have four digits of a year and two of month and day"
+            )
+            remedy = "Rename the file with leading zeros, for example 2026-01-09, or remove it."
+            raise UserError(message, where=key, remedy=remedy)
     return matching
 
 
@@ -150,8 +158,14 @@ def _is_placeholder(name: str) -> bool:
     return name in _NUMBERS or name in _DATE
 
 
-def to_expression(path: str) -> str:
-    """Return the regular expression of a pattern; numbers in it have any width."""
+def to_expression(path: str, fixed_dates: bool = True) -> str:
+    """Return the regular expression of a pattern; numbers in it have any width.
+
+    Args:
+        path: the pattern.
+        fixed_dates: whether years have four digits, and months and days two; otherwise they may
+            have any width too, unless a glob character is next to them.
+    """
     expressions: list[str] = []
     repeated: set[str] = set()
     # The texts before each placeholder and after the last one.
@@ -159,12 +173,13 @@ def to_expression(path: str) -> str:
     for index, match in enumerate(_PLACEHOLDER.finditer(path)):
         expressions += _glob_to_expression(texts[index])
         name = match["name"]
-        digits = {"YYYY": "[0-9]{4}", "MM": "[0-9]{2}", "DD": "[0-9]{2}"}.get(name, "[0-9]+")
+        before, after = (_GLOB_TOKEN.findall(texts[index + step]) for step in (0, 1))
+        is_open = _is_wildcard(before[-1:]), _is_wildcard(after[:1])
+        has_width = name in _DATE and (fixed_dates or any(is_open))
+        digits = f"[0-9]{{{len(name)}}}" if has_width else "[0-9]+"
         number = f"(?P={name})" if name in repeated else f"(?P<{name}>{digits})"
         if name in _NUMBERS:  # an adjacent glob character matches none of its digits
-            before, after = (_GLOB_TOKEN.findall(texts[index + step]) for step in (0, 1))
-            number = "(?<![0-9])" * _is_wildcard(before[-1:]) + number
-            number += "(?![0-9])" * _is_wildcard(after[:1])
+            number = "(?<![0-9])" * is_open[0] + number + "(?![0-9])" * is_open[1]
         expressions.append(number)
         repeated.add(name)
     return "".join([*expressions, *_glob_to_expression(texts[-1])])

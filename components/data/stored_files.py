@@ -54,7 +54,9 @@ def _copy(uri: str, key: str) -> None:
     is_magic = [glob.has_magic(part) or span_patterns.is_pattern(part) for part in parts]
     is_pattern = any(is_magic)
     base = "/".join(parts[: is_magic.index(True)] if is_pattern else parts)
-    expression = span_patterns.to_expression(uri.removeprefix(base).strip("/"))
+    # An object with a date such as 2026-1-29 is copied, so that it is refused instead of left out.
+    name_pattern = uri.removeprefix(base).strip("/")
+    expression = span_patterns.to_expression(name_pattern, fixed_dates=False)
     matching = re.compile(expression if is_pattern else ".*", re.DOTALL)
     store, folder = ObjectStore(base, key), local_copy(base)
     objects = {name: state for name, state in store.find().items() if matching.fullmatch(name)}

@@ -224,3 +224,30 @@ def test_special_files_are_refused(tmp_path):
         "Copy its content to a file, and name that.",
     )
     assert "it is a device" in error_of(tmp_path, train="/dev/zero", format="tsv").message
+
+
+@pytest.mark.parametrize("train", ["b.tsv", "*.tsv", ["a.tsv", "b.tsv"], "{SPAN}/x.tsv"])
+def test_broken_links_are_errors(tmp_path, train):
+    touch(tmp_path, "a.tsv", "1/x.tsv", "2/y.tsv")
+    for name in ("b.tsv", "2/x.tsv"):
+        (tmp_path / name).symlink_to("moved/c.tsv")
+    error = error_of(tmp_path, train=train)
+    assert "moved/c.tsv" in error.message
+    assert error.where == "data.train"
+
+
+def test_broken_links_of_sides_and_images(tmp_path):
+    touch(tmp_path, "a.en", "a.tsv")
+    (tmp_path / "a.de").symlink_to("a.de")  # of itself
+    (tmp_path / "images").symlink_to("/nowhere/images")
+    error = error_of(tmp_path, train={"source": "a.en", "target": "a.de"})
+    assert error.where == "data.train.target"
+    assert "link" in error.message
+    error = error_of(tmp_path, CAPTIONED, train="a.tsv", images="images")
+    assert (error.where, "/nowhere/images" in error.message) == ("data.images", True)
+
+
+def test_a_fifo_that_a_glob_matches_is_not_left_out(tmp_path):
+    touch(tmp_path, "a.tsv")
+    os.mkfifo(tmp_path / "b.tsv")
+    assert "FIFO" in error_of(tmp_path, train="*.tsv").message

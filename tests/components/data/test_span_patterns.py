@@ -138,3 +138,45 @@ def test_other_braces_are_no_placeholders(path, correct):
     assert not span_patterns.is_pattern(path)
     hint = span_patterns.suggest_placeholder(path)
     assert hint is None if correct is None else hint.endswith(f"Did you mean {correct}?")
+
+
+def _day(pattern, year="2026", month="01", day="30"):
+    """The path of a day."""
+    name = pattern.replace("{YYYY}", year).replace("{MM}", month).replace("{DD}", day)
+    return name.replace("*", "a")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("p-{YYYY}-{MM}-{DD}.tsv", "p-2026-1-29.tsv"),
+        ("p-{YYYY}-{MM}-{DD}.tsv", "p-26-01-29.tsv"),
+        ("p-{YYYY}{MM}{DD}.tsv", "p-2026129.tsv"),
+        ("{YYYY}/{MM}/{DD}/*.tsv", "2026/1/29/a.tsv"),
+        ("{YYYY}{MM}/p-{YYYY}{MM}{DD}.tsv", "202601/p-2026019.tsv"),
+        ("{DD}.{MM}.{YYYY}.tsv", "9.01.2026.tsv"),
+    ],
+)
+def test_dates_without_leading_zeros_are_not_left_out(tmp_path, pattern, name):
+    with pytest.raises(UserError) as caught:
+        find(tmp_path, pattern, _day(pattern), name)
+    assert name in caught.value.message
+    assert caught.value.where == "data.train"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("p-{YYYY}-{MM}-{DD}.tsv", "p-2026-jan-29.tsv"),
+        ("*{YYYY}{MM}{DD}.tsv", "report-512.tsv"),
+        ("p-{YYYY}{MM}{DD}.tsv", "p-12.tsv"),
+    ],
+)
+def test_other_names_than_dates_are_left_out(tmp_path, pattern, name):
+    assert list(find(tmp_path, pattern, _day(pattern), name)) == [_day(pattern)]
+
+
+def test_a_broken_link_is_a_file_of_its_span(tmp_path):
+    (tmp_path / "p-1.tsv").symlink_to(tmp_path / "nowhere.tsv")
+    (tmp_path / "p-2.tsv").mkdir()
+    assert list(find(tmp_path, "p-{SPAN}.tsv")) == ["p-1.tsv"]

@@ -63,13 +63,16 @@ class Reinforce(ConfiguredLayer):
             - self.settings["entropy_weight"] * entropy
         )
         if training:
-            self._update_baseline(rewards[:, 0] / ops.maximum(tokens[:, 0], 1.0), tokens[:, 0])
+            self._update_baseline(ops.sum(token_rewards), ops.sum(mask))
         return ops.sum(losses * mask) / count
 
     def _update_baseline(self, reward: Tensor, tokens: Tensor) -> None:
-        """Update the baseline with the mean reward per token of the rows that have tokens."""
-        rows = ops.cast(tokens > 0, "float32")
-        mean = ops.sum(reward * rows) / ops.maximum(ops.sum(rows), 1.0)
+        """Update the baseline with the mean reward per token, unless there are no tokens.
+
+        A mean over rows would differ between one device and several, whose changes are weighted by
+        their numbers of tokens.
+        """
+        mean = ops.where(tokens > 0, reward / ops.maximum(tokens, 1.0), self.baseline)
         self.baseline.assign(_BASELINE_DECAY * self.baseline + (1.0 - _BASELINE_DECAY) * mean)
 
 

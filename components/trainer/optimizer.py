@@ -93,11 +93,19 @@ class _FusedUpdate:
 
 
 class Adam(_FusedUpdate, keras.optimizers.Adam):
-    """Kingma & Ba 2015, "Adam: A Method for Stochastic Optimization", Algorithm 1."""
+    """Kingma & Ba 2015, "Adam: A Method for Stochastic Optimization".
+
+    Algorithm 1 in the order of operations at the end of section 2, whose epsilon is added to √v
+    before the correction of the bias: θ ← θ - α √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε).
+    """
 
 
 class AdamW(_FusedUpdate, keras.optimizers.AdamW):
-    """Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", Algorithm 2."""
+    """Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", Algorithm 2.
+
+    The decay is scaled by the learning rate, as in Keras and PyTorch: θ ← θ - α λ θ. In the paper
+    it is scaled only by the multiplier η of the schedule.
+    """
 
 
 def _handle(variable: Any) -> Any:

@@ -84,7 +84,7 @@ class Attention(base.AttentionLayer):
             mask: ``[batch, source]``; or ``[batch, target, source]`` for all queries at once.
             values: ``[batch, source, value_depth]``; see the class for the default.
         """
-        base.check_shapes(mask=mask)
+        base.check_shapes(memory=memory, values=values, mask=mask)
         keys, values = self.keys_and_values(memory, values)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
@@ -188,9 +188,19 @@ class Attention(base.AttentionLayer):
         Returns:
             The requested outputs in the order of the arguments; alone, not in a tuple.
         """
-        base.check_shapes(mask=mask)
+        base.check_shapes(
+            query=query,
+            memory=memory,
+            values=values,
+            mask=mask,
+            query_mask=query_mask,
+            memory_mask=memory_mask,
+            values_mask=values_mask,
+        )
         self._query_mask = query_mask
-        mask = base.combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
+        mask = base.combine_masks(
+            mask, memory_mask, values_mask, memory=memory, query_mask=query_mask
+        )
         prepared = self.prepare(memory, mask, values)
         outputs = self.attend_with_distribution(query, prepared, position, training)
         context, weights, distribution = outputs

@@ -17,7 +17,9 @@ _SHAPES = {
     "memory": "[batch, source, depth]",
     "values": "[batch, source, depth]",
     "mask": "[batch, source] or [batch, target, source]",
+    "query_mask": "[batch, target]",
     "memory_mask": "[batch, source]",
+    "values_mask": "[batch, source]",
     "choices": "[batch, target, source]",
 }
 
@@ -57,32 +59,59 @@ class AttentionLayer(ConfiguredLayer):
 
 
 def check_shapes(**tensors: Tensor) -> None:
-    """Check the ranks of arguments by their names; None is a missing argument.
+    """Check the ranks of arguments by their names, and the sizes that they share.
 
-    A query without the axis ``target`` would otherwise attend to all rows of the batch.
+    A query without the axis ``target`` would otherwise attend to all rows of the batch, and a
+    mask ``[target, source]``, or a memory of one row, would be applied to every row.
+
+    Args:
+        tensors: the arguments by name; None is a missing argument. Sizes that are only known at
+            run time are not compared.
 
     Raises:
-        ValueError: a tensor has another rank.
+        ValueError: an argument is a list, has another rank, or has another number of rows, queries
+            or positions than the arguments before it.
     """
+    sizes: dict[str, tuple[int, str]] = {}
     for name, tensor in tensors.items():
-        ranks = [shape.count(",") + 1 for shape in _SHAPES[name].split(" or ")]
-        if tensor is not None and len(tensor.shape) not in ranks:
-            shape = tuple(tensor.shape)
+        if tensor is None:
+            continue
+        layouts = [layout.strip("[]").split(", ") for layout in _SHAPES[name].split(" or ")]
+        if isinstance(tensor, (list, tuple)):
+            raise ValueError(
+                f"{name} must be one tensor {_SHAPES[name]}, not a {type(tensor).__name__}. "
+                "Combine several masks with keras.ops.logical_and."
+            )
+        shape = tuple(tensor.shape)
+        axes = next((layout for layout in layouts if len(layout) == len(shape)), None)
+        if axes is None:
             raise ValueError(f"{name} must be {_SHAPES[name]}, but its shape is {shape}.")
+        for axis, size in zip(axes, shape, strict=True):
+            if axis == "depth" or size is None:
+                continue
+            expected, other = sizes.setdefault(axis, (size, name))
+            if size != expected:
+                raise ValueError(
+                    f"{name} must be {_SHAPES[name]}, where {axis} is {expected} as in {other}, "
+                    f"but its shape is {shape}."
+                )
 
 
-def combine_masks(*masks: Tensor, query_mask: Tensor = None) -> Tensor:
+def combine_masks(*masks: Tensor, memory: Tensor, query_mask: Tensor = None) -> Tensor:
     """Return where all masks allow attention, or None without a mask.
 
     Args:
         masks: each ``[batch, source]``, ``[batch or 1, target, source]`` or None.
+        memory: ``[batch, source, depth]``, whose positions the result has.
         query_mask: ``[batch, target]``, or None.
 
     Returns:
-        ``[batch, source]``, or ``[batch, 1 or target, source]`` if a mask depends on the query.
+        ``[batch, source]``, or ``[batch, target, source]`` if a mask depends on the query.
     """
     present = [ops.cast(mask, "bool") for mask in masks if mask is not None]
     if query_mask is not None:
+        if not present:
+            present.append(ops.ones(ops.shape(memory)[:2], dtype="bool"))
         present.append(ops.cast(query_mask, "bool")[:, :, None])
     if any(len(mask.shape) == 3 for mask in present):
         present = [mask if len(mask.shape) == 3 else mask[:, None] for mask in present]

@@ -160,22 +160,35 @@ class MultiHeadAttention(base.AttentionLayer):
 
         The other arguments and the outputs are those of ``Attention.call``.
         """
-        base.check_shapes(query=query, mask=mask)
         if memory is None and values is not None:
             raise ValueError("Values need a memory that contains their keys.")
+        if memory is None and query_mask is None:
+            # Keras passes the mask of a sole argument as `mask`, and in a functional model, which
+            # records that argument, also as `query_mask`.
+            query_mask = getattr(query, "_keras_mask", None)
+        attended = query if memory is None else memory
+        base.check_shapes(
+            query=query,
+            memory=attended,
+            values=values,
+            mask=mask,
+            query_mask=query_mask,
+            memory_mask=memory_mask,
+            values_mask=values_mask,
+        )
+        self._query_mask = query_mask
         if memory is None:
-            # Keras passes the mask of a sole argument as `mask`.
             memory_mask = query_mask
             is_padding = query_mask is None and mask is not None and len(mask.shape) == 2
             self._query_mask = mask if is_padding else query_mask
-        else:
-            self._query_mask = query_mask
-        mask = base.combine_masks(mask, memory_mask, values_mask, query_mask=query_mask)
+        mask = base.combine_masks(
+            mask, memory_mask, values_mask, memory=attended, query_mask=query_mask
+        )
         pairs = None
         if mask is not None and len(mask.shape) == 3:
             mask, pairs = None, mask
         if causal:
-            is_past = base.causal_mask(query, query if memory is None else memory)
+            is_past = base.causal_mask(query, attended)
             pairs = is_past if pairs is None else ops.logical_and(pairs, is_past)
         if memory is None:
             heads, keys, value_heads = self._project_self(query, angles)
@@ -184,7 +197,7 @@ class MultiHeadAttention(base.AttentionLayer):
             prepared = self._prepare(*self._project_memory(memory, values), mask)
             (heads,) = self._split_heads(self.project_query(query), 1)
         outputs, *alignments = self._attend(heads, prepared, position, pairs, training)
-        scores = self.score.match(heads, prepared["keys"]) if return_scores else None
+        scores = self._scores(heads, prepared["keys"]) if return_scores else None
         weights, distribution, scores = (
             x if per_head or x is None else ops.mean(x, axis=1) for x in (*alignments, scores)
         )
@@ -197,7 +210,7 @@ class MultiHeadAttention(base.AttentionLayer):
 
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that attending to a memory needs, with a mask ``[batch, source]``."""
-        base.check_shapes(memory_mask=mask)
+        base.check_shapes(memory=memory, values=values, memory_mask=mask)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return self._prepare(*self._project_memory(memory, values), mask)
@@ -287,6 +300,13 @@ class MultiHeadAttention(base.AttentionLayer):
             bias = bias + self.relative.scores(heads, distance)
         weights = softmax_once(heads, cache["keys"], bias)
         return self._merge_heads(self._contexts(weights, cache["values"], distance)), cache
+
+    def _scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Return the scores of every head, with those of relative positions if there are any."""
+        scores = self.score.match(query, keys)
+        if self.relative is None:
+            return scores
+        return ops.cast(scores, "float32") + self.relative.scores(query, distances(scores))
 
     def _contexts(self, weights: Tensor, values: Tensor, distance: Tensor) -> Tensor:
         """Return the sums of the values, and of their relative positions if there are any."""

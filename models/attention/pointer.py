@@ -77,9 +77,16 @@ class Pointer(AttentionLayer):
         query_mask: Tensor = None,
         memory_mask: Tensor = None,
     ) -> Tensor:
-        check_shapes(mask=mask)
+        check_shapes(
+            query=query,
+            memory=memory,
+            mask=mask,
+            choices=choices,
+            query_mask=query_mask,
+            memory_mask=memory_mask,
+        )
         self._query_mask = query_mask
-        mask = combine_masks(mask, memory_mask, query_mask=query_mask)
+        mask = combine_masks(mask, memory_mask, memory=memory, query_mask=query_mask)
         return self.probabilities(query, self.prepare(memory, mask), choices)
 
     def _scores(self, query: Tensor, prepared: State) -> Tensor:

@@ -137,7 +137,8 @@ class SelfAttentionPooling(Pooling):
     Args:
         units: the size of the hidden layer.
         hops: the number of sums.
-        penalty: the weight of ‖A Aᵀ - I‖², which makes the hops differ (§2.1).
+        penalty: the weight of the mean of ‖A Aᵀ - I‖² over the rows that are not masked
+            completely, which makes the hops differ (§2.1).
     """
 
     def __init__(self, units: int = 64, hops: int = 2, penalty: float = 0.0, **kwargs: Any):
@@ -160,9 +161,11 @@ class SelfAttentionPooling(Pooling):
         if self.settings["penalty"]:
             overlap = ops.matmul(weights, ops.transpose(weights, (0, 2, 1)))
             deviation = overlap - ops.eye(self.settings["hops"])
-            self.add_loss(
-                self.settings["penalty"] * ops.mean(ops.sum(ops.square(deviation), axis=(1, 2)))
-            )
+            losses = ops.sum(ops.square(deviation), axis=(1, 2))
+            # The number of empty rows, which fill a batch, depends on the number of devices.
+            has_valid = ops.cast(ops.any(mask, axis=-1), losses.dtype)
+            mean = ops.sum(losses * has_valid) / ops.maximum(ops.sum(has_valid), 1.0)
+            self.add_loss(self.settings["penalty"] * mean)
         sums = ops.matmul(ops.cast(weights, states.dtype), states)
         vector = ops.reshape(sums, (-1, self.out_depth(states.shape[-1])))
         return vector, ops.mean(weights, axis=1)

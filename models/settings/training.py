@@ -269,8 +269,10 @@ class TrainingConfig(Section):
         learning_rate: Peak learning rate of Adam.
         beta_1: Adam's decay rate of the first moment.
         beta_2: Adam's decay rate of the second moment.
-        epsilon: Adam's epsilon.
-        weight_decay: Weight decay of AdamW, not applied to biases and normalization; 0: none.
+        epsilon: Adam's epsilon, added to the root of the second moment before the correction of its
+            bias (the formula at the end of section 2 of Kingma & Ba 2015, not of Algorithm 1).
+        weight_decay: Weight decay of AdamW, not applied to biases and normalization; 0: none. Each
+            step subtracts this share of a weight, multiplied by the learning rate.
         schedule: Learning rate schedule.
         label_smoothing: Probability given to all tokens instead of the target.
         clip_norm: Maximum global gradient norm; null: no clipping.

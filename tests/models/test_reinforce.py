@@ -26,11 +26,11 @@ def inputs():
 
 
 def reference(logp, alignments, distribution, baseline, reward_weight, entropy_weight):
-    """One choice at a time, in float64; also the mean reward per token of the rows with tokens."""
-    loss, rewards = 0.0, []
+    """One choice at a time, in float64; also the mean reward per token."""
+    loss, total = 0.0, 0.0
     for b in range(2):
         length = int(MASK[b].sum())
-        rewards.append(logp[b, :length].mean(dtype="float64"))
+        total += logp[b, :length].sum(dtype="float64")
         for t in range(length):
             reward = logp[b, t:length].astype("float64").sum()
             p = distribution[b, t].astype("float64")
@@ -38,7 +38,7 @@ def reference(logp, alignments, distribution, baseline, reward_weight, entropy_w
             chosen = np.log(distribution[b, t, alignments[b, t].argmax()], dtype="float64")
             loss -= reward_weight * (reward - (length - t) * baseline) * chosen
             loss += entropy_weight * (p * np.log(p)).sum()
-    return loss / MASK.sum(), np.mean(rewards)
+    return loss / MASK.sum(), total / MASK.sum()
 
 
 def number(x):
@@ -63,6 +63,23 @@ def test_the_baseline_stays_outside_of_training_and_without_pieces():
     assert number(layer.baseline) == 0.0
     loss = layer(*inputs(), np.zeros((3, 3), bool), training=True)
     assert number(loss) == number(layer.baseline) == 0.0
+
+
+def test_several_devices_move_the_baseline_like_one():
+    """`DistributedTrainStep` weights the devices' changes by their numbers of tokens."""
+    arguments = inputs()
+
+    def change(rows):
+        layer = Reinforce()
+        layer.build()
+        layer.baseline.assign(-1.0)
+        layer(*(x[rows] for x in arguments), MASK[rows], training=True)
+        return number(layer.baseline) + 1.0, MASK[rows].sum()
+
+    changes, tokens = zip(*(change([row]) for row in range(3)), strict=True)
+    assert changes[2] == 0.0  # of the row without tokens
+    expected, total = change([0, 1, 2])
+    assert np.dot(changes, tokens) / total == pytest.approx(expected, rel=1e-5)
 
 
 def test_only_the_distribution_learns():

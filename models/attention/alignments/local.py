@@ -33,7 +33,7 @@ class LocalAlignment(Alignment):
         """Return the centers of the windows, ``[batch, target, 1]``, float32.
 
         Args:
-            lengths: the result of ``source_lengths``.
+            source_lengths: the result of the function ``source_lengths``.
             query: ``[batch, target, depth]``.
             position: ``[batch or 1, target]``.
         """

@@ -27,6 +27,19 @@ LAYERS = {
 every_layer = pytest.mark.parametrize("name", LAYERS)
 
 
+# Layers whose results depend on the number of positions that a mask allows.
+BOUNDED = {
+    "location": lambda: Attention({"type": "location", "max_source": 3}),
+    "location, local_p": lambda: Attention(
+        {"type": "location", "max_source": 3}, {"type": "local_p", "window": 1}
+    ),
+    "location, heads": lambda: MultiHeadAttention(
+        2, 8, {"type": "location", "max_source": 3}, {"type": "local_p", "window": 1}
+    ),
+    "location, clipped pointer": lambda: Pointer({"type": "location", "max_source": 3}, clip=2.0),
+}
+
+
 def embedded():
     """Query and memory with the masks of an embedding."""
     embedding = keras.layers.Embedding(9, 8, mask_zero=True)
@@ -34,7 +47,7 @@ def embedded():
 
 
 def created(name):
-    layer = LAYERS[name]()
+    layer = {**LAYERS, **BOUNDED}[name]()
     layer.build((None, None, 8), (None, None, 8))
     return fill(layer, RANDOM, 0.5)
 
@@ -114,6 +127,41 @@ def test_implicit_masks_equal_explicit_masks(name):
     equal(explicit, layer(numpy(query), numpy(memory), mask=both))
     first = explicit[0] if isinstance(explicit, tuple) else explicit
     np.testing.assert_array_equal(first._keras_mask, IDS > 0)
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *BOUNDED])
+def test_a_query_mask_alone_changes_masked_queries_only(name):
+    layer, valid = created(name), IDS > 0
+    everywhere = np.ones(SOURCE.shape, bool)
+    expected = outputs(layer(QUERY, MEMORY, mask=everywhere))
+    result = outputs(layer(QUERY, MEMORY, query_mask=valid))
+    for ours, other in zip(result, expected, strict=True):
+        np.testing.assert_allclose(ours[valid], other[valid], atol=1e-6)
+    weights = result[-1]
+    assert weights.shape == (2, 3, 5)
+    assert (weights[~valid] == 0).all()
+    if name in BOUNDED:
+        assert (weights[..., 3:] == 0).all()
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("name", ["heads", "heads, general"])
+@pytest.mark.parametrize(
+    "explicit", [None, SOURCE % 2 > 0, PAIRS[:, :, :3]], ids=lambda m: str(np.ndim(m))
+)
+def test_functional_self_attention_equals_eager(name, explicit, policy):
+    layer = type(LAYERS[name]()).from_config({**LAYERS[name]().get_config(), "dtype": policy})
+    layer.build((None, None, 8))
+    embedding = keras.layers.Embedding(9, 8, mask_zero=True)
+    options = {} if explicit is None else {"mask": explicit[:, :3, ...]}
+    eager = layer(embedding(IDS), **options)
+    ids = keras.Input((3,), dtype="int32")
+    masks = [keras.Input(mask.shape[1:], dtype="bool") for mask in options.values()]
+    symbolic = layer(embedding(ids), **dict(zip(options, masks, strict=True)))
+    model = keras.Model([ids, *masks], list(symbolic))
+    equal(tuple(model([IDS, *options.values()])), eager)
+    assert (outputs(eager)[1][IDS == 0] == 0).all()
+    np.testing.assert_array_equal(eager[0]._keras_mask, IDS > 0)
 
 
 @every_layer
@@ -199,6 +247,32 @@ def test_empty_inputs(alignment, batch, source):
             context, weights = layer(query, memory, training=training)
             assert (context.shape, weights.shape) == ((batch, 3, 8), (batch, 3, source))
             assert np.isfinite(numpy(context)).all()
+
+
+def test_sizes_that_disagree_are_refused():
+    query, memory, pairs = QUERY, MEMORY, PAIRS
+    layers = [lambda: Attention(), lambda: MultiHeadAttention(2, 8), lambda: Pointer()]
+    for layer in layers:
+        calls = [
+            (lambda layer: layer(query, memory[:1]), "memory must be .*batch is 2 as in query"),
+            (lambda layer: layer(query, memory, mask=pairs[0]), r"mask must be .*\(3, 5\)"),
+            (lambda layer: layer(query, memory, mask=pairs[:, :2]), "target is 3 as in query"),
+            (lambda layer: layer(query, memory, mask=pairs[..., :1]), "source is 5 as in memory"),
+            (lambda layer: layer(query, memory, mask=[pairs, pairs]), "not a list"),
+            (lambda layer: layer(query, memory, query_mask=SOURCE > 0), "query_mask must be"),
+            (lambda layer: layer(query, memory, memory_mask=IDS > 0), "memory_mask must be"),
+        ]
+        for call, message in calls:
+            with pytest.raises(ValueError, match=message):
+                call(layer())
+    with pytest.raises(ValueError, match=r"values must be .*source is 5"):
+        Attention()(query, memory, memory[:, :4])
+    with pytest.raises(ValueError, match=r"choices must be .*target is 3"):
+        Pointer()(query, memory, choices=pairs[:, :2])
+    with pytest.raises(ValueError, match=r"mask must be .*source is 3"):
+        MultiHeadAttention(2, 8)(query, mask=SOURCE > 0)
+    with pytest.raises(ValueError, match=r"mask must be .*source is 5"):
+        Attention().prepare(memory, IDS > 0)
 
 
 def test_wrong_ranks_are_refused():

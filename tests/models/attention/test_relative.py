@@ -7,7 +7,7 @@ import pytest
 from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.attention.relative import AlibiPositions
 from tests.models.attention.test_multi_head import softmax
-from tests.models.tensors import fill, gradients, round_trip, weights_by_name
+from tests.models.tensors import fill, gradients, numpy, round_trip, weights_by_name
 
 RANDOM = np.random.default_rng(9)
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], bool)
@@ -57,6 +57,16 @@ def test_self_attention_equals_the_paper(relative, causal):
     expected, expected_weights = reference(layer, inputs, valid)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
+
+
+@every_kind
+def test_returned_scores_include_the_positions(relative):
+    """The scores are those of which the weights are the softmax."""
+    layer, inputs = created(relative), RANDOM.normal(size=(2, 5, 6)).astype("float32")
+    _, weights, scores = layer(inputs, per_head=True, return_scores=True)
+    _, expected = reference(layer, inputs, np.ones((2, 5, 5), bool))
+    np.testing.assert_allclose(softmax(numpy(scores), True), expected, atol=1e-5)
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
 
 
 @every_kind

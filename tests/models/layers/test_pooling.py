@@ -115,6 +115,19 @@ def test_the_penalty_is_of_hops_that_look_alike():
     assert float(result) == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_penalty_ignores_empty_rows():
+    """A device of several fills its part of a batch with empty rows; here they fill the batch."""
+    penalties = []
+    for rows in (1, 3):
+        pooling = make("self_attention", units=6, hops=3, penalty=0.5)
+        lengths = np.array([5, 0, 0])[:rows, None]
+        pooling(STATES[:rows], np.arange(5)[None] < lengths)
+        penalties.append(float(pooling.losses[0]))
+    assert penalties[1] == pytest.approx(penalties[0], rel=1e-6)
+    pooling(STATES, np.zeros((3, 5), bool))
+    assert float(pooling.losses[0]) == 0.0
+
+
 def test_a_guide_is_needed():
     with pytest.raises(ValueError, match="needs a guide"):
         make("top_down")(STATES, MASK)

@@ -173,6 +173,60 @@ def test_python_code_runs(page, tmp_path, monkeypatch):
         assert np.isfinite(float(namespace["loss"]))
 
 
+SECTIONS = {section for task in tasks.TASKS.own for section in config_class(task).model_fields}
+KEYS = {
+    ".".join(map(str, (*path, name)))
+    for task in tasks.TASKS.own
+    for path, section in sections_of(config_class(task))
+    for name in section.model_fields
+}
+
+
+def prose(page):
+    """The text of a page without blocks of code and without what other tools call their keys."""
+    lines, is_ours = [], None
+    for line in BLOCK.sub("", text(page)).splitlines():
+        cells = re.split(r"(?<!\\)\|", line)[1:-1]
+        if not line.startswith("|"):
+            is_ours = None
+        elif is_ours is None:
+            names = [cell.strip() for cell in cells]
+            is_ours = [name == "Regard" or "Regard" not in names for name in names]
+        else:
+            line = " ".join(cell for cell, ours in zip(cells, is_ours, strict=True) if ours)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {HISTORY}))
+def test_every_mentioned_key_exists(page):
+    """Of every `section.key` in a sentence or table; a number in it is the index of a list."""
+    mentioned = re.findall(r"(?<!`)`([a-z_]+(?:\.\w+)+)(?=[`:= ])", prose(page))
+    keys = {re.sub(r"\.\d+(?=\.|$)", "", key) for key in mentioned}
+    files = {".json", ".py", ".yaml", ".md"}
+    unknown = {
+        key
+        for key in keys - KEYS
+        if key.partition(".")[0] in SECTIONS and Path(key).suffix not in files
+    }
+    assert unknown == set()
+
+
+# An output of the Trainer, a signature, and a key that a page says is missing.
+NO_KEYS = {"model_run", "serving_default", "repetition_penalty"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/coming-from/")])
+def test_every_key_for_newcomers_exists(page):
+    """Also of the keys without a section in the columns that name Regard's."""
+    cells = [line for line in prose(page).splitlines() if line not in text(page).splitlines()]
+    names = {part for key in KEYS for part in key.split(".")} | NO_KEYS
+    mentioned = set(re.findall(r"`([a-z]+(?:_[a-z0-9]+)+)(?=[`:])", "\n".join(cells)))
+    mentioned |= set(re.findall(r"\b([a-z]+(?:_[a-z0-9]+)+): ", "\n".join(cells)))
+    assert mentioned
+    assert mentioned - names == set()
+
+
 def anchors(page):
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall("^#+ (.*)", text(page), re.MULTILINE)

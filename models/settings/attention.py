@@ -40,13 +40,13 @@ class ScaledDotScoreConfig(_ScoreSection):
 
 
 class GeneralScoreConfig(_ScoreSection):
-    """q·Wk (Luong 2015)."""
+    """q·Wk / √width (Luong 2015, without the scale)."""
 
     type: Literal["general"] = "general"
 
 
 class LowRankScoreConfig(_ScoreSection):
-    """Uq·Vk, general with a matrix of low rank (Kim 2017).
+    """Aq·Bk / √rank, general with a matrix of low rank (Kim 2017).
 
     Attributes:
         rank: Rank of the matrix.

@@ -67,10 +67,10 @@ class GeneralScore(Score):
 
 @register
 class LowRankScore(Score):
-    """(U q) · (V k) / √r, a bilinear form q · W k with W = UᵀV of rank r; the depths may differ.
+    """(A q) · (B k) / √r, a bilinear form q · W k with W = AᵀB of rank r; the depths may differ.
 
     Kim et al. 2017, "Hadamard Product for Low-rank Bilinear Pooling", §2. It needs
-    ``rank * (query_depth + key_depth)`` weights instead of ``query_depth * key_depth``. V k is
+    ``rank * (query_depth + key_depth)`` weights instead of ``query_depth * key_depth``. B k is
     computed once per sentence. The scale is that of ``scaled_dot``, as in ``GeneralScore``.
 
     Args:

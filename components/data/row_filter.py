@@ -42,7 +42,7 @@ class RowFilter:
         checks: those that drop rows.
         scripts: the usual scripts of each text feature.
         duplicates: the training rows that repeat an earlier one, as the index of their group and
-            their line in one number.
+            their position in it in one number; a line of a TMX file may have several rows.
         inputs: the hashes of the inputs of the other splits.
         texts: the texts of these inputs.
     """
@@ -76,10 +76,17 @@ class RowFilter:
             problems: receives the rows that are dropped or repaired.
             images: reads the images of the rows.
         """
+        for _, row in self.number(job, rows, problems, images):
+            yield row
+
+    def number(
+        self, job: GroupJob, rows: Iterator[Row], problems: ReadProblems, images: Images
+    ) -> Iterator[tuple[int, Row]]:
+        """Yield the remaining rows of a group, as a call does, with their numbers in the corpus."""
         file, features = job.group.files[0], self.features
-        for line, row in rows:
+        for number, (line, row) in enumerate(rows, job.index << 40):
             if job.group.split != "train":
-                yield line, row
+                yield number, (line, row)
                 continue
             if self._repairs:
                 fixed = [_fix(v) if f.tokenized else v for f, v in zip(features, row, strict=True)]
@@ -89,12 +96,12 @@ class RowFilter:
                     change = " → ".join(map(repr, parts))
                     problems.add_change("encoding/repaired", file, line, change)
                     row = fixed
-            number = job.index << 40 | line if job.split_of(row) == "train" else None
-            if reason := self._reason(self.values(row, images), number):
+            trained = number if job.split_of(row) == "train" else None
+            if reason := self._reason(self.values(row, images), trained):
                 text = repr(truncate(_describe(features, row), 120))
                 problems.add_change(f"{reason}/dropped", file, line, text)
             else:
-                yield line, row
+                yield number, (line, row)
 
     def values(self, row: Sequence[Any], images: Images | None) -> list[list[Any]]:
         """Return the values of a row as checks compare them."""
@@ -136,13 +143,14 @@ def create_filter(plan: CorpusPlan) -> RowFilter:
     hashes, numbers = array("Q"), array("Q")
     # Replayed spans come last: of equal rows, one that is trained on in any case comes first.
     for job in sorted(plan.jobs, key=lambda job: job.group.replay):
-        for line, row in job.rows(plan.corpus, ReadProblems(), images, first):
+        rows = job.rows(plan.corpus, ReadProblems(), images)
+        for number, (_, row) in first.number(job, rows, ReadProblems(), images):
             values = first.values(row, images)
             if job.split_of(row) == "train":
                 for i, name in compared.texts.items():
                     letters[name].update(count_scripts(" ".join(values[i])))
                 hashes.append(compared.row_hash(values))
-                numbers.append(job.index << 40 | line)
+                numbers.append(number)
             elif not job.group.replay:  # of older spans only training rows are used
                 result.inputs.add(compared.input_hash(values))
                 result.texts.add(compared.input_text(values))

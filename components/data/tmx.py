@@ -1,62 +1,145 @@
 """The translation units of TMX files, which are XML."""
 
 import itertools
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from regard.components.common.formatting import truncate
+import regex
+
+from regard.components.common.formatting import format_count, truncate
+from regard.components.data.file_kinds import kind_of_encoding
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
+from regard.components.data.xml_characters import find_forbidden, mark_forbidden
+from regard.models.vocabulary import UNSPACED
 
 # Inline elements that hold codes of a document format instead of text.
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
+# Inline elements that format a text, also within a word. Others, such as an image, separate words.
+_FORMATTING = frozenset(("bpt", "ept", "it", "hi", "sub"))
+# Marks the place of an element that separates words; XML has no such character.
+_SEPARATOR = "\0"
+_LETTER = rf"[\w--[_{UNSPACED}]]"
+_BETWEEN_WORDS = regex.compile(f"(?<={_LETTER}){_SEPARATOR}+(?={_LETTER})", regex.VERSION1)
+_SPACES = re.compile("[ \t\r\n]+")
 _MAX_UNIT = 1 << 24  # bytes from the end of one unit to the end of the next
-_MAX_KEYS, _MAX_DEPTH = 10, 100
+_MAX_KEYS, _MAX_DEPTH, _MAX_ROWS = 10, 100, 100
+
+
+class _RefusedError(ValueError):
+    """A file has what is not read, though it may be XML."""
+
+
+@dataclass
+class _Unit:
+    """A translation unit.
+
+    Attributes:
+        line: its line in the file.
+        texts: its different texts by language, or by type of a property.
+    """
+
+    line: int
+    texts: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, key: str, text: str, is_property: bool) -> None:
+        """Add a text of a language, or the first value of a property."""
+        texts = self.texts.setdefault(key, [])
+        if text not in texts and not (is_property and texts):
+            texts.append(text)
+
+    def values(self, column: str) -> Sequence[str | None]:
+        """Return the texts of a language, ``en`` also of ``en-US``; none if there are none."""
+        if column in self.texts:
+            return self.texts[column]
+        start = f"{column}-"
+        regional = (texts for key, texts in self.texts.items() if column and key.startswith(start))
+        return list(dict.fromkeys(itertools.chain.from_iterable(regional)))
 
 
 def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the units of a file that have all languages; the line is that of the unit.
 
-    A column names a language, ``en`` also for ``en-US``, or the type of a property.
+    A column names a language, ``en`` also for ``en-US``, or the type of a property. If a unit has
+    several texts of a language, each combination of its texts is a row.
     """
     (path,), config = group.files, corpus.config
-    columns = [str((config.columns or {}).get(f.name, "")).lower() for f in corpus.features]
-    required = [
-        column for column, f in zip(columns, corpus.features, strict=True) if not f.optional
-    ]
+    columns = [_key(str((config.columns or {}).get(f.name, ""))) for f in corpus.features]
+    is_required = [not feature.optional for feature in corpus.features]
+    required = list(itertools.compress(columns, is_required))
     keys: set[str] = set()
-    rows = skipped = 0
-    for line, unit in _read_units(path, config.encoding):
-        values = {column: _value_of(unit, column) for column in columns}
-        if any(values[column] is None for column in required):
+    units = skipped = with_variants = 0
+    for unit in _read_units(path, config.encoding):
+        values = [unit.values(column) for column in columns]
+        if not all(values[i] for i, needed in enumerate(is_required) if needed):
             skipped += 1
-            keys.update(itertools.islice(unit, _MAX_KEYS - len(keys)))
-        else:
-            rows += 1
-            yield line, [values[column] for column in columns]
+            keys.update(itertools.islice(unit.texts, _MAX_KEYS - len(keys)))
+            continue
+        units += 1
+        with_variants += any(len(texts) > 1 for texts in values)
+        yield from _rows(unit.line, values, path, problems)
     names = " and ".join(required)
-    if not rows:
+    if not units:
         languages = truncate(", ".join(sorted(keys))) or "no units"
         message = f"no unit has {names}; there are {languages}"
         raise UnreadableFile(path, message, "Check `data.columns`.")
     if skipped:
-        note = f"{skipped:,} of {rows + skipped:,} units lack {names} and are left out"
+        note = f"{skipped:,} of {units + skipped:,} units lack {names} and are left out"
+        problems.formats.setdefault(note, path)
+    if with_variants:
+        count = format_count(with_variants, "unit")
+        note = f"{count} with several texts of a language; each combination is a row"
         problems.formats.setdefault(note, path)
 
 
-def _value_of(unit: dict[str, str], column: str) -> str | None:
-    if column in unit or not column:
-        return unit.get(column)
-    return next((text for key, text in unit.items() if key.startswith(f"{column}-")), None)
+def _rows(
+    line: int, values: Sequence[Sequence[str | None]], path: str, problems: ReadProblems
+) -> Iterator[Cells]:
+    """Yield a row for each combination of the texts of a unit."""
+    count = math.prod(len(texts) or 1 for texts in values)
+    problem = next(filter(None, (find_forbidden(t or "") for texts in values for t in texts)), None)
+    if count > _MAX_ROWS:
+        problem = f"the unit has {count:,} combinations of texts; at most {_MAX_ROWS} are read"
+    if problem:
+        problems.add(path, line, problem)
+        yield line, None
+        return
+    for cells in itertools.product(*(texts or [None] for texts in values)):
+        yield line, cells
 
 
-def _read_units(path: str, encoding: str | None) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line of each unit, with its texts by language and its properties by type."""
+def _key(name: str) -> str:
+    """Return the form in which names of languages and properties are compared."""
+    return name.lower().replace("_", "-")
+
+
+def _clean(text: str) -> str:
+    """Return a text on one line, with a space in place of an element between words."""
+    if _SEPARATOR in text:
+        text = _BETWEEN_WORDS.sub(" ", text).replace(_SEPARATOR, "")
+    # Several spaces stay, line breaks and indentation do not.
+    return _SPACES.sub(lambda run: run[0] if set(run[0]) == {" "} else " ", text).strip()
+
+
+def _utf_16_or_32(path: str) -> str | None:
+    """Return the encoding of a file in UTF-16 or UTF-32; None for one that extends ASCII."""
+    head = next(read_blocks(path), b"")
+    if kind := kind_of_encoding(head):
+        return kind.name.removesuffix(" text").lower()
+    return {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}.get(head[:2])
+
+
+def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
+    """Yield each unit of a file."""
+    encoding = encoding or _utf_16_or_32(path)
     parser = expat.ParserCreate("utf-8" if encoding else None)
     parser.buffer_text = True
-    units: list[tuple[int, dict[str, str]]] = []  # the last one is not complete
+    units: list[_Unit] = []  # the last one is not complete
     texts: list[str] = []
     keys = [""]  # of the open elements
     codes = size = unit_end = 0
@@ -66,39 +149,44 @@ def _read_units(path: str, encoding: str | None) -> Iterator[tuple[int, dict[str
         codes += name in _CODES
         key = keys[-1]
         if name == "tu":
-            units.append((parser.CurrentLineNumber, {}))
+            units.append(_Unit(parser.CurrentLineNumber))
         elif name in ("tuv", "prop"):
             values = map(attributes.get, ("type", "xml:lang", "lang"))
-            key = next(filter(None, values), "").lower().replace("_", "-")
+            key = _key(next(filter(None, values), ""))
         keys.append(key)
         if len(keys) > _MAX_DEPTH:
-            raise ValueError("elements are nested too deeply")
+            raise _RefusedError("elements are nested too deeply")
         if name in ("seg", "prop"):
             texts.clear()
+        elif name not in _FORMATTING:
+            texts.append(_SEPARATOR)
 
     def end(name: str) -> None:
         nonlocal codes, unit_end
         codes -= name in _CODES
         key = keys.pop()
         if name in ("seg", "prop") and units:
-            units[-1][1].setdefault(key, "".join(texts).strip())
+            units[-1].add(key, _clean("".join(texts)), name == "prop")
         if name == "tu":
             unit_end = parser.CurrentByteIndex
 
     def refuse(*_: object) -> None:
-        raise ValueError("it declares or uses entities, which could expand without limit")
+        raise _RefusedError("it declares or uses entities, which could expand without limit")
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = lambda text: None if codes else texts.append(text)
     parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse
-    for data in itertools.chain(read_blocks(path, recode=encoding), [b""]):
+    for data in itertools.chain(mark_forbidden(read_blocks(path, recode=encoding)), [b""]):
         try:
             parser.Parse(data, not data)
             size += len(data)
             if size - unit_end > _MAX_UNIT:
-                raise ValueError(f"a translation unit is longer than {_MAX_UNIT >> 20} MiB")
+                raise _RefusedError(f"a translation unit is longer than {_MAX_UNIT >> 20} MiB")
         except (expat.ExpatError, LookupError, ValueError) as error:
-            line, remedy = parser.CurrentLineNumber, "Set `data.encoding`, or export it again."
+            remedy = "Correct this line, or export the file again."
+            if not isinstance(error, _RefusedError):
+                remedy += " If the encoding is not the one that it declares, set `data.encoding`."
+            line = parser.CurrentLineNumber
             raise UnreadableFile(path, f"not TMX: {error}", remedy, line) from None
         complete = len(units) if not data else len(units) - 1
         yield from units[:complete]

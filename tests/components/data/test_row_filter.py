@@ -53,6 +53,27 @@ def test_each_check_drops_its_rows_of_train(tmp_path):
     assert note == f"script: 1 row dropped; the first is {tmp_path}/a.tsv:127: 'что | what'"
 
 
+def test_rows_of_one_line_are_judged_alone(tmp_path):
+    """All units of a TMX file may be on one line."""
+    pairs = [*PLAIN[:20], PLAIN[3], PLAIN[3], *PLAIN[20:40]]
+    units = [
+        f"<tu><tuv lang='en'><seg>{one}</seg></tuv><tuv lang='de'><seg>{other}</seg></tuv></tu>"
+        for one, other in pairs
+    ]
+    content = f"<tmx version='1.4'><header/><body>{''.join(units)}</body></tmx>"
+    write_files(tmp_path, {"a.tmx": content, "rest.tmx": content.replace("wort", "andere")})
+    summary, trained, _ = survey(
+        tmp_path,
+        train="a.tmx",
+        eval="rest.tmx",
+        test="rest.tmx",
+        columns={"source": "en", "target": "de"},
+        checks={"duplicates": {"action": "drop"}},
+    )
+    assert trained == PLAIN[:40]
+    assert summary.problems.unused == {"duplicates/dropped": 2}
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_checks_that_do_not_drop_change_nothing(tmp_path, name):
     rows = [*PLAIN, *FAULTS.values(), PLAIN[3]]

@@ -27,20 +27,89 @@ def document(*units, doctype='<!DOCTYPE tmx SYSTEM "tmx14.dtd">', encoding="utf-
 
 
 @pytest.mark.parametrize(
-    ("columns", "row"),
+    ("columns", "pairs"),
     [
-        (COLUMNS, ("a & b", "c")),
-        ({"source": "fr", "target": "EN-us"}, ("c", "a & b")),
-        ({"source": "en-GB", "target": "de"}, ("x", "d")),
+        (COLUMNS, [("a & b", "c"), ("x", "c")]),
+        ({"source": "fr", "target": "EN-us"}, [("c", "a & b")]),
+        ({"source": "en_US", "target": "fr"}, [("a & b", "c")]),
+        ({"source": "en-GB", "target": "de"}, [("x", "d")]),
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1", "cp1251"])
-def test_languages(single, columns, row, encoding):
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "iso-8859-1", "cp1251"]
+)
+def test_languages(single, columns, pairs, encoding):
     units = [unit(de="d", en_US="a &amp; b", en_GB="x", FR="c"), unit(nl="e")]
     group = single("tmx", document(*units, encoding=encoding))
     rows, problems = read_group(group, columns=columns)
-    assert rows == [(5, *row)]
+    assert rows == [(5, *pair) for pair in pairs]
     assert next(iter(problems.formats)).startswith("1 of 2 units lack ")
+
+
+def test_several_texts_of_a_language(single):
+    texts = ["eins", "zwei", "eins"]
+    variants = "".join(f'<tuv xml:lang="fr"><seg>{text}</seg></tuv>' for text in texts)
+    content = unit(en="a").replace("</tu>", f"{variants}</tu>") + unit(en="b", fr="c")
+    rows, problems = read_group(single("tmx", document(content)), columns=COLUMNS)
+    assert [row[1:] for row in rows] == [("a", "eins"), ("a", "zwei"), ("b", "c")]
+    assert [note.split(";")[0] for note in problems.formats] == [
+        "1 unit with several texts of a language"
+    ]
+
+
+def test_combinations_of_a_unit_are_limited(single):
+    variants = "".join(
+        f'<tuv xml:lang="{language}"><seg>{i}</seg></tuv>'
+        for language in COLUMNS.values()
+        for i in range(1000)
+    )
+    content = document(f"<tu>{variants}</tu>", unit(en="b", fr="c"))
+    rows, problems = read_group(single("tmx", content), columns=COLUMNS, bad_rows="skip")
+    assert [row[1:] for row in rows] == [("b", "c")]
+    assert problems.skipped_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Click<ph x='1'>&lt;img alt='<sub>logo</sub>'&gt;</ph>here", "Click here"),
+        ("Click<x/>here<ut/><ph/>now", "Click here now"),
+        ("Click <ph/>here<ph/>.", "Click here."),
+        ("un<bpt i='1'/>believ<ept i='1'/>able and <hi>S</hi>mall", "unbelievable and Small"),
+        ("点击<ph/>这里", "点击这里"),
+        ("one\r\n      line\twith  spaces\n", "one line with  spaces"),
+        (" \n ", ""),
+        ("a&#10;b&#9;c", "a b c"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_text_of_a_segment(single, text, read, encoding):
+    group = single("tmx", document(unit(en=text, fr="b"), encoding=encoding))
+    assert read_group(group, columns=COLUMNS)[0] == [(5, read, "b")]
+
+
+@pytest.mark.parametrize(
+    "character", ["&#x1F;", "&#12;", "&#0;", "&#xD800;", "&#x0000FFFF;", "\x01"]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1251"])
+def test_forbidden_characters_invalidate_their_unit_only(single, character, encoding):
+    units = [unit(en="a", fr="b"), unit(en=f"c{character}d", fr="e"), unit(en="f", fr="g&#233;")]
+    group = single("tmx", document(*units, encoding=encoding))
+    rows, problems = read_group(group, columns=COLUMNS, bad_rows="skip")
+    assert [row[1:] for row in rows] == [("a", "b"), ("f", "g\xe9")]
+    assert (problems.skipped_rows, problems.examples[0].line) == (1, 8)
+    assert "U+" in problems.examples[0].text
+    # Where the text is not used, the unit is valid.
+    other = document(unit(en="a", fr="b", de=character), unit(en=f"c<ph>{character}</ph>", fr="d"))
+    assert len(read_group(single("tmx", other), columns=COLUMNS)[0]) == 2
+
+
+def test_forbidden_characters_in_cdata(single):
+    text = "<![CDATA[a&#x1F;b]]>"
+    group = single("tmx", document(unit(en=text, fr="b"), unit(en="&amp;#x1F; &#65;", fr="d")))
+    rows, problems = read_group(group, columns=COLUMNS, bad_rows="skip")
+    assert [row[1:] for row in rows] == [("&#x1F; A", "d")]
+    assert problems.skipped_rows == 1
 
 
 def test_inline_elements_and_old_files(single):

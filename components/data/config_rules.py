@@ -17,6 +17,7 @@ from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.file_kinds import conversion, kind_of_name
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
+from regard.components.data.split_assignment import can_decide_split
 from regard.components.data.text_checks import known_languages
 from regard.components.settings.data import (
     SPLITS,
@@ -138,15 +139,6 @@ def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[
     if split.by is not None and split.by not in choices:
         message = f"the split cannot depend on {split.by}. {suggest(split.by, choices)}"
         yield Problem((*path, "by"), message)
-
-
-def can_decide_split(feature: Feature) -> bool:
-    """Return whether the split of a row may depend on a feature.
-
-    A feature with several values cannot keep rows together: each value may be in another row too.
-    """
-    has_one_value = not feature.multiple and not feature.optional
-    return feature.kind in ("text", "image") and feature.role != "extra" and has_one_value
 
 
 def _validate_features(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from typing_extensions import Self
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
+from regard.components.data.empty_splits import explain_empty_split
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import Row, read_rows
@@ -224,15 +225,21 @@ class CorpusPlan:
         reason = f" ({format_count(skipped, 'row')} skipped)" if skipped else ""
         if self._hashed and set(empty) & set(self._hashed.names):
             count = format_count(sum(rows.values()), "row")
-            raise UserError(
-                f"{count} cannot be split: {names} would be empty{reason}",
-                where="data.split",
-                remedy="Add rows, choose larger shares or another seed, or name files for `eval` "
-                "and `test`.",
-            )
+            column, features = self._hashed.column, self.corpus.features
+            explanation, remedy = explain_empty_split(self._split_rows(), features, column)
+            message = f"{count} cannot be split: {names} would be empty{reason}{explanation}"
+            raise UserError(message, where="data.split", remedy=remedy)
         message = f"{names} would have no rows{reason}"
         remedy = "Check `data.columns` and `data.bad_rows`."
         raise UserError(message, where=f"data.{empty[0]}", remedy=remedy)
+
+    def _split_rows(self) -> Iterator[Sequence[Any]]:
+        """Read the rows that are split again, to explain why a split is empty."""
+        images, rules = Images.of(self.corpus.config), self.row_filter()
+        for job in self.jobs:
+            if job.hashed:
+                for _, values in job.rows(self.corpus, ReadProblems(), images, rules):
+                    yield values
 
     def _test_share_notes(self, spans: Sequence[SpanSummary]) -> Iterator[str]:
         share = self.corpus.config.spans.test_share

@@ -45,11 +45,15 @@ class HashedSplit:
         fractions: the share of each split, 0 to 1; ``train`` has the rest.
         seed: another seed gives another assignment.
         column: the index of the value.
+
+    Attributes:
+        names: the splits, ``train`` first.
+        column: the index of the value.
     """
 
     def __init__(self, fractions: Mapping[str, float], seed: int = 0, column: int = 0):
         self._key = str(seed).encode()
-        self._column = column
+        self.column = column
         self._limits: list[tuple[int, str]] = []
         total = 0.0
         for name, share in fractions.items():
@@ -59,7 +63,7 @@ class HashedSplit:
 
     def __call__(self, values: Sequence[Any]) -> str:
         """Return the split of a row."""
-        number = _hash(canonical(values[self._column]) or "", self._key)
+        number = _hash(canonical(values[self.column]) or "", self._key)
         for limit, name in self._limits:
             if number < limit:
                 return name
@@ -86,6 +90,15 @@ def hashed_splits(corpus: Corpus) -> tuple[HashedSplit | None, HashedSplit | Non
         return default, default
     fractions["test"] = fractions.get("test", 0.0) + extra
     return default, HashedSplit(fractions, seed, column)
+
+
+def can_decide_split(feature: Feature) -> bool:
+    """Return whether the split of a row may depend on a feature.
+
+    A feature with several values cannot keep rows together: each value may be in another row too.
+    """
+    has_one_value = not feature.multiple and not feature.optional
+    return feature.kind in ("text", "image") and feature.role != "extra" and has_one_value
 
 
 def _deciding_column(features: Sequence[Feature], by: str | None) -> int:

@@ -34,6 +34,7 @@ class Admission:
 
     def __init__(self, options: ServerOptions):
         self._token = options.token
+        self._allowed_sites = options.allowed_hosts
         self._hosts = options.allowed_hosts or (LOOPBACK if options.host in LOOPBACK else ())
         self.max_total_bytes = _LARGE_MESSAGES * options.max_request_bytes
         self._total = 0
@@ -44,10 +45,11 @@ class Admission:
         """Check the value of the header ``authorization`` against the token, if there is one.
 
         Raises:
-            ServingError: it is not ``Bearer`` and the token.
+            ServingError: it is not ``Bearer``, in any case, and the token.
         """
-        expected = f"Bearer {self._token}".encode()
-        if self._token and not hmac.compare_digest(authorization.encode(), expected):
+        scheme, _, token = authorization.partition(" ")
+        is_token = hmac.compare_digest(token.encode(), self._token.encode())
+        if self._token and not (is_token and scheme.lower() == "bearer"):
             message = "The request needs the header `authorization: Bearer TOKEN`."
             raise ServingError(StatusCode.UNAUTHENTICATED, message)
 
@@ -57,11 +59,32 @@ class Admission:
         Raises:
             ServingError: the server does not have this name.
         """
-        name = re.sub(r":\d*$", "", host).strip("[]").lower()
-        if self._hosts and name not in self._hosts:
+        if self._hosts and _host_name(host) not in self._hosts:
             raise ServingError(
                 StatusCode.PERMISSION_DENIED,
                 "The header `Host` does not name this server. `--allowed-host` adds names.",
+            )
+
+    def check_site(self, host: str, origin: str, fetch_site: str) -> None:
+        """Check that a browser does not send a request for another web site.
+
+        Args:
+            host: the header ``Host``.
+            origin: the header ``Origin``, in which old browsers name the site.
+            fetch_site: the header ``Sec-Fetch-Site``, in which others compare it with this server.
+
+        Raises:
+            ServingError: the site is another one, and ``--allowed-host`` does not name it.
+        """
+        address = origin.partition("://")[2].lower()
+        if fetch_site:
+            is_same = fetch_site in ("same-origin", "none")
+        else:
+            is_same = not origin or address == host.lower()
+        if not is_same and _host_name(address) not in self._allowed_sites:
+            raise ServingError(
+                StatusCode.PERMISSION_DENIED,
+                "The request comes from another web site. `--allowed-host` adds its name.",
             )
 
     @contextlib.contextmanager
@@ -114,6 +137,11 @@ class Admission:
         if self._trim is not None:
             self._trim.cancel()
         self._pool.shutdown(cancel_futures=True)
+
+
+def _host_name(address: str) -> str:
+    """Return the name in ``HOST:PORT`` or ``[HOST]:PORT``."""
+    return re.sub(r":\d*$", "", address).strip("[]").lower()
 
 
 def _return_free_memory() -> None:

@@ -1,14 +1,26 @@
-"""HTTP connections with limits on their number, on the time of headers and on unsent bytes."""
+"""HTTP connections with limits on their number, their time, their unsent bytes and their turns."""
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import functools
 import time
 from collections.abc import Callable
 from typing import Any
 
+import h11
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from regard.serving.server.http_parser import RequestParser
+from regard.serving.server.rest_json import dump
+
+# Of a connection at once, and then in each iteration of the event loop, of one connection.
+_FIRST_STEPS, _TURN_STEPS = 16, 64
+# How long the rest of a request is read that is already answered. Otherwise the system resets the
+# connection, and the client may lose the response.
+_DISCARD_SECONDS = 5.0
 
 
 class Connections:
@@ -16,7 +28,8 @@ class Connections:
 
     A connection that waits for a request, for the rest of one, or for its client to read the
     response, gives way to a new one when there are too many, the oldest first. So a client that
-    opens many connections without using them cannot keep others out.
+    opens many connections without using them cannot keep others out. Connections with much to parse
+    take turns, so that all of them together cost an iteration of the event loop about 1 ms.
 
     Args:
         limit: the maximum number of connections.
@@ -29,7 +42,13 @@ class Connections:
         self._limit, self._header_seconds = limit, header_seconds
         self._max_unsent_bytes = max_unsent_bytes
         self._open: set[Connection] = set()
+        self._turns: collections.deque[Connection] = collections.deque()
+        self._is_draining = False
         self._waiting: dict[Connection, float] = {}  # since when, the oldest first
+
+    def __len__(self) -> int:
+        """Return the number of open connections."""
+        return len(self._open)
 
     def protocol_class(self) -> Callable[..., Connection]:
         """Return what creates the connections, for uvicorn."""
@@ -38,6 +57,7 @@ class Connections:
     def add(self, connection: Connection) -> None:
         """Add a new connection, and close another if there are too many."""
         self._open.add(connection)
+        connection.parser.must_close = self._is_draining
         self.update(connection)
         if len(self._open) > self._limit:
             self._abort(next(iter(self._waiting)))
@@ -58,6 +78,25 @@ class Connections:
         """Remove a closed connection."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
+
+    def drain(self) -> None:
+        """Close each connection after its next response, which says so."""
+        self._is_draining = True
+        for connection in self._open:
+            connection.parser.must_close = True
+
+    def wait_for_turn(self, connection: Connection) -> None:
+        """Let a connection parse more in a later iteration of the event loop."""
+        if not self._turns:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+        self._turns.append(connection)
+
+    def _take_turn(self) -> None:
+        connection = self._turns.popleft()
+        if self._turns:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+        if connection in self._open:
+            connection.take_turn()
 
     def sweep(self) -> None:
         """Close the connections whose time is over, and those with too many unsent bytes."""
@@ -93,12 +132,15 @@ class Connection(H11Protocol):
         options: of uvicorn's class.
 
     Attributes:
+        parser: parses the requests.
         unsent: bytes of responses that the client had not read at the last look.
     """
 
     def __init__(self, connections: Connections, *args: Any, **options: Any):
         super().__init__(*args, **options)
         self._all, self.unsent = connections, 0
+        self.parser = RequestParser(self.config.h11_max_incomplete_event_size or 0)
+        self.conn = self.parser
 
     @property
     def is_receiving_body(self) -> bool:
@@ -115,16 +157,63 @@ class Connection(H11Protocol):
         return cycle.response_started and self.transport.get_write_buffer_size() > 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._discarding = _DiscardingTransport(transport, self.parser, self.loop)
+        wrapped: Any = self._discarding
+        super().connection_made(wrapped)
+        self.flow = self._turn = _TurnFlowControl(wrapped)
         self._all.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.remove(self)
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        if not self._discarding.is_discarding:
+            super().data_received(data)
+
     def handle_events(self) -> None:
+        if not self._turn.is_waiting:
+            self._handle_events(_FIRST_STEPS)
+
+    def take_turn(self) -> None:
+        """Parse what earlier turns have left over."""
+        self._turn.is_waiting = False
+        self._handle_events(_TURN_STEPS)
+        # Otherwise the application resumes, when it has read the body or has sent its response.
+        has_read_all = self.cycle is None or len(self.cycle.body) <= HIGH_WATER_LIMIT
+        if has_read_all and not self.parser.is_paused:
+            self.flow.resume_reading()
+
+    def _handle_events(self, steps: int) -> None:
+        if self._discarding.is_discarding or self.transport.is_closing():
+            return
+        self.parser.start_turn(steps)
         super().handle_events()
+        if self.parser.is_interrupted:
+            self.flow.pause_reading()
+            self._turn.is_waiting = True
+            self._all.wait_for_turn(self)
         self._all.update(self)
+
+    def send_400_response(self, msg: str) -> None:
+        """Send why the request is invalid, unless its response has begun."""
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.abort()
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # so it sends no other response
+            self.cycle.message_event.set()
+        body = dump({"error": self.parser.problem or msg})
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        headers.append((b"content-length", str(len(body)).encode()))
+        events = (
+            h11.Response(status_code=self.parser.problem_status, headers=headers),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        )
+        for event in events:
+            self.transport.write(self.conn.send(event))
+        self.transport.close()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -133,3 +222,50 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._all.update(self)
+
+
+class _TurnFlowControl(FlowControl):
+    """Keeps reading paused while a connection waits for its turn.
+
+    Attributes:
+        is_waiting: whether it waits.
+    """
+
+    is_waiting = False
+
+    def resume_reading(self) -> None:
+        if not self.is_waiting:
+            super().resume_reading()
+
+
+class _DiscardingTransport:
+    """A transport that reads the rest of an unfinished request before it closes.
+
+    Args:
+        transport: the connection.
+        parser: of its requests.
+        loop: the event loop.
+
+    Attributes:
+        is_discarding: whether it closes, and what it receives is of no use.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, parser: RequestParser, loop: asyncio.AbstractEventLoop
+    ):
+        self._transport, self._parser, self._loop = transport, parser, loop
+        self.is_discarding = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self.is_discarding or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing() or not self._parser.is_unfinished:
+            self._transport.close()
+            return
+        self.is_discarding = True
+        self._transport.resume_reading()
+        self._loop.call_later(_DISCARD_SECONDS, self._transport.close)

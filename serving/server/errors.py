@@ -16,11 +16,12 @@ class ServingError(Exception):
     Args:
         code: the status code.
         message: the text that the client receives.
+        http_status: of the REST API, if it is not the usual one of the code.
     """
 
-    def __init__(self, code: StatusCode, message: str):
+    def __init__(self, code: StatusCode, message: str, http_status: int | None = None):
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code, self.message, self._http_status = code, message, http_status
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
@@ -28,7 +29,7 @@ class ServingError(Exception):
     @property
     def http_status(self) -> int:
         """The status of the REST API."""
-        return HTTP_STATUSES.get(self.code.name, 500)
+        return self._http_status or HTTP_STATUSES.get(self.code.name, 500)
 
     @property
     def grpc_message(self) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,6 +15,7 @@ from regard.serving.protobuf import field_type, message_class
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
 from regard.serving.server.manager import ModelManager
+from regard.serving.server.rest_body import read_body
 from regard.serving.server.rest_json import dump, dump_predictions, parse_predict
 from regard.serving.server.versions import ModelSpec, Version
 
@@ -63,14 +64,13 @@ class RestApi:
             return await asyncio.wait_for(self._dispatch(request, path), self._timeout)
         except asyncio.TimeoutError:
             message = f"Timed out after {self._timeout:g} s."
-            return _error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
+            return error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
         except ClientDisconnect:
-            return _error_response(ServingError(StatusCode.CANCELLED, "The client disconnected."))
+            return error_response(ServingError(StatusCode.CANCELLED, "The client disconnected."))
         except Exception as exception:
-            return _error_response(as_serving_error(exception))
+            return error_response(as_serving_error(exception))
 
     async def _dispatch(self, request: Request, path: str) -> Response:
-        self._admission.check_host(request.headers.get("host", ""))
         if request.method == "POST" and (match := _POST_PATH.fullmatch(path)):
             self._admission.check_token(request.headers.get("authorization", ""))
             return await self._predict(_parse_spec(match), request)
@@ -87,24 +87,13 @@ class RestApi:
             self._manager.track_request(spec.model, "predict", "REST"),
             self._admission.hold() as hold,
         ):
-            content = await self._read_body(request, hold)
+            content = await read_body(request, self._admission, self._max_bytes, hold)
             types = self._manager.find(spec).loaded.input_types
             body = await convert(len(content), parse_predict, content, types)
             prediction = await self._manager.predict(spec, body.signature, body.inputs)
             size = sum(tensor.nbytes for tensor in prediction.outputs.values())
             outputs = prediction.outputs
             return _response(await convert(size, dump_predictions, outputs, body.is_row_format))
-
-    async def _read_body(self, request: Request, hold: Callable[[int], None]) -> bytes:
-        body = bytearray()
-        declared = int(request.headers.get("content-length", 0))
-        async for chunk in request.stream():
-            if max(declared, len(body) + len(chunk)) > self._max_bytes:
-                message = f"The body has more than {self._max_bytes} bytes."
-                raise ServingError(StatusCode.RESOURCE_EXHAUSTED, message)
-            hold(len(chunk))
-            body += chunk
-        return bytes(body)
 
 
 def _response(parts: list[bytes]) -> Response:
@@ -120,7 +109,8 @@ def _response(parts: list[bytes]) -> Response:
     return StreamingResponse(stream(), headers=headers, media_type="application/json")
 
 
-def _error_response(error: ServingError) -> Response:
+def error_response(error: ServingError) -> Response:
+    """Return an error as JSON."""
     body = dump({"error": error.message})
     return Response(body, error.http_status, media_type="application/json")
 

@@ -37,11 +37,42 @@ def test_hosts(options, host, is_accepted):
 
 
 @pytest.mark.parametrize(
-    "header", ["", "secret", "Bearer", "Bearer Secret", "Bearer secret ", "Bärer secret"]
+    ("origin", "fetch_site", "is_accepted"),
+    [
+        ("", "", True),  # no browser
+        ("http://localhost:8501", "", True),
+        ("http://localhost:8501", "same-origin", True),
+        ("https://demo.example", "same-origin", True),  # behind a proxy that replaces Host
+        ("", "none", True),
+        ("https://app.example:444", "cross-site", True),  # named by the options
+        ("https://app.example", "", True),
+        ("https://evil.example", "", False),
+        ("https://evil.example", "cross-site", False),
+        ("http://localhost:3000", "same-site", False),
+        ("http://localhost:3000", "", False),
+        ("null", "", False),
+        ("http://[", "", False),
+        ("", "cross-site", False),
+    ],
+)
+def test_sites(origin, fetch_site, is_accepted):
+    admission = Admission(ServerOptions(allowed_hosts=("app.example",)))
+    if is_accepted:
+        admission.check_site("localhost:8501", origin, fetch_site)
+        return
+    with pytest.raises(ServingError) as caught:
+        admission.check_site("localhost:8501", origin, fetch_site)
+    assert caught.value.code is StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "secret", "Bearer", "Bearer Secret", "Bearer secret ", "Bärer secret", "Basic secret"],
 )
 def test_a_wrong_token_is_rejected(header):
     admission = Admission(ServerOptions(token="secret"))
-    admission.check_token("Bearer secret")
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        admission.check_token(f"{scheme} secret")
     with pytest.raises(ServingError) as caught:
         admission.check_token(header)
     assert caught.value.code is StatusCode.UNAUTHENTICATED

@@ -88,7 +88,7 @@ def test_batches(run, saved):
 def test_the_size_of_a_request_is_limited(run, saved):
     server = run([ModelConfig("r", saved / "reverser")], ManagerOptions(), max_request_bytes=2000)
     answer = post(server, "r:predict", {"instances": ["a" * 3000]})
-    assert answer.status_code == 429
+    assert answer.status_code == 413
     assert answer.json() == {"error": "The body has more than 2000 bytes."}
     with pytest.raises(grpc.RpcError) as caught:
         server.predictions.Predict(predict_request("r", source=["a" * 3000]))

@@ -1,0 +1,85 @@
+"""Bodies of REST requests: their size, and gzip."""
+
+import gzip
+import json
+import zlib
+
+import pytest
+
+from regard.serving.server.model_config import ModelConfig
+from regard.serving.server.options import ManagerOptions
+from tests.serving.server.requests import post
+
+ROWS = json.dumps({"instances": ["abc"]}).encode()
+LIMIT = 100_000
+
+
+@pytest.fixture
+def limited(run, saved):
+    """A server whose requests have at most ``LIMIT`` bytes."""
+    models = [ModelConfig("r", saved / "reverser")]
+    return run(models, ManagerOptions(poll_seconds=0), max_request_bytes=LIMIT)
+
+
+def packed(content, encoding="gzip"):
+    return {"headers": {"Content-Encoding": encoding}, "body": content}
+
+
+def send(server, body, headers):
+    return post(server, "r:predict", body, headers=headers)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "x-gzip"])
+def test_gzip_bodies_are_unpacked(limited, encoding):
+    answer = send(limited, **packed(gzip.compress(ROWS), encoding))
+    assert answer.status_code == 200
+    assert answer.json()["predictions"][0]["translation"] == "CBA"
+    assert send(limited, **packed(ROWS, "identity")).status_code == 200
+
+
+def test_a_long_text_is_unpacked_too(limited):
+    rows = [format(number, "x") for number in range(200)]
+    body = json.dumps({"instances": rows, "padding": " ".join(map(str, range(9000)))}).encode()
+    answer = send(limited, **packed(gzip.compress(body)))
+    assert [row["translation"] for row in answer.json()["predictions"]] == [
+        row.upper()[::-1] for row in rows
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "identity, gzip", "zstd"])
+def test_other_encodings_are_named(limited, encoding):
+    answer = send(limited, **packed(gzip.compress(ROWS), encoding))
+    assert answer.status_code == 415
+    assert encoding in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"", 400),
+        (ROWS, 400),
+        (zlib.compress(ROWS), 400),
+        (gzip.compress(ROWS)[:-1], 400),
+        (gzip.compress(ROWS)[:-3] + b"xyz", 400),
+        (gzip.compress(ROWS) + b"x", 400),
+        (gzip.compress(ROWS) * 2, 400),
+        (gzip.compress(b" " * LIMIT + ROWS), 413),
+        (gzip.compress(gzip.compress(b" " * 20_000_000)), 400),
+        (gzip.compress(b" " * 200_000_000), 413),
+        # Within the limit, but 1,000 times as large as what was sent.
+        (gzip.compress(b" " * 90_000 + ROWS), 413),
+    ],
+)
+def test_damaged_streams_and_bombs_are_refused(limited, content, status):
+    answer = send(limited, **packed(content))
+    assert answer.status_code == status
+    assert post(limited, "r:predict", ROWS).status_code == 200
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_over_the_limit_is_too_large(limited, is_chunked):
+    parts = [b"x" * 50_000] * 3
+    body = iter(parts) if is_chunked else b"".join(parts)
+    answer = limited.rest.post("/v1/models/r:predict", content=body)
+    assert answer.status_code == 413
+    assert answer.json() == {"error": f"The body has more than {LIMIT} bytes."}

@@ -43,11 +43,14 @@ _NESTED, _MAX_DEPTH, _UNUSED = 2, 3, (14, 15)
 # A message that takes longer to arrive needs one of a few places, because gRPC holds what it has of
 # it without a limit.
 _SLOW_SECONDS, _MAX_SLOW, _MAX_RECEIVE_SECONDS = 0.25, 16, 30.0
+# The oldest of them gives way, so that calls without a message do not take all places.
+_MAX_ARRIVALS = 256
+_TOO_SLOW = "Too many requests arrive slowly. Try again later."
 
 
-def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers of all services, which reject bytes that are not a message."""
-    methods, receiver = _Methods(manager, admission), _Receiver(admission)
+def create_handlers(manager: ModelManager, receiver: Receiver) -> list[grpc.GenericRpcHandler]:
+    """Return the handlers of both services, which reject bytes that are not a message."""
+    methods = _Methods(manager, receiver.admission)
     return [
         grpc.method_handlers_generic_handler(
             service,
@@ -61,7 +64,7 @@ def create_handlers(manager: ModelManager, admission: Admission) -> list[grpc.Ge
 
 
 def _create_handler(
-    method: Callable[[Any], Any], request_name: str, receiver: _Receiver
+    method: Callable[[Any], Any], request_name: str, receiver: Receiver
 ) -> grpc.RpcMethodHandler:
     async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
         try:
@@ -83,7 +86,7 @@ def _create_handler(
     return grpc.stream_unary_rpc_method_handler(call)
 
 
-class _Receiver:
+class Receiver:
     """Receives the message of a call.
 
     Args:
@@ -92,6 +95,7 @@ class _Receiver:
 
     def __init__(self, admission: Admission):
         self.admission, self._slow = admission, 0
+        self._arrivals: dict[asyncio.Future[Any], None] = {}  # the oldest first
 
     async def receive(self, request_name: str, context: Any, hold: Callable[[int], None]) -> Any:
         """Return the parsed message.
@@ -101,18 +105,30 @@ class _Receiver:
         """
         if request_name in ("PredictRequest", "ReloadConfigRequest"):
             self.admission.check_token(dict(context.invocation_metadata()).get("authorization", ""))
-        content = await self._receive_bytes(context)
+        content = await self.receive_bytes(context)
         hold(len(content))
         return await self.admission.convert(len(content), _parse, request_name, content)
 
-    async def _receive_bytes(self, context: Any) -> bytes:
+    async def receive_bytes(self, context: Any) -> bytes:
+        """Return the bytes of the message.
+
+        Raises:
+            ServingError: it takes too long to arrive, or too many others do.
+        """
         arrival = asyncio.ensure_future(context.read())
-        await asyncio.wait([arrival], timeout=_SLOW_SECONDS)
+        self._arrivals[arrival] = None
+        if len(self._arrivals) > _MAX_ARRIVALS:
+            next(iter(self._arrivals)).cancel()
+        try:
+            await asyncio.wait([arrival], timeout=_SLOW_SECONDS)
+        finally:
+            del self._arrivals[arrival]
+        if arrival.cancelled():
+            raise ServingError(StatusCode.UNAVAILABLE, _TOO_SLOW)
         if not arrival.done():
             if self._slow >= _MAX_SLOW:
                 arrival.cancel()
-                message = "Too many requests arrive slowly. Try again later."
-                raise ServingError(StatusCode.UNAVAILABLE, message)
+                raise ServingError(StatusCode.UNAVAILABLE, _TOO_SLOW)
             self._slow += 1
             try:
                 await asyncio.wait([arrival], timeout=_MAX_RECEIVE_SECONDS)

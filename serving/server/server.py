@@ -12,20 +12,23 @@ from typing import Any
 
 import grpc
 import uvicorn
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from regard.serving.server.admission import Admission
 from regard.serving.server.connections import Connections
-from regard.serving.server.grpc_api import SERVICES, create_handlers
+from regard.serving.server.grpc_api import SERVICES, Receiver, create_handlers
+from regard.serving.server.grpc_health import MAX_WATCHES, HealthService
 from regard.serving.server.http_access import AccessMiddleware
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
 
 _MAX_CALLS = 1000  # of gRPC at once
+# Of a connection, those included that its client has cancelled and that are not cleaned up. With
+# a limit, gRPC itself refuses more. HTTP/2 recommends at least 100.
+_MAX_STREAMS = 100
 _MAX_HEADER_BYTES = 16 << 10
 # gRPC refuses new connections when there are too many, so slow and idle ones must end soon. Clients
 # connect again without an error.
@@ -88,7 +91,7 @@ class Server:
         self.grpc_port: int | None = None
         self.rest_port: int | None = None
         self._grpc: Any = None
-        self._health: Any = None
+        self._health: HealthService | None = None
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
 
@@ -105,18 +108,17 @@ class Server:
             rest_socket = _bind(options.host, options.rest_port)
             self.rest_port = rest_socket.getsockname()[1]
         await self._manager.start()
-        if self._grpc is not None:
+        if self._grpc is not None and self._health is not None:
             await self._grpc.start()
-            for service in ("", *SERVICES):
-                await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            self._health.start()
         if rest_socket is not None:
             await self._start_rest(rest_socket)
 
     async def stop(self, grace: float = 30.0) -> None:
         """Reject new requests, and wait up to ``grace`` seconds for those in progress."""
         stops: list[Any] = []
-        if self._grpc is not None:
-            await self._health.enter_graceful_shutdown()
+        if self._grpc is not None and self._health is not None:
+            self._health.close()
             stops.append(self._grpc.stop(grace))
         if self._rest is not None and self._rest_task is not None:
             stops.append(self._stop_rest(self._rest, self._rest_task, grace))
@@ -132,10 +134,11 @@ class Server:
     def _bind_grpc(self, port: int) -> None:
         options = self._options
         self._grpc = grpc.aio.server(
-            maximum_concurrent_rpcs=_MAX_CALLS,
+            maximum_concurrent_rpcs=_MAX_CALLS + MAX_WATCHES,
             options=[
                 ("grpc.max_receive_message_length", options.max_request_bytes),
                 ("grpc.max_send_message_length", -1),
+                ("grpc.max_concurrent_streams", _MAX_STREAMS),
                 ("grpc.max_allowed_incoming_connections", 2 * self._max_connections),
                 ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
                 ("grpc.max_connection_idle_ms", _IDLE_MS),
@@ -143,10 +146,10 @@ class Server:
                 ("grpc.so_reuseport", 0),
             ],
         )
-        handlers = create_handlers(self._manager, self._admission)
+        receiver = Receiver(self._admission)
+        self._health = HealthService(("", *SERVICES), receiver)
+        handlers = [*create_handlers(self._manager, receiver), self._health.create_handler()]
         self._grpc.add_generic_rpc_handlers(tuple(handlers))
-        self._health = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{port}"
         try:

@@ -1,0 +1,107 @@
+"""gRPC's health service, whose watches are few and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc import StatusCode
+from grpc_health.v1 import health_pb2
+
+from regard.serving.server.errors import as_serving_error
+from regard.serving.server.grpc_api import Receiver
+
+MAX_WATCHES = 100
+# A client watches again when its stream ends.
+_WATCH_SECONDS = 600.0
+_SERVING, _NOT_SERVING, _UNKNOWN = (
+    health_pb2.HealthCheckResponse.ServingStatus.Value(name)
+    for name in ("SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
+)
+
+
+class HealthService:
+    """Answers whether the services are ready.
+
+    Args:
+        services: their names; "" stands for the whole server.
+        receiver: receives the messages.
+    """
+
+    def __init__(self, services: Iterable[str], receiver: Receiver):
+        self._status = dict.fromkeys(services, _NOT_SERVING)
+        self._receiver = receiver
+        self._watches, self._is_closed = 0, False
+        self._change = asyncio.Event()
+
+    def start(self) -> None:
+        """Notify clients that all services are ready."""
+        self._change_status(_SERVING)
+
+    def close(self) -> None:
+        """Notify clients that no service is ready any more, and end the watches."""
+        self._is_closed = True
+        self._change_status(_NOT_SERVING)
+
+    def _change_status(self, status: int) -> None:
+        self._status = dict.fromkeys(self._status, status)
+        self._change.set()
+        self._change = asyncio.Event()
+
+    def create_handler(self) -> grpc.GenericRpcHandler:
+        """Return the handler of the service."""
+        methods = {
+            "Check": grpc.stream_unary_rpc_method_handler(self._check),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
+        }
+        return grpc.method_handlers_generic_handler("grpc.health.v1.Health", methods)
+
+    async def _check(self, _: object, context: Any) -> bytes:
+        service = await self._receive(context)
+        if isinstance(service, str) and service not in self._status:
+            service = StatusCode.NOT_FOUND, "There is no service of this name."
+        if not isinstance(service, str):
+            await context.abort(*service)
+        return _response(self._status[service])
+
+    async def _watch(self, _: object, context: Any) -> AsyncIterator[bytes]:
+        if self._watches >= MAX_WATCHES:
+            message = f"{MAX_WATCHES} clients watch the server. Try again later, or use Check."
+            await context.abort(StatusCode.RESOURCE_EXHAUSTED, message)
+        self._watches += 1
+        try:
+            service = await self._receive(context)
+            if not isinstance(service, str):
+                await context.abort(*service)
+            end, previous = time.monotonic() + _WATCH_SECONDS, None
+            while (seconds := end - time.monotonic()) > 0:
+                change, status = self._change, self._status.get(service, _UNKNOWN)
+                if status != previous:
+                    yield _response(status)
+                previous = status
+                if self._is_closed:
+                    return
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(change.wait(), seconds)
+        finally:
+            self._watches -= 1
+
+    async def _receive(self, context: Any) -> str | tuple[StatusCode, str]:
+        """Return the service that a message names, or the code and text of an error."""
+        try:
+            content = await self._receiver.receive_bytes(context)
+            return str(health_pb2.HealthCheckRequest.FromString(content).service)
+        except DecodeError:
+            return StatusCode.INVALID_ARGUMENT, "The request is not a valid HealthCheckRequest."
+        except Exception as exception:
+            error = as_serving_error(exception)
+            return error.code, error.grpc_message
+
+
+def _response(status: int) -> bytes:
+    return bytes(health_pb2.HealthCheckResponse(status=status).SerializeToString())

@@ -16,7 +16,6 @@ import contextlib
 import http.client
 import json
 import math
-import multiprocessing
 import random
 import resource
 import shutil
@@ -25,12 +24,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.trust import _attacks as attacks
+from benchmarks.trust import _protocol_attacks as protocol_attacks
 from benchmarks.trust._attacks import MB, SCRIPTS
+from benchmarks.trust._second_client import describe, second_client
 from benchmarks.trust._target import PREDICT, Target, create_stub, open_channel
 
 
@@ -42,6 +43,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--inputs", type=int, default=50_000, help="of the abuse corpus")
     parser.add_argument("--requests", type=int, default=1_000_000, help="of varied shapes")
     parser.add_argument("--connections", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each protocol attack")
     parser.add_argument("--swaps", type=int, default=200)
     options = parser.parse_args(arguments)
     is_met = True
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
             target = Target(base, Path(folder))
             try:
                 result = PARTS[part](target, options)
-                result["alive"] = target.process.poll() is None or part == "shutdown"
+                result["alive"] = target.process.poll() is None or part in ("shutdown", "drain")
                 result["log_mb"] = round(target.log.stat().st_size / MB, 2)
             finally:
                 if target.process.poll() is None:
@@ -92,7 +94,7 @@ def abuse(target: Target, options: argparse.Namespace) -> dict[str, Any]:
             with lock:
                 counts[status] += 1
 
-    with _second_client(target) as latencies:
+    with second_client(target) as samples:
         threads = [threading.Thread(target=attack) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -100,7 +102,7 @@ def abuse(target: Target, options: argparse.Namespace) -> dict[str, Any]:
             thread.join()
     peak = target.status("VmHWM") - before
     errors = counts["500"] + counts["INTERNAL"] + counts["UNKNOWN"]
-    health = _describe(latencies)
+    health = describe(samples)
     return {
         "inputs": options.inputs,
         "statuses": dict(counts.most_common()),
@@ -263,6 +265,72 @@ def shutdown(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     return {"seconds": round(seconds, 1), "is_met": seconds <= 35}
 
 
+def protocol(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Abuse HTTP/1.1 and HTTP/2, while a client of each API measures before and meanwhile."""
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for name in protocol_attacks.NAMES:
+        with second_client(target) as rest, second_client(target, "gRPC") as grpc:
+            time.sleep(options.seconds)
+            started = time.monotonic()
+            end = started + options.seconds
+            protocol_attacks.attack(name, target.name, target.rest_port, target.grpc_port, end)
+        results[name] = {
+            f"{api}, {phase}": describe([one for one in samples if (one[0] >= started) == is_late])
+            for api, samples in (("REST", rest), ("gRPC", grpc))
+            for phase, is_late in (("before", False), ("meanwhile", True))
+        }
+        print(json.dumps({name: results[name]}), flush=True)
+    attacked = [
+        values for one in results.values() for key, values in one.items() if "meanwhile" in key
+    ]
+    worst = {key: max(values[key] for values in attacked) for key in ("p99_ms", "max_ms")}
+    return {**worst, "is_met": worst["p99_ms"] <= 100 and worst["max_ms"] <= 1000}
+
+
+def drain(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Send SIGTERM while 32 clients of each API use their connections all the time."""
+    counts: Counter[str] = Counter()
+    message = attacks.predict_message(target.name, ["20 Nov 2026"])
+
+    def use_rest() -> None:
+        connection = None
+        while True:
+            if connection is None:
+                connection = http.client.HTTPConnection("127.0.0.1", target.rest_port, timeout=60)
+                try:
+                    connection.connect()
+                except ConnectionRefusedError:
+                    return
+            try:
+                connection.request("GET", f"/v1/models/{target.name}")
+                response = connection.getresponse()
+                response.read()
+            except (OSError, http.client.HTTPException) as error:
+                counts[f"REST {type(error).__name__}"] += 1
+                return
+            counts["REST"] += 1
+            if response.will_close:
+                connection.close()
+                connection = None
+
+    def use_grpc() -> None:
+        with open_channel(target) as channel:
+            stub = channel.unary_unary(PREDICT)
+            while (status := target.call(stub, message)) == "OK":
+                counts["gRPC"] += 1
+            if status != "UNAVAILABLE":  # the status of a client that cannot connect any more
+                counts[f"gRPC {status}"] += 1
+
+    threads = [threading.Thread(target=use) for use in [use_rest, use_grpc] * 32]
+    for thread in threads:
+        thread.start()
+    time.sleep(options.seconds)
+    target.stop()
+    for thread in threads:
+        thread.join()
+    return {"requests": dict(counts), "is_met": set(counts) == {"REST", "gRPC"}}
+
+
 PARTS: dict[str, Callable[[Target, argparse.Namespace], dict[str, Any]]] = {
     "abuse": abuse,
     "processor": processor,
@@ -271,6 +339,8 @@ PARTS: dict[str, Callable[[Target, argparse.Namespace], dict[str, Any]]] = {
     "swaps": swaps,
     "shapes": shapes,
     "shutdown": shutdown,
+    "protocol": protocol,
+    "drain": drain,
 }
 
 
@@ -279,41 +349,3 @@ def _measure(target: Target, send: Callable[[], object]) -> float:
     before = target.processor_seconds()
     send()
     return round(target.processor_seconds() - before, 2)
-
-
-@contextlib.contextmanager
-def _second_client(target: Target) -> Iterator[list[float]]:
-    """Ask for the state of the model every 50 ms in another process; yield the latencies."""
-    latencies: list[float] = []
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    is_over = context.Event()
-    process = context.Process(
-        target=_probe, args=(target.rest_port, target.name, sender, is_over), daemon=True
-    )
-    process.start()
-    try:
-        yield latencies
-    finally:
-        is_over.set()
-        latencies.extend(receiver.recv())
-        process.join()
-
-
-def _probe(port: int, name: str, sender: Any, is_over: Any) -> None:
-    latencies = []
-    while not is_over.is_set():
-        started = time.monotonic()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request("GET", f"/v1/models/{name}")
-            connection.getresponse().read()
-        latencies.append(time.monotonic() - started)
-        time.sleep(0.05)
-    sender.send(latencies)
-
-
-def _describe(latencies: list[float]) -> dict[str, float]:
-    cuts = statistics.quantiles(latencies, n=100)
-    values = {"p50": cuts[49], "p99": cuts[98], "max": max(latencies)}
-    return {f"{name}_ms": round(1000 * value, 1) for name, value in values.items()}

@@ -15,6 +15,7 @@ from grpc import StatusCode
 from regard.serving.protobuf import STATES, message_class, numpy_type, read_tensor, write_tensor
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
+from regard.serving.server.grpc_gate import ResponseGate
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import check_roots, parse_models
 from regard.serving.server.servable import Servable, TensorInfo
@@ -48,14 +49,16 @@ _MAX_ARRIVALS = 256
 _TOO_SLOW = "Too many requests arrive slowly. Try again later."
 
 
-def create_handlers(manager: ModelManager, receiver: Receiver) -> list[grpc.GenericRpcHandler]:
+def create_handlers(
+    manager: ModelManager, receiver: Receiver, gate: ResponseGate
+) -> list[grpc.GenericRpcHandler]:
     """Return the handlers of both services, which reject bytes that are not a message."""
     methods = _Methods(manager, receiver.admission)
     return [
         grpc.method_handlers_generic_handler(
             service,
             {
-                name: _create_handler(getattr(methods, name), one, receiver)
+                name: _create_handler(getattr(methods, name), one, receiver, gate)
                 for name, one in requests.items()
             },
         )
@@ -64,7 +67,7 @@ def create_handlers(manager: ModelManager, receiver: Receiver) -> list[grpc.Gene
 
 
 def _create_handler(
-    method: Callable[[Any], Any], request_name: str, receiver: Receiver
+    method: Callable[[Any], Any], request_name: str, receiver: Receiver, gate: ResponseGate
 ) -> grpc.RpcMethodHandler:
     async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
         try:
@@ -79,7 +82,9 @@ def _create_handler(
             return error.code, error.grpc_message
 
     async def call(_: object, context: Any) -> bytes:
+        gate.count_call()
         response = await respond(context)
+        await gate.wait()
         return response if isinstance(response, bytes) else await context.abort(*response)
 
     # For the client a stream of one message is the same; the server decides when to receive it.

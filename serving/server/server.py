@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute
 from regard.serving.server.admission import Admission
 from regard.serving.server.connections import Connections
 from regard.serving.server.grpc_api import SERVICES, Receiver, create_handlers
+from regard.serving.server.grpc_gate import ResponseGate
 from regard.serving.server.grpc_health import MAX_WATCHES, HealthService
 from regard.serving.server.http_access import AccessMiddleware
 from regard.serving.server.manager import ModelManager
@@ -92,6 +93,7 @@ class Server:
         self.rest_port: int | None = None
         self._grpc: Any = None
         self._health: HealthService | None = None
+        self._gate = ResponseGate()
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
 
@@ -119,12 +121,19 @@ class Server:
         stops: list[Any] = []
         if self._grpc is not None and self._health is not None:
             self._health.close()
-            stops.append(self._grpc.stop(grace))
+            stops.append(self._stop_grpc(grace))
         if self._rest is not None and self._rest_task is not None:
             stops.append(self._stop_rest(self._rest, self._rest_task, grace))
         await asyncio.gather(*stops)
         await self._manager.close()
         self._admission.close()
+
+    async def _stop_grpc(self, grace: float) -> None:
+        await self._gate.close()
+        stopping = asyncio.ensure_future(self._grpc.stop(grace))
+        await asyncio.sleep(0)  # so that it begins before the responses pass
+        self._gate.open()
+        await stopping
 
     async def _stop_rest(self, rest: _Uvicorn, task: asyncio.Task[None], grace: float) -> None:
         await rest.drain(min(_DRAIN_SECONDS, grace))
@@ -148,8 +157,8 @@ class Server:
         )
         receiver = Receiver(self._admission)
         self._health = HealthService(("", *SERVICES), receiver)
-        handlers = [*create_handlers(self._manager, receiver), self._health.create_handler()]
-        self._grpc.add_generic_rpc_handlers(tuple(handlers))
+        handlers = create_handlers(self._manager, receiver, self._gate)
+        self._grpc.add_generic_rpc_handlers((*handlers, self._health.create_handler()))
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{port}"
         try:

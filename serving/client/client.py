@@ -7,7 +7,7 @@ import functools
 import random
 import time
 import urllib.parse
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,7 +18,14 @@ from regard.serving.client.connections import (
     Target,
     check_token_url,
 )
-from regard.serving.client.conversion import ClientError, Row, Signature, split_requests, split_rows
+from regard.serving.client.conversion import (
+    ClientError,
+    Row,
+    Signature,
+    as_list,
+    split_requests,
+    split_rows,
+)
 from regard.serving.contract import DEFAULT_SIGNATURE
 
 P = ParamSpec("P")
@@ -97,12 +104,12 @@ class Client:
         self._timeout, self._retries, self._batch_size = timeout, retries, batch_size
         self._signatures: dict[str, Signature] = {}
 
-    def predict(self, rows: Sequence[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
+    def predict(self, rows: Iterable[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
         """Return the outputs for rows, in order.
 
         Args:
-            rows: a text, the bytes of an image or a list of points for each row; or a mapping of
-                the inputs by name.
+            rows: a list, array or iterator with a text, the bytes of an image or a list of points
+                for each row; or with a mapping of the inputs by name.
             signature: the signature's name.
 
         Returns:
@@ -110,26 +117,26 @@ class Client:
 
         Raises:
             ClientError: the request fails or times out.
-            TypeError: ``rows`` is a single text or image.
+            TypeError: ``rows`` is a single row, a table, or has no order.
         """
-        if isinstance(rows, str | bytes):
-            raise TypeError(f"`rows` must be a list of rows, not {type(rows).__name__}: use [row].")
-        return self._predict(rows, signature, self._deadline())
+        return self._predict(as_list(rows, "rows"), signature, self._deadline())
 
-    def align(self, rows: Sequence[Any]) -> list[Row]:
+    def align(self, rows: Iterable[Any]) -> list[Row]:
         """Return the outputs of ``predict`` with tokens and attention weights.
 
         Raises:
-            ClientError: see ``predict``.
+            ClientError, TypeError: see ``predict``.
         """
         return self.predict(rows, "align")
 
-    def score(self, rows: Sequence[Any], outputs: Sequence[Any]) -> list[Row]:
+    def score(self, rows: Iterable[Any], outputs: Iterable[Any]) -> list[Row]:
         """Return the log-probability of given outputs for rows: ``score``, and for each token.
 
         Raises:
             ClientError: see ``predict``, or the model cannot score outputs.
+            TypeError: ``rows`` or ``outputs`` is a single value, a table, or has no order.
         """
+        rows, outputs = as_list(rows, "rows"), as_list(outputs, "outputs")
         if len(rows) != len(outputs):
             message = f"There are {len(rows)} rows and {len(outputs)} outputs."
             raise ClientError("INVALID_ARGUMENT", message)
@@ -146,7 +153,7 @@ class Client:
         return self._predict(scored, "score", deadline)
 
     def constrain(
-        self, rows: Sequence[Any], prefix: str = "", phrases: Sequence[str] = ()
+        self, rows: Iterable[Any], prefix: str = "", phrases: Iterable[str] = ()
     ) -> list[Row]:
         """Return the outputs of ``predict`` with constraints on the texts.
 
@@ -157,11 +164,9 @@ class Client:
 
         Raises:
             ClientError: see ``predict``, or the model does not support constraints.
-            TypeError: ``rows`` or ``phrases`` is a single text.
+            TypeError: ``rows`` or ``phrases`` is a single value, a table, or has no order.
         """
-        for name, value in (("rows", rows), ("phrases", phrases)):
-            if isinstance(value, str | bytes):
-                raise TypeError(f"`{name}` must be a list, not {type(value).__name__}.")
+        rows, phrases = as_list(rows, "rows"), as_list(phrases, "phrases")
         deadline = self._deadline()
         names = self._input_names(deadline)
         constraints = {"prefix": prefix, "phrases": "\n".join(phrases)}

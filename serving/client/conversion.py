@@ -1,12 +1,12 @@
 """Convert rows to the inputs of a signature, and outputs to rows without padding."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from regard.serving.contract import InputEntry, InputKind
+from regard.serving.contract import KINDS_WITH_LENGTH, InputEntry, InputKind
 from regard.serving.saved_model import batch_inputs, unpad
 
 Row = dict[str, Any]  # outputs by name: texts, numbers, lists of texts, arrays
@@ -96,6 +96,34 @@ class Signature:
         return entries
 
 
+def as_list(values: Iterable[Any], name: str) -> list[Any]:
+    """Return the values of an argument that is a list, an array or any other ordered iterable.
+
+    Iterating over a text, a mapping or a table would take its characters, keys or columns for rows.
+
+    Args:
+        values: the argument.
+        name: its name, for messages.
+
+    Raises:
+        TypeError: it is a single value, has no order, or is a table.
+    """
+    kind = type(values).__name__
+    if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+        raise TypeError(f"`{name}` must be a list, not {kind}. For a single row use [row].")
+    if isinstance(values, Set):
+        raise TypeError(f"`{name}` must be a list, not {kind}, which has no order.")
+    if hasattr(values, "columns"):  # of pandas, Polars or Arrow
+        raise TypeError(
+            f"`{name}` must be a list, not {kind}. Use one of its columns, or a list of mappings: "
+            'frame.to_dict("records") in pandas, frame.to_dicts() in Polars, table.to_pylist() in '
+            "Arrow."
+        )
+    if not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+        raise TypeError(f"`{name}` must be a list, not {kind}.")
+    return list(values)
+
+
 def split_requests(
     signature: Signature, rows: Sequence[Any], size: int
 ) -> Iterator[dict[str, np.ndarray]]:
@@ -107,11 +135,14 @@ def split_requests(
         size: the maximum number of rows.
 
     Raises:
-        ClientError: the inputs of a row are not those of the signature.
+        ClientError: the inputs of a row are not those of the signature, or of another type.
     """
     entries = signature.entries
     names = [entry["name"] for entry in entries]
     rows_by_name = [_name_inputs(row, number, names) for number, row in enumerate(rows)]
+    for number, row in enumerate(rows_by_name):
+        for entry in entries:
+            _check_value(entry, row[entry["name"]], number)
     for start in range(0, len(rows_by_name), size):
         yield batch_inputs(entries, rows_by_name[start : start + size])
 
@@ -123,6 +154,21 @@ def _name_inputs(row: Any, number: int, names: Sequence[str]) -> Mapping[str, An
         message = f"Row {number} is not a mapping with the inputs: {', '.join(names)}."
         raise ClientError("INVALID_ARGUMENT", message)
     return row
+
+
+def _check_value(entry: InputEntry, value: Any, number: int) -> None:
+    """Check the type of an input of a row, which the server may otherwise misread.
+
+    Raises:
+        ClientError: a text is neither ``str`` nor ``bytes``, or points are a single point.
+    """
+    name = entry["name"]
+    if entry["kind"] not in KINDS_WITH_LENGTH and not isinstance(value, str | bytes):
+        message = f"Row {number}: {name} is {type(value).__name__}, not str or bytes."
+        raise ClientError("INVALID_ARGUMENT", message)
+    if entry["kind"] == "points" and np.size(value) and np.ndim(value) != 2:
+        message = f"Row {number}: {name} is not a list of points. For a single row use [row]."
+        raise ClientError("INVALID_ARGUMENT", message)
 
 
 def split_rows(outputs: Outputs) -> list[Row]:

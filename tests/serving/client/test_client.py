@@ -347,14 +347,6 @@ def test_tokens_are_not_sent_in_clear_text(target):
     Client(target, "m").close()
 
 
-@pytest.mark.parametrize("row", ["a sentence", b"an image"])
-def test_a_single_row_is_refused(row):
-    with Client("grpc://127.0.0.1:1", "m") as client:
-        for call in (client.predict, client.align):
-            with pytest.raises(TypeError, match=r"`rows` must be a list of rows, .*: use \[row\]"):
-                call(row)
-
-
 @pytest.mark.parametrize("target", ["http://127.0.0.1:1", "grpc://localhost:1", "http://[::1]:1"])
 def test_tokens_may_be_sent_to_this_host(target):
     Client(target, "m", token="t").close()

@@ -1,20 +1,17 @@
 """Constraints on outputs: a prefix, phrases, and a glossary of terms with their translations."""
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from regard.components.common.errors import UserError
+from regard.pipeline.prediction.term_finder import TermFinder
 from regard.serving.contract import Contract
 
 SIGNATURE = "constrained"
 _MAX_BYTES = 1 << 24
-# A character of a word. Scripts without spaces (Thai, Lao, Burmese, Khmer, Chinese, Japanese) do
-# not show where a word begins or ends.
-_WORD = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Constraints:
         """Return the inputs of the signature ``constrained`` for a row of the model's inputs."""
         source = row[contract["inputs"][0]["name"]]
         has_terms = self.glossary and isinstance(source, str)
-        terms = self._terms.findall(source.casefold()) if has_terms else []
+        terms = self._terms.find(source.casefold()) if has_terms else []
         phrases = [*self.phrases, *(self._by_folded[term] for term in terms)]
         return {**row, "prefix": self.prefix, "phrases": "\n".join(dict.fromkeys(phrases))}
 
@@ -49,15 +46,8 @@ class Constraints:
         return {source.casefold(): target for source, target in self.glossary.items()}
 
     @cached_property
-    def _terms(self) -> re.Pattern[str]:
-        longest_first = sorted(self._by_folded, key=len, reverse=True)
-        return re.compile("|".join(map(_term_pattern, longest_first)))
-
-
-def _term_pattern(term: str) -> str:
-    start = f"(?<!{_WORD})" if re.match(r"\W", term) or re.match(_WORD, term) else ""
-    end = f"(?!{_WORD})" if re.match(r"\W", term[-1]) or re.match(_WORD, term[-1]) else ""
-    return start + re.escape(term) + end
+    def _terms(self) -> TermFinder:
+        return TermFinder(self._by_folded)
 
 
 def read_glossary(path: Path) -> dict[str, str]:

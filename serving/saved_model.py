@@ -87,7 +87,7 @@ class Prediction:
 
     @property
     def truncated(self) -> int:
-        """How many tokens of the input were cut off, if the signature reports it."""
+        """How many tokens of the input were cut off, at least, if the signature reports it."""
         name = self.contract["cut"]
         return 0 if name is None else int(self.outputs.get(name, 0))
 

@@ -43,7 +43,7 @@ class BatchStats:
         load_seconds: the worker's time to load the model.
         device: TensorFlow's device, ``CPU`` or ``GPU``.
         truncated_rows: the number of truncated inputs.
-        truncated_tokens: the number of tokens that were cut off.
+        truncated_tokens: the number of tokens that were cut off; of very long inputs at least.
     """
 
     rows: int

@@ -103,8 +103,8 @@ def _warn_about_truncation(result: DecodeResult) -> None:
         # Models with a search have a score, and a limit in the section search.
         limit = "search.max_source_length" if result.contract["score"] else "the model's limit"
         _warn(
-            f"{truncated:,} of {rows:,} {noun} are longer than {limit}: {tokens:,} tokens were cut"
-            " off"
+            f"{truncated:,} of {rows:,} {noun} are longer than {limit}: at least {tokens:,} tokens"
+            " were cut off"
         )
 
 

@@ -57,7 +57,8 @@ def token_ids(
 
     Returns:
         The ids ``[batch, length]``, int32, with EOS and padding, and the number of truncated tokens
-        ``[batch]``; of a text with too many characters, at least 1.
+        ``[batch]``. Of a text with more than ``MAX_TOKEN_CHARACTERS`` characters for each token of
+        the limit, it is a lower bound, at least 1: the rest is not tokenized.
 
     Raises:
         InvalidArgumentError: A text is too long, and ``error`` is given.
@@ -88,13 +89,14 @@ def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
 def limit_characters(texts: tf.Tensor, tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Return texts ``[batch]`` without what more than ``tokens`` tokens cannot hold.
 
-    The second output ``[batch]``, int32, is 1 for each text that was cut, otherwise 0.
+    The second output ``[batch]``, int32, is 1 for each text of which more than spaces was cut,
+    otherwise 0.
     """
     most = MAX_TOKEN_CHARACTERS * tokens
     # First by bytes: bytes that are not UTF-8 do not count as characters.
     shortened = tf.strings.substr(tf.strings.substr(texts, 0, 4 * most), 0, most, "UTF8_CHAR")
-    is_cut = tf.strings.length(shortened) < tf.strings.length(texts)
-    return shortened, tf.cast(is_cut, tf.int32)
+    rest = tf.strings.substr(texts, tf.strings.length(shortened), tf.strings.length(texts))
+    return shortened, tf.cast(~tf.strings.regex_full_match(rest, r"\s*"), tf.int32)
 
 
 def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

@@ -50,7 +50,8 @@ class ServedModel:
             - ``heads``: the ``signature`` that returns the attention of each head of each layer
               for a given output, and its ``looks``, each as above, with weights ``[layers,
               heads, ...]``; or None;
-            - ``cut``: the output that counts the truncated tokens of an input, or None;
+            - ``cut``: the output that counts the truncated tokens of an input, of a very long one
+              at least, or None;
             - ``tags``: the tags that a text may begin with, as ``<de> A dog runs.``; the model was
               trained with one of them before every text. Empty: none;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the

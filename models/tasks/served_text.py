@@ -170,7 +170,7 @@ class ServedTextOutput(ServedModule):
         Row t of ``alignment`` ``[batch, target, source]`` (``[batch, target, rows, columns]`` of
         the grid of an image) has the weights of step t; rows from the length of the output on are
         padding. The lengths of texts include EOS, which can be attended to. ``source_cut``
-        ``[batch]`` is the number of truncated tokens of a source.
+        ``[batch]`` is the number of truncated tokens of a source, see ``search_outputs.token_ids``.
         """
         encoded, cut, tokenizer = self._encode(source)
         hypotheses = self._hypotheses(source, encoded, self._search.best())

@@ -84,7 +84,7 @@ class ServedSimilarity(ServedModule):
         For both sentences ``<side>_pieces``, ``<side>_length`` and ``<side>_weights``, ``[batch,
         tokens]``: the weight of each token in the sentence's vector. ``alignment`` ``[batch, first,
         second]`` is the cross-attention of the sentences. ``cut`` ``[batch]`` is the number of
-        truncated tokens of both.
+        truncated tokens of both, see ``search_outputs.token_ids``.
         """
         sides = {"first": self._tokenize(first), "second": self._tokenize(second)}
         results = self._model.compare(*(ids for ids, _, _ in sides.values()))

@@ -132,7 +132,7 @@ class ServedSpan(ServedModule):
         ``passage_pieces`` are the texts of the ``passage_length`` tokens, ``passage_begins`` and
         ``passage_ends`` their offsets in characters. Each row of ``alignment`` ``[batch, steps,
         passage]`` is the attention of one of the ``steps``: the hops, the begin and the end.
-        ``cut`` is the number of truncated tokens of both texts.
+        ``cut`` is the number of truncated tokens of both texts, see ``search_outputs.token_ids``.
         """
         spans, passages, log_probs, cut = self._answers(passage, question)
         begins, ends = to_dense(passages.begins), to_dense(passages.ends)

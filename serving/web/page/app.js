@@ -190,7 +190,7 @@ function showPrediction(row, outputs, nbest) {
   byId("nbest").hidden = nbest === null;
   if (nbest) byId("nbest").querySelector("ol").replaceChildren(...nbestItems(nbest));
   const truncated = outputs[contract.cut];
-  showMessage(truncated ? `The input is too long. Its last ${truncated} tokens were ignored.` : "", Boolean(truncated));
+  showMessage(truncated ? `The input is too long. At least its last ${truncated} tokens were ignored.` : "", Boolean(truncated));
   showAttention(outputs);
 }
 

@@ -284,7 +284,7 @@ def test_truncated_sources_are_counted(models, tmp_path, log):
     long = [row(1, "a" * 103), row(2, "short"), row(3, "b" * 104)]
     run(tmp_path, models / "good", shards=[long])
     assert warnings(log) == [
-        "2 of 3 sources are longer than search.max_source_length: 7 tokens were cut off"
+        "2 of 3 sources are longer than search.max_source_length: at least 7 tokens were cut off"
     ]
 
 
@@ -292,7 +292,9 @@ def test_models_without_search_have_another_truncation_warning(tmp_path, log):
     stats = BatchStats(2, 1.0, "a", 1.0, "CPU", truncated_rows=1, truncated_tokens=3)
     contract = {**fake_tasks.Matcher().contract(), "cut": "cut"}
     executor._warn_about_truncation(DecodeResult(contract, [stats]))
-    assert warnings(log) == ["1 of 2 rows are longer than the model's limit: 3 tokens were cut off"]
+    assert warnings(log) == [
+        "1 of 2 rows are longer than the model's limit: at least 3 tokens were cut off"
+    ]
 
 
 def test_a_rejected_source_is_a_user_error(tmp_path):

@@ -100,6 +100,27 @@ def test_long_sources_are_cut_at_the_limit_and_counted(in_memory, loaded):
 MOST = MAX_TOKEN_CHARACTERS * 20
 
 
+def test_the_number_of_truncated_tokens_is_a_lower_bound(in_memory, loaded):
+    tokenizer = in_memory[2]["source"]
+    texts = ["a cat " * count for count in (60, 106, 107, 300, 50_000)]
+    cut = loaded.signatures["align"](source=tf.constant(texts))["source_cut"].numpy().tolist()
+    exact = [len(tokenizer.tokenize(text)) - 20 for text in texts]
+    is_exact = [len(text) <= MOST for text in texts]
+    assert is_exact == [True, True, False, False, False]
+    assert cut[:2] == exact[:2]
+    bound = len(tokenizer.tokenize(texts[-1][:MOST])) - 20
+    assert cut[2:] == [bound] * 3
+    assert all(0 < one <= other for one, other in zip(cut, exact, strict=True))
+
+
+def test_spaces_alone_are_not_truncated(in_memory, loaded):
+    texts = ["a cat" + " " * 100_000, "a cat" + "\n" * MOST, "a cat" + " " * MOST + "a"]
+    cut = loaded.signatures["align"](source=tf.constant(texts))["source_cut"].numpy().tolist()
+    assert cut == [0, 0, 1]
+    served = make(in_memory, type="greedy", max_source_length=20, long_source="refuse")
+    served.module.predict(tf.constant(texts[:2]))
+
+
 @pytest.mark.parametrize(
     ("text", "shortened"),
     [

@@ -150,7 +150,10 @@ def test_constraints(page):
 def test_a_truncated_input_and_a_missing_score(page):
     displayed = page("reverser", source="a" * 120)
     assert wait_for_output(displayed) == "A" * 100
-    assert displayed.text("#message") == "The input is too long. Its last 20 tokens were ignored."
+    assert (
+        displayed.text("#message")
+        == "The input is too long. At least its last 20 tokens were ignored."
+    )
     assert displayed.run("document.getElementById('message').classList.contains('error')") is True
     displayed = page("scoreless", source="abc")
     assert wait_for_output(displayed) == "CBA"

@@ -16,6 +16,7 @@ from regard.components.trainer.callbacks import (
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DistributedTrainStep
 from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.training_length import TrainingLength, unused_settings
 from regard.components.trainer.validation import MetricFn, ValidationCallback
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import TrainableModel
@@ -69,6 +70,10 @@ def fit(
         state = TrainState(**train_step.group.broadcast_object(lambda: vars(state)))
         train_step.initialize()
     model.reset_metrics()  # the checkpoint contains them, but their tokens are counted already
+    length = TrainingLength.of(training, train_batches.size)
+    if is_chief and not state.batches:
+        for text in unused_settings(training, length):
+            events.emit("warning", node=NODE, text=text)
     if state.batches:
         text = f"resumed at step {state.step}, epoch {state.epoch + 1}"
         events.emit("note", node=NODE, text=text)
@@ -106,6 +111,10 @@ def fit(
             where="training.gradient_accumulation_steps",
             remedy="Accumulate fewer batches, or train longer.",
         )
+    if is_chief and length.steps is None:  # only time or evaluations limited the training
+        reached = TrainingLength(state.step, None, is_exact=True)
+        for text in unused_settings(training, reached):
+            events.emit("warning", node=NODE, text=text)
     if state.snapshots:
         _load_average(model, state, validation, checkpoints)
     else:

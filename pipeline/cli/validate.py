@@ -34,6 +34,7 @@ def validate(
     from regard.components.common.formatting import format_count
     from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
     from regard.components.example_validator.corpus_checks import check_corpus
+    from regard.components.trainer.training_length import length_notes
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.config import load
     from regard.pipeline.config.load import is_comparison, read_document
@@ -43,11 +44,12 @@ def validate(
     if is_comparison(read_document(config, workspace)):
         comparison = read_comparison([config], workspace)
         # All models of a comparison have the same data.
-        name, checked = comparison.name, comparison.members[0].config
+        name, configs = comparison.name, [member.config for member in comparison.members]
         title = f"comparison {name} of {format_count(len(comparison.members), 'model')}"
     else:
-        checked = load(config)
-        name, title = checked.name, f"pipeline {checked.name}"
+        configs = [load(config)]
+        name, title = configs[0].name, f"pipeline {configs[0].name}"
+    checked = configs[0]
     check_start(checked, workspace)
     notes: list[str] = []
     plan = CorpusPlan(resolve_data(checked, notes))
@@ -56,6 +58,10 @@ def validate(
         status.update("checking the rows …")
         check_corpus(plan)
     notes = [*summary.problems.format_notes(), *notes, *summary.notes]
+    trainings = [one.training for one in configs]
+    notes += dict.fromkeys(
+        note for one in trainings for note in length_notes(one, summary.rows["train"])
+    )
     terminal.err().print(_NOT_CHECKED, soft_wrap=True)
     files = {
         split: [path for group in groups for path in group.files]

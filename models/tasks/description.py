@@ -75,6 +75,8 @@ class Description:
         example_files: An example of ``data.train``.
         search: The type of the section ``search`` and its default; None for a task without search.
         defaults: Defaults of other sections that differ from those of other tasks.
+        data_checks: Values of ``data.checks`` that differ from those of other tasks; None switches
+            a check off.
         validate: Yields the problems of a whole configuration.
         has_input_length: Whether the length of an input is known, which allows slices by length.
         limit_features: Returns the features with the limits of a section ``model``, such as the
@@ -94,6 +96,7 @@ class Description:
     example_files: str | dict[str, str] = "train.tsv"
     search: tuple[Any, Section] | None = None
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    data_checks: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     validate: Callable[[Any], Iterator[Problem]] = lambda config: iter(())
     has_input_length: bool = True
     limit_features: Callable[[Any], tuple[Feature, ...]] | None = None

@@ -105,5 +105,7 @@ DESCRIPTION = Description(
         "training": {"label_smoothing": 0.0},
         "evaluation": {"length_buckets": (100, 200, 300)},
     },
+    # An answer is a part of the passage, of any length.
+    data_checks={"length_ratio": None},
     validate=validate,
 )

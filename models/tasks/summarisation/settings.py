@@ -28,6 +28,8 @@ DESCRIPTION = Description(
         "training": {"max_length": 400, "batch_tokens": 8192},
         "evaluation": {"length_buckets": (100, 200, 300), "baselines": ("lead_1",)},
     },
+    # Half of the abstracts of SciTLDR are 8 times as long as their summary, 0.1% over 50 times.
+    data_checks={"length_ratio": {"ratio": 50.0}},
     validate=text_to_text.validate,
     preprocessing=text_to_text.TextPreprocessingConfig,
 )

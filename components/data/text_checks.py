@@ -10,13 +10,16 @@ import ftfy
 
 from regard.components.common.formatting import truncate
 from regard.components.data.text_analysis import count_scripts
+from regard.components.data.text_markup import find_entity, find_tokenization
 from regard.components.settings.data_checks import DataChecksConfig, LanguageCheckConfig
 
-# C0 except tab and line ends, C1, soft hyphen, zero-width characters, direction marks, the
-# replacement character, and private use.
+# C0 except tab and line ends, C1, soft hyphen, zero-width characters, direction marks, line and
+# paragraph separators, the replacement character, and private use.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\ufeff\ufff9-\ufffd\ue000-\uf8ff\U000e0001-\U000e007f\U000f0000-\U0010ffff]"
+    # A carriage return without a line feed: lines of another file ended with it.
+    "|\r(?!\n)"
     # A joiner is part of the orthography of Persian and Hindi, and of emoji.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 )
@@ -42,7 +45,8 @@ def check_texts(inputs: Texts, references: Texts, checks: DataChecksConfig) -> l
             are checked, but only the first one counts for the length ratio.
         checks: those that are set: ``empty_side``, ``length_ratio`` (characters of the longest side
             divided by those of the shortest, at least 1), ``too_long``, ``same_sides`` (an input is
-            also a reference), ``control_characters`` and ``encoding``.
+            also a reference), ``control_characters``, ``encoding``, ``html_entities`` and
+            ``tokenization``.
     """
     sides = [texts for texts in (*inputs, *references) if texts]
     if not sides:
@@ -64,6 +68,10 @@ def check_texts(inputs: Texts, references: Texts, checks: DataChecksConfig) -> l
         names.append("control_characters")
     if checks.encoding and any(fix_encoding(t) != t for side in sides for t in side):
         names.append("encoding")
+    if checks.html_entities and any(find_entity(text) for side in sides for text in side):
+        names.append("html_entities")
+    if checks.tokenization and any(find_tokenization(text) for side in sides for text in side):
+        names.append("tokenization")
     return names
 
 

@@ -12,6 +12,7 @@ from regard.components.data import near_duplicates, text_checks
 from regard.components.data.example_rows import ExampleRow
 from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
+from regard.components.data.text_markup import find_entity, find_tokenization
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from regard.models.tasks.description import Feature
@@ -30,7 +31,16 @@ _DESCRIPTIONS = {
     "language": "have a side in another language",
     "control_characters": "contain invisible control characters",
     "encoding": "were decoded with the wrong encoding",
+    "html_entities": "contain HTML entities",
+    "tokenization": "were tokenized before",
 }
+# What to do about all rows, where the name of the check does not say it.
+_REMEDIES = {
+    "html_entities": "Replace them in the files, for example with Python's html.unescape",
+    "tokenization": "Train on the original text, or join the words again, for example with "
+    "`sacremoses detokenize`; otherwise requests must be tokenized in the same way",
+}
+_MARKUP = {"html_entities": find_entity, "tokenization": find_tokenization}
 _OF_OTHER_SPLITS = ("overlap", "near_overlap", "target_overlap")
 
 
@@ -178,6 +188,9 @@ class FindingBuilder:
                 if controls:
                     codes = ", ".join(f"U+{ord(c):04X}" for c in controls)
                     yield f"{feature.name} contains {codes}"
+            elif name in _MARKUP:
+                if trace := _MARKUP[name](joined):
+                    yield f"{feature.name} contains {trace.strip()}"
             elif name == "encoding":
                 for text in values:
                     if (fixed := text_checks.fix_encoding(text)) != text:
@@ -206,10 +219,11 @@ def describe(name: str, finding: CheckFinding) -> str:
         text += f" ({format_count(left_out, 'other row')} were left out: see `max_rows`)"
     if not finding["examples"]:
         return text
+    remedy = f". {_REMEDIES[name]}" if name in _REMEDIES else ""
     first = finding["examples"][0]
     other = f" (same as {first['same_as']})" if "same_as" in first else ""
     detail = f" ({first['detail']})" if "detail" in first else ""
-    return f"{text}; first {first['where']}{other}: {first['text']!r}{detail}"
+    return f"{text}; first {first['where']}{other}: {first['text']!r}{detail}{remedy}"
 
 
 def check_warnings(findings: Mapping[str, CheckFinding]) -> list[str]:

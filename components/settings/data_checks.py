@@ -145,9 +145,12 @@ class DataChecksConfig(CheckSetConfig):
         language: Rows with a side that is confidently in another language than the one given for
             it; null: not checked.
         control_characters: Rows with invisible characters: control, zero-width, directional and
-            private-use characters, U+FFFD.
+            private-use characters, line separators, U+FFFD.
         encoding: Rows decoded with the wrong encoding, for example schÃ¶n for schön. They are
             reported with the probable text, and changed only by the action repair.
+        html_entities: Rows with HTML entities, for example &quot; for a quotation mark.
+        tokenization: Rows that were tokenized before, by Moses for example: spaces before commas,
+            periods and 's, or @-@ for a hyphen.
         drift_words: Jensen-Shannon divergence, 0 to 1, of the words in train from those of the
             production model's data; the maximum of all sides.
         drift_oov: Share of words in train that are new since the production model, beyond the share
@@ -168,6 +171,8 @@ class DataChecksConfig(CheckSetConfig):
     language: LanguageCheckConfig | None = None
     control_characters: CheckConfig | None = CheckConfig(limit=0.01)
     encoding: EncodingCheckConfig | None = EncodingCheckConfig(limit=0.001)
+    html_entities: CheckConfig | None = CheckConfig(limit=0.01)
+    tokenization: CheckConfig | None = CheckConfig(limit=0.1)
     drift_words: DriftCheckConfig | None = DriftCheckConfig(limit=0.03)
     drift_oov: DriftCheckConfig | None = DriftCheckConfig(limit=0.02)
     drift_lengths: DriftCheckConfig | None = DriftCheckConfig()

@@ -73,6 +73,7 @@ def test_same_sides(inputs, references, same):
         ("\ufeffstart", ["\ufeff"]),
         ("a\x07b\x9fc\x7f", ["\x07", "\x9f", "\x7f"]),
         ("\u202eabc\u202c \u200f", ["\u202e", "\u202c", "\u200f"]),
+        ("one\rtwo\r\nthree\u2028four\u2029", ["\r", "\u2028", "\u2029"]),
         ("lost \ufffd and private \ue000\U00100000", ["\ufffd", "\ue000", "\U00100000"]),
         ("می\u200cخواهم, क्\u200dष, 👩\u200d🚀", []),
         ("a\u200cb, end\u200d", ["\u200c", "\u200d"]),

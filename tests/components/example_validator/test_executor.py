@@ -30,6 +30,8 @@ CHECKS = {
     "script": {"limit": 0.01},
     "control_characters": {"limit": 0.01},
     "encoding": {"limit": 0.01},
+    "html_entities": {"limit": 0.01},
+    "tokenization": {"limit": 0.01},
     "drift_words": {"limit": 0.05},
     "drift_oov": {"limit": 0.02},
     "drift_lengths": {"limit": 0.05},
@@ -174,6 +176,7 @@ def test_rows_of_every_check(tmp_path, validate, monkeypatch):
     train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
     train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
     train += [("Ein Mann läuft mit seinem Hund am Strand.", "A man walks his dog.")]
+    train += [("&quot;Go", "Los"), ("Oh , no", "Ah")]
     test = [plain(20)[7], ("new", " "), ("Source  number 13.", "target")]
     checks = {**CHECKS, "empty_side": {"limit": 0.5, "action": "fail"}}
     checks["language"] = {"languages": {"source": "en"}}
@@ -193,6 +196,8 @@ def test_rows_of_every_check(tmp_path, validate, monkeypatch):
         "language": ["train.tsv:28"],
         "control_characters": ["train.tsv:26"],
         "encoding": ["train.tsv:27"],
+        "html_entities": ["train.tsv:29"],
+        "tokenization": ["train.tsv:30"],
     }
     same_as = {
         n: e["same_as"] for n, f in findings.items() for e in f["examples"] if "same_as" in e
@@ -209,7 +214,7 @@ def test_rows_of_every_check(tmp_path, validate, monkeypatch):
     assert findings["overlap"]["share"] == pytest.approx(1 / 3)
     assert result.error is None
     exceeded = ["too_long", "overlap", "near_overlap", "script", "language"]
-    exceeded += ["control_characters", "encoding"]
+    exceeded += ["control_characters", "encoding", "html_entities", "tokenization"]
     assert [text.split(":")[0] for text in result.warnings] == exceeded
     assert result.files == ["checks.json", "profile.json", "target_overlap.json"]
     assert read_overlap(tmp_path / "Findings", "") == {text_hash("target number 7")}

@@ -243,17 +243,14 @@ def config_class(task: str) -> type[Config]:
         sections["search"] = described.search
     doc, description = DataConfig.__doc__, DataConfig.model_fields["train"].description
     train = Field(description=description, examples=[described.example_files])
-    checks = _checks_class(described)
+    checks_class = _checks_class(described)
     description = DataConfig.model_fields["checks"].description
+    checks: Any = (
+        Annotated[checks_class, NotInTrainingKey],
+        Field(description=description, default=checks_class()),
+    )
     data = create_model(
-        "Data",
-        __base__=DataConfig,
-        __doc__=doc,
-        train=(Files, train),
-        checks=(
-            Annotated[checks, NotInTrainingKey],
-            Field(description=description, default=checks()),
-        ),
+        "Data", __base__=DataConfig, __doc__=doc, train=(Files, train), checks=checks
     )
     fields: dict[str, tuple[Any, Any]] = dict.fromkeys(("tokenizer", "search"), (type(None), None))
     task_options = {"default": task} if task == DEFAULT_TASK else {"examples": [task]}

@@ -21,6 +21,8 @@ Cells = tuple[int, Sequence[Any] | None]
 # In the order in which they are preferred.
 _DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SAMPLE_BYTES = 1 << 16
+# The share of rows with quotes above which they were written by a program: speech has fewer.
+_MANY_QUOTES = 0.5
 # The first line of tables that Excel reads with this delimiter; spreadsheets may quote or pad it.
 _SEPARATOR_LINE = re.compile(r'"?sep=(?P<delimiter>[^"\s]|\t)"?(?P=delimiter)*', re.IGNORECASE)
 # Characters of a row over several lines, to which a quote that is not closed reads.
@@ -38,10 +40,7 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
         if separator not in (None, "\t"):
             message = f"the first line says that {separator!r} separates columns, not tabs"
             raise UnreadableFile(path, message, "Set `data.format: csv`.", 1)
-        rows = (
-            (line, None if isinstance(text, InvalidLine) else text.split("\t"))
-            for line, text in enumerate(lines, 1)
-        )
+        rows = _split_at_tabs(lines, path, problems)
     else:
         head = next(read_blocks(path, _SAMPLE_BYTES), b"")
         sample = head.decode(config.encoding or "utf-8-sig", "replace")
@@ -73,6 +72,25 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
             yield line, None
         else:
             yield line, [None if index is None else cells[index] for index in indices]
+
+
+def _split_at_tabs(
+    lines: Iterable[str], path: str, problems: ReadProblems
+) -> Iterator[tuple[int, list[str] | None]]:
+    """Yield the cells of each line; note at the end if most lines have a cell within quotes."""
+    line = quoted = 0
+    for line, text in enumerate(lines, 1):
+        if isinstance(text, InvalidLine):
+            yield line, None
+            continue
+        cells = text.split("\t")
+        if '"' in text and any(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells):
+            quoted += 1
+        yield line, cells
+    if line and quoted / line > _MANY_QUOTES:
+        note = f"quotes around texts are read as text ({quoted:,} of {line:,} rows have them)"
+        remedy = '`data.format: csv` and `data.delimiter: "\\t"` remove them'
+        problems.formats.setdefault(f"{note}; {remedy}", path)
 
 
 def _split_separator_line(lines: Iterator[str]) -> tuple[str | None, Iterator[str]]:

@@ -100,6 +100,10 @@ def _encoding_remedy(chunk: bytes) -> str | None:
     """Return how to set the encoding of lines that are not UTF-8, if it can be guessed."""
     import charset_normalizer
 
+    if chunk.startswith(b"\0") and 3 * chunk.count(b"\0") > len(chunk):
+        # Split at the byte of a line feed, its lines have no encoding that could be guessed.
+        name = "utf_32_be" if chunk.startswith(b"\0\0") else "utf_16_be"
+        return f"These bytes look like {name}. Set `data.encoding: {name}`."
     head = chunk[: 8 * _MAX_SAMPLE].split(b"\n")
     lines = [line for line in head if not line.isascii() or b"\0" in line]
     wrong = [line for line in lines if _decode_chunk(line, None) is None]

@@ -64,6 +64,20 @@ def test_line_that_names_a_tab_or_an_unusual_delimiter(single):
     assert "data.format: csv" in error.problem.remedy
 
 
+def test_quotes_of_a_tsv_file_are_announced(single):
+    quoted = "".join(f'"text ""{i}"""\t"wort {i}"\n' for i in range(6))
+    text = quoted + "one\tun\n" * 4
+    rows, problems = read_group(single("tsv", text))
+    assert rows[0] == (1, '"text ""0"""', '"wort 0"')
+    (note,) = formats(problems)
+    assert "6 of 10 rows" in note
+    remedy = {"delimiter": "\t"}
+    rows, problems = read_group(single("csv", text), **remedy)
+    assert rows[0] == (1, 'text "0"', "wort 0")
+    speech = '"Yes", he said.\t"Oui"\n' * 4 + "one\tun\n" * 6
+    assert formats(read_group(single("tsv", speech))[1]) == []
+
+
 def test_rows_that_only_resemble_a_delimiter_line(single):
     assert read_group(single("tsv", "sep=;\tx\na\tb\n"))[0] == [(1, "sep=;", "x"), (2, "a", "b")]
     assert read_group(single("csv", "sep=ab,x\n"))[0] == [(1, "sep=ab", "x")]

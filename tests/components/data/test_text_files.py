@@ -120,7 +120,7 @@ CHINESE = "今天天气很好，我们去公园。\n"
     ("text", "encoding"),
     [
         *[(GERMAN, "cp1252"), (RUSSIAN * 9, "cp1251"), (CHINESE * 9, "gb18030")],
-        (GERMAN * 2, "utf_16_le"),
+        *[(GERMAN * 2, one) for one in ("utf_16_le", "utf_16_be", "utf_32_le", "utf_32_be")],
     ],
 )
 def test_probable_encoding(tmp_path, text, encoding):

@@ -34,6 +34,8 @@ from benchmarks.trust._attacks import MB, SCRIPTS
 from benchmarks.trust._second_client import describe, second_client
 from benchmarks.trust._target import PREDICT, Target, create_stub, open_channel
 
+_LATENCY_ROUNDS = 500
+
 
 def main(arguments: list[str]) -> int:
     """Run the measurements, and return 1 if one misses its bar."""
@@ -265,6 +267,32 @@ def shutdown(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     return {"seconds": round(seconds, 1), "is_met": seconds <= 35}
 
 
+def latency(target: Target, options: argparse.Namespace) -> dict[str, Any]:
+    """Send requests of one client, one by one, over connections that stay open."""
+    connection = http.client.HTTPConnection("127.0.0.1", target.rest_port, timeout=60)
+    path, body = f"/v1/models/{target.name}", json.dumps({"instances": ["20 Nov 2026"]})
+    stub, message = create_stub(target), attacks.predict_message(target.name, ["20 Nov 2026"])
+
+    def send(method: str, path: str, body: str | None = None) -> None:
+        connection.request(method, path, body)
+        connection.getresponse().read()
+
+    calls: dict[str, Callable[[], object]] = {
+        "status, REST": lambda: send("GET", path),
+        "prediction, REST": lambda: send("POST", f"{path}:predict", body),
+        "prediction, gRPC": lambda: stub(message, timeout=60),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(_LATENCY_ROUNDS):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - started)
+    p50 = {name: round(1000 * statistics.median(one), 2) for name, one in seconds.items()}
+    ratio = round(p50["prediction, REST"] / p50["prediction, gRPC"], 2)
+    return {"p50_ms": p50, "ratio": ratio, "is_met": p50["status, REST"] <= 2 and ratio <= 1.3}
+
+
 def protocol(target: Target, options: argparse.Namespace) -> dict[str, Any]:
     """Abuse HTTP/1.1 and HTTP/2, while a client of each API measures before and meanwhile."""
     results: dict[str, dict[str, dict[str, float]]] = {}
@@ -339,6 +367,7 @@ PARTS: dict[str, Callable[[Target, argparse.Namespace], dict[str, Any]]] = {
     "swaps": swaps,
     "shapes": shapes,
     "shutdown": shutdown,
+    "latency": latency,
     "protocol": protocol,
     "drain": drain,
 }

@@ -101,7 +101,8 @@ def serve(
         option(
             "--allowed-host",
             "NAME",
-            "Name by which clients may address the REST API; repeatable.",
+            "Name by which clients may address the REST port, or of a web site that may use it; "
+            "repeatable.",
             "localhost if only this machine can connect, otherwise any",
         ),
     ] = None,

@@ -84,8 +84,9 @@ class ServerOptions:
         client_ca: the PEM file with the authorities of the certificates that clients must present;
             None: clients need no certificate.
         token: clients must send it as a bearer token to run or replace models; "" for no token.
-        allowed_hosts: names that the header ``Host`` may contain; none: those of the loopback
-            address if the server listens there, otherwise any.
+        allowed_hosts: names that the header ``Host`` may contain, and of web sites that may send
+            requests; none: those of the loopback address if the server listens there, otherwise
+            any, and no other web site.
         max_connections: for each API; at most a quarter of the descriptors of the process.
         header_seconds: limit for the headers of a request.
     """

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 _MARK = "\ufdd0"
-# A reference, or a control character as it is.
-_SUSPECT = re.compile(rb"&#(?:x([0-9A-Fa-f]{1,30})|([0-9]{1,30}));|([\x00-\x08\x0b\x0c\x0e-\x1f])")
+# A reference, or control characters as they are: a run of them gets one mark.
+_SUSPECT = re.compile(rb"&#(?:x([0-9A-Fa-f]{1,30})|([0-9]{1,30}));|([\x00-\x08\x0b\x0c\x0e-\x1f]+)")
 # The beginning of a reference whose end is in the next block.
 _OPEN_REFERENCE = re.compile(rb"&(?:#(?:x[0-9A-Fa-f]{0,30}|[0-9]{0,30}))?\Z")
 _MAX_REFERENCE = 34

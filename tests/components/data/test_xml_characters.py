@@ -26,5 +26,9 @@ def test_marks(text, code):
     assert code in find_forbidden(text)
 
 
+def test_a_run_of_control_characters_has_one_mark():
+    assert b"".join(mark_forbidden([b"a" + b"\x01\0" * 10**6 + b"b"])) == b"a&#xFDD0;0001;b"
+
+
 def test_other_texts():
     assert find_forbidden("a & b 001F;") is None

@@ -49,8 +49,8 @@ class CorpusGen(Component):
             and then only written to the findings.
 
     Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
-    ``findings`` (``corpus.json``: the fingerprint, rows of each split and span, and what was
-    skipped).
+    ``findings`` (``corpus.json``: the fingerprint, rows of each split and span, the first row by
+    feature, and what was skipped).
     """
 
     EXECUTOR = CorpusGenExecutor

@@ -75,7 +75,9 @@ def _data(run: Run, state: Progress) -> dict[str, Any]:
         {key: span[key] for key in _SPAN_KEYS if key in span} for span in corpus.get("spans", [])
     ]
     findings = list(dict.fromkeys(warnings))
+    first_rows = corpus.get("first_rows", [])
     summary = {"rows": corpus.get("rows"), "findings": findings, "spans": spans}
+    summary["first_rows"] = first_rows
     return {key: value for key, value in summary.items() if value}
 
 

@@ -136,6 +136,7 @@ def _write_findings(
         "fingerprint": content_digest,
         "rows": summary.rows,
         "skipped": problems.skipped_rows,
+        "first_rows": problems.first_rows(),
         "files": [{"files": result.files, "rows": result.rows} for result in results],
         "problems": {
             reason: {"count": rows.skipped_rows, "examples": list(map(asdict, rows.examples))}

@@ -1,71 +1,38 @@
-"""The columns of a file that hold the features of a row, and its header row."""
+"""The columns of a file that hold the features of a row, and its header row.
 
-import functools
-import re
+Columns are found by their names. The order of a table counts only if it has no names and as many
+columns as are read; what can be read in several ways is an error that lists them.
+"""
+
 from collections.abc import Sequence
 
 from regard.components.common.formatting import truncate
+from regard.components.data.column_matching import find_name, match_columns, rank_columns
+from regard.components.data.column_remedies import columns_line, columns_remedy
+from regard.components.data.headers import misplaced_name
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.sources import Corpus
-from regard.models.suggestions import suggest
 from regard.models.tasks.description import Feature
 
-# Words in the names of columns of common data sets: numbers, other values, and texts.
-_NUMBER = re.compile("gold|label|rating|relatedness|score|similarity")
-_ID = re.compile("category|date|genre|hash|id|idx|index|key|lang|split|url|uuid")
-_WORD = re.compile(
-    f"{_NUMBER.pattern}|{_ID.pattern}|abstract|answer|article|caption|context|document|domain|file|"
-    "filename|first|headline|highlights|hypothesis|image|input|output|pair|points|premise|query|"
-    "question|reference|response|second|segment|sent|sentence|source|src|summary|target|text|tgt|"
-    "title|translation"
-)
-_MAX_CHOICES = 100
 
+class MissingColumn(UnreadableFile):
+    """A file has no column for a feature.
 
-def _words(name: str) -> list[str]:
-    return re.sub(r"[\W\d_]+", " ", name).lower().split()
+    Args:
+        file: the file.
+        feature: the name of the feature.
+        text: what is wrong.
+        remedy: how to fix it.
+        line: the line of the first row of a table.
+    """
 
+    def __init__(self, file: str, feature: str, text: str, remedy: str, line: int | None = None):
+        super().__init__(file, text, remedy, line)
+        self.feature = feature
 
-@functools.cache
-def _languages() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the codes and the English names of languages."""
-    from babel import Locale
-
-    names = Locale("en").languages
-    return frozenset(names), frozenset(name.lower() for name in names.values())
-
-
-def is_column_name(text: str) -> bool:
-    """Return whether a text is a common name of a column, or a language such as ``en-US``."""
-    codes, languages = _languages()
-    if re.fullmatch(r"[a-z]{2}([-_][a-z]{2,4})?", text.lower()):
-        return text[:2].lower() in codes
-    words = [word for word in _words(text) if len(word) > 1]
-    return bool(words) and all(_WORD.fullmatch(word) or word in languages for word in words)
-
-
-def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
-    """Return whether the first row of a table consists of the names of its columns."""
-    config, columns = corpus.config, corpus.config.columns
-    if isinstance(config.header, bool):
-        return config.header
-    if any(isinstance(column, str) for column in (columns or {}).values()):
-        return True
-    names = [cell.strip().lower() for cell in cells]
-    # One name may be empty: that of the row numbers that pandas writes.
-    are_names = all(re.fullmatch(r"(\w[\w .()/:#-]{0,39})?", name) for name in names)
-    if not are_names or len({*names}) < len(names):
-        return False
-    used: list[str] = []
-    for position, feature in enumerate(corpus.features, 1):
-        place = int(columns.get(feature.name, 0) if columns else position)
-        cell = names[place - 1 : place]
-        if feature.kind == "number" and any(cell):
-            return not re.match(r"\d|nan|inf", cell[0])
-        used += cell
-    own = {feature.name for feature in corpus.features}
-    known = {name for name in names if name in own or is_column_name(name)}
-    return known.issuperset(used) or 2 * len(known) > len(names)
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        problem = self.problem
+        return type(self), (problem.file, self.feature, self.message, self.remedy, problem.line)
 
 
 def column_indices(
@@ -76,59 +43,115 @@ def column_indices(
     Args:
         corpus: its features and the section ``data``.
         path: the file, for errors.
-        names: the names of all columns.
+        names: the names of all columns; of a table without a header its first row.
         line: the line of the first row of a table; None for other files.
         header: whether the file contains the names; otherwise features are in order.
 
     Raises:
-        UnreadableFile: a column is missing.
+        UnreadableFile: a column is missing, names can be read in several ways, or a table without
+            names has more columns than features.
     """
-    columns, features = corpus.config.columns, corpus.features
-    required = {feature.name for feature in features if not feature.optional}
-    # A header with other names, and a column for each feature.
-    is_ordered = len(required) <= len(names) <= len(features) and required.isdisjoint(names)
-    by_position = not header or (line is not None and is_ordered)
+    if corpus.config.columns is not None:
+        return _chosen_indices(corpus, path, names if header else [""] * len(names), line)
+    if not header:
+        return _ordered_indices(corpus, path, names, line)
+    matches = match_columns(corpus, names)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ambiguous_names(corpus, path, names, matches, line)
+    missing = _missing_feature(corpus, names)
+    text = f"{'there is' if line is None else 'the first row has'} no column for {missing}"
+    text += f". The columns are {truncate(', '.join(names), 200)}"
+    raise MissingColumn(path, missing, text, columns_remedy(corpus, names, missing), line)
+
+
+def ambiguous_names(
+    corpus: Corpus,
+    path: str,
+    names: Sequence[str],
+    matches: Sequence[Sequence[int | None]],
+    line: int | None,
+) -> UnreadableFile:
+    """Return the error of names that can be read in several ways, with two of them."""
+    ways = [columns_line(corpus, match, names) for match in matches[:2]]
+    listed = truncate(", ".join(names), 200)
+    message = f"the columns ({listed}) do not show which is which"
+    return UnreadableFile(path, message, f"Set {' or '.join(ways)}.", line)
+
+
+def _missing_feature(corpus: Corpus, names: Sequence[str]) -> str:
+    """Return a required feature without a column, of several the first."""
+    required = [feature for feature in corpus.features if not feature.optional]
+    missing = (f for f in required if not rank_columns(corpus, f, names))
+    return next(missing, required[-1]).name
+
+
+def _chosen_indices(
+    corpus: Corpus, path: str, names: Sequence[str], line: int | None
+) -> list[int | None]:
+    """Return the columns that ``data.columns`` names."""
+    columns = corpus.config.columns or {}
     indices: list[int | None] = []
-    for position, feature in enumerate(features, 1):
-        column: int | str | None = position if by_position else feature.name
-        if columns is not None:
-            column = columns.get(feature.name)
-        if column in names:
-            indices.append(names.index(str(column)))
-        elif isinstance(column, int) and column <= len(names):
-            indices.append(column - 1)
-        elif column is None or (columns is None and feature.optional):
+    for feature in corpus.features:
+        column = columns.get(feature.name)
+        index = find_name(column, names) if isinstance(column, str) else (column or 0) - 1
+        if column is None:
             indices.append(None)
+        elif index is not None and 0 <= index < len(names):
+            indices.append(index)
         else:
-            text = "there is" if line is None else "the first row has"
-            text += f" no column {column!r} for {feature.name}"
-            remedy = columns_remedy(corpus, names, str(column))
-            if line is not None and len(names) == 1:
-                remedy = "Tabs separate the columns of tsv files. If another character does, set "
-                remedy += "`data.format: csv`, and if necessary `data.delimiter`."
-            raise UnreadableFile(path, text, remedy, line)
+            raise _missing_column(corpus, path, names, feature, column, line)
     return indices
 
 
-def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
-    """Return how to set ``data.columns``, guessed from the names of a file's columns or keys."""
-    own = {feature.name for feature in corpus.features}
-    rest = [name for name in names if name not in own][:_MAX_CHOICES]
-    columns = {}
-    for feature in corpus.features:
-        if feature.optional and feature.name not in names:
-            continue
-        rest.sort(key=functools.partial(_rank, feature))
-        name = feature.name if feature.name in names else (rest or [""]).pop(0)
-        columns[feature.name] = name if re.fullmatch(r"[\w. -]*", name) else repr(truncate(name))
-    if corpus.config.columns is not None or not all(columns.values()):
-        return f"{suggest(missing, names)}. Check `data.columns`."
-    return f"Set `data.columns: {{{', '.join(map(': '.join, columns.items()))}}}`."
+def _missing_column(
+    corpus: Corpus,
+    path: str,
+    names: Sequence[str],
+    feature: Feature,
+    column: int | str,
+    line: int | None,
+) -> MissingColumn:
+    text = "there is" if line is None else "the first row has"
+    text += f" no column {column!r} for {feature.name}"
+    remedy = columns_remedy(corpus, names, str(column))
+    if line is not None and len(names) == 1:
+        remedy = _separator_remedy()
+    return MissingColumn(path, feature.name, text, remedy, line)
 
 
-def _rank(feature: Feature, name: str) -> tuple[bool, bool, bool]:
-    """Sort names that probably hold a feature first; the order of a file decides among equals."""
-    last = name.rpartition(".")[2]
-    words = _words(last)
-    is_number, is_id = (any(map(one.fullmatch, words)) for one in (_NUMBER, _ID))
-    return is_number != (feature.kind == "number"), is_id, not is_column_name(last)
+def _separator_remedy() -> str:
+    return (
+        "Tabs separate the columns of tsv files. If another character does, set "
+        "`data.format: csv`, and if necessary `data.delimiter`."
+    )
+
+
+def _ordered_indices(
+    corpus: Corpus, path: str, cells: Sequence[str], line: int | None
+) -> list[int | None]:
+    """Return the columns of a table without names, in the order of the features."""
+    features, width = corpus.features, len(cells)
+    for position, feature in enumerate(features, 1):
+        if position > width and not feature.optional:
+            text = f"the first row has no column {position} for {feature.name}"
+            remedy = _separator_remedy()
+            if width > 1:
+                remedy = columns_remedy(corpus, [""] * width, str(position))
+            raise MissingColumn(path, feature.name, text, remedy, line)
+    if width > len(features):
+        order = ", ".join(feature.name for feature in features)
+        text = f"the table has {width} columns without names, and {len(features)} are read: {order}"
+        raise SurplusColumns(path, text, "Set `data.columns`.", line)
+    if other := misplaced_name(corpus, cells):
+        text = f"the first row ({truncate(', '.join(cells))}) may hold the names of the columns: "
+        text += f"{other} stands where another feature is read"
+        remedy = "Set `data.header: false` if it is a row, otherwise `data.header: true` and "
+        remedy += "`data.columns`."
+        raise UnreadableFile(path, text, remedy, line)
+    return [i if i < width else None for i in range(len(features))]
+
+
+class SurplusColumns(UnreadableFile):
+    """A table without names has more columns than features."""

@@ -18,6 +18,7 @@ from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
 from regard.components.data.empty_splits import explain_empty_split
 from regard.components.data.images import Images
+from regard.components.data.layouts import check_agreement
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import Row, read_rows
 from regard.components.data.sources import Corpus, FileGroup, Span, find_files, in_split_order
@@ -202,8 +203,8 @@ class CorpusPlan:
         """Combine the results of all groups.
 
         Raises:
-            UserError: the corpus cannot be used: files or too many rows have problems, or a split
-                has no rows.
+            UserError: the corpus cannot be used: files or too many rows have problems, files do not
+                agree about their columns, or a split has no rows.
         """
         problems = ReadProblems()
         rows: Counter[str] = Counter(dict.fromkeys(self.splits, 0))
@@ -211,6 +212,7 @@ class CorpusPlan:
             problems.merge(result.problems)
             rows.update(result.rows)
         problems.raise_if_unusable(self.corpus.config)
+        check_agreement(problems.layouts)
         self._check_not_empty(rows, sum(problems.unused.values()))
         spans = [_span_summary(span, results) for span in self.corpus.spans or ()]
         notes = [*problems.notes(), *self._test_share_notes(spans)]

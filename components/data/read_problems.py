@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count
+from regard.components.data.layouts import Layout, merge_layouts
 from regard.components.settings.data import DataConfig
 
 MAX_EXAMPLES = 10
+_MAX_LAYOUTS = 5  # that are listed
 
 
 @dataclass
@@ -57,6 +60,7 @@ class ReadProblems:
             columns, no JSON, missing or invalid values.
         unreadable: the files that cannot be read.
         formats: how files are read if it was detected, each with the first of these files.
+        layouts: from which columns files are read, each with the first of these files.
         rows: the number of all rows that were read.
         skipped_rows: the number of those that are invalid.
         changes: by check and action, such as ``empty_side/dropped``, the rows that it drops or
@@ -66,6 +70,7 @@ class ReadProblems:
     examples: list[ReadProblem] = field(default_factory=list)
     unreadable: list[ReadProblem] = field(default_factory=list)
     formats: dict[str, str] = field(default_factory=dict)
+    layouts: list[Layout] = field(default_factory=list)
     rows: int = 0
     skipped_rows: int = 0
     changes: dict[str, ReadProblems] = field(default_factory=dict)
@@ -95,6 +100,7 @@ class ReadProblems:
         self.examples.extend(other.examples[: MAX_EXAMPLES - len(self.examples)])
         self.unreadable.extend(other.unreadable)
         self.formats = {**other.formats, **self.formats}
+        merge_layouts(self.layouts, other.layouts)
         self.rows += other.rows
         self.skipped_rows += other.skipped_rows
         for change, rows in other.changes.items():
@@ -105,15 +111,24 @@ class ReadProblems:
         return bool(self.unreadable or (self.skipped_rows and config.bad_rows == "fail"))
 
     def format_notes(self) -> Iterator[str]:
-        """Yield a sentence about each detected format."""
+        """Yield a sentence about each detected format, and the first row of each layout."""
         for text, file in self.formats.items():
             yield f"{os.path.basename(file)}: {text}"
+        for layout in self.layouts[:_MAX_LAYOUTS]:
+            if layout.rows:
+                yield layout.describe()
+
+    def first_rows(self) -> list[dict[str, Any]]:
+        """Return the first row of each layout by feature, and its columns, as plain data."""
+        return [layout.to_json() for layout in self.layouts[:_MAX_LAYOUTS] if layout.rows]
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence if rows were skipped, and for each check that changed rows."""
+        """Yield a sentence for skipped rows, remarkable columns, and checks that changed rows."""
         if self.skipped_rows:
             rows, example = format_count(self.skipped_rows, "invalid row"), self.examples[0]
             yield f"{rows} skipped; the first is {example.location}: {example.text}"
+        for layout in self.layouts[:_MAX_LAYOUTS]:
+            yield from layout.warnings()
         for change, changed in sorted(self.changes.items()):
             rows, example = format_count(changed.skipped_rows, "row"), changed.examples[0]
             check, verb = change.split("/")

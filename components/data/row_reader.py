@@ -1,5 +1,6 @@
 """The rows of a group of files in any format: ``(line, values)``."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -7,12 +8,13 @@ from typing import Any
 
 from regard.components.data.cell_values import CellError, CellParser, Value
 from regard.components.data.images import Images
+from regard.components.data.layouts import Layout
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.split_assignment import canonical
 from regard.components.data.squad import read_squad
 from regard.components.data.structured_formats import read_batches, read_jsonl
-from regard.components.data.tables import Cells, read_table
+from regard.components.data.tables import Cells, order_remedy, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx
 from regard.models.suggestions import suggest
@@ -21,6 +23,8 @@ from regard.models.tasks.description import Feature
 
 Row = tuple[int, Sequence[Value]]
 _END = object()
+# The share of invalid rows from which the columns are probably wrong, not the rows.
+_MOSTLY = 0.9
 
 
 def read_rows(
@@ -58,6 +62,9 @@ def _valid_rows(
     else:
         names = [str(columns.get(feature.name, feature.name)) for feature in features]
         parse = CellParser(features, images, names)
+    before = problems.rows, problems.skipped_rows, len(problems.layouts)
+    layout: Layout | None = None
+    valid = 0
     for line, cells in _FORMATS[group.format](group, corpus, problems):
         problems.rows += 1
         if cells is None:
@@ -71,7 +78,30 @@ def _valid_rows(
             path = group.files[group.sides.index(name) if group.sides else 0]
             problems.add(path, line, str(error))
         else:
+            if layout is None:
+                if len(problems.layouts) == before[2]:
+                    problems.layouts.append(_default_layout(group, corpus))
+                layout = problems.layouts[-1]
+            valid += 1
+            if layout.needs_rows:
+                layout.observe(features, line, values)
             yield line, values
+    if layout is not None:
+        layout.rows = valid
+    rows, skipped = problems.rows - before[0], problems.skipped_rows - before[1]
+    if group.format in ("tsv", "csv") and skipped >= _MOSTLY * max(rows, 3):
+        remedy = order_remedy(group, corpus)
+        for example in problems.examples[:1]:
+            example.remedy = example.remedy or remedy
+
+
+def _default_layout(group: FileGroup, corpus: Corpus) -> Layout:
+    """Return where features are read from in files without columns: a file, a language, a key."""
+    columns = corpus.config.columns or {}
+    names = {one.name: str(columns.get(one.name, one.name)) for one in corpus.features}
+    if group.sides:
+        names = dict(zip(group.sides, map(os.path.basename, group.files), strict=True))
+    return Layout(group.files[0], names, has_names=not group.sides)
 
 
 def _check_tags(

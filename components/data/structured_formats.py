@@ -6,11 +6,14 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.formatting import truncate
-from regard.components.data.columns import column_indices, columns_remedy
+from regard.components.data.column_matching import find_name, match_columns
+from regard.components.data.column_remedies import columns_remedy
+from regard.components.data.columns import ambiguous_names, column_indices
+from regard.components.data.layouts import Layout
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
@@ -21,18 +24,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# Rows in which the keys of the features are looked for.
+_MAX_ATTEMPTS = 1000
+
+
 class _SkippedCellError(Exception):
     """A text is skipped, and so is its row."""
 
 
 def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    """Yield the rows of a file with one JSON object per line."""
+    """Yield the rows of a file with one JSON object per line.
+
+    The keys of the first row that has all features hold the features of all rows.
+    """
     (path,), config = group.files, corpus.config
-    names = [
-        f.name if config.columns is None else config.columns.get(f.name) for f in corpus.features
-    ]
-    pairs = zip(names, corpus.features, strict=True)
-    required = [str(name) for name, feature in pairs if not feature.optional]
+    names: list[str | None] | None = None
+    selection: list[str | None] = [feature.name for feature in corpus.features]
+    attempts = 0
     is_first = True
     for line, text in enumerate(read_lines(path, problems, encoding=config.encoding), 1):
         if isinstance(text, InvalidLine):
@@ -47,15 +55,77 @@ def read_jsonl(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
         remedy = None
         if problem:
             problem = f"{problem}: {truncate(text)!r}"
-        elif missing := [name for name in required if name not in content]:
-            problem = f"there is no key {missing[0]!r}"
-            keys = [key for key, value in content.items() if not isinstance(value, dict)]
-            remedy = None if problems.examples else columns_remedy(corpus, keys, missing[0])
+        else:
+            if names is None and attempts < _MAX_ATTEMPTS:
+                selection = _choose_keys(content, corpus, path, line)
+                attempts += 1
+            if missing := _missing_keys(selection, content, corpus):
+                problem = f"there is no key {missing[0]!r}"
+                remedy = None if problems.examples else _keys_remedy(corpus, content, missing[0])
+            elif names is None:
+                names = selection  # of all rows
+                problems.layouts.append(_layout(path, corpus, names, _keys(content)))
         if problem:
             problems.add(path, line, problem, remedy)
             yield line, None
         else:
-            yield line, decode_cells(list(map(content.get, names)), corpus, path, line, problems)
+            cells = [content.get(name) for name in selection]
+            yield line, decode_cells(cells, corpus, path, line, problems)
+
+
+def _choose_keys(
+    content: Mapping[str, Any], corpus: Corpus, path: str, line: int
+) -> list[str | None]:
+    """Return the key of each feature; keys that show nothing are those of the features.
+
+    Raises:
+        UnreadableFile: the keys can be read in several ways.
+    """
+    keys, columns = _keys(content), corpus.config.columns
+    if columns is not None:
+        selection = [columns.get(feature.name) for feature in corpus.features]
+        return [None if name is None else _find_key(str(name), keys) for name in selection]
+    matches = match_columns(corpus, keys)
+    if len(matches) > 1:
+        raise ambiguous_names(corpus, path, keys, matches, line)
+    match = matches[0] if matches else [None] * len(corpus.features)
+    return [
+        feature.name if index is None else keys[index]
+        for feature, index in zip(corpus.features, match, strict=True)
+    ]
+
+
+def _find_key(name: str, keys: Sequence[str]) -> str:
+    index = find_name(name, keys)
+    return name if index is None else keys[index]
+
+
+def _keys(content: Mapping[str, Any]) -> list[str]:
+    return [key for key, value in content.items() if not isinstance(value, dict)]
+
+
+def _missing_keys(
+    names: Sequence[str | None], content: Mapping[str, Any], corpus: Corpus
+) -> list[str]:
+    pairs = zip(names, corpus.features, strict=True)
+    return [str(name) for name, one in pairs if not one.optional and name not in content]
+
+
+def _keys_remedy(corpus: Corpus, content: Mapping[str, Any], missing: str) -> str:
+    return columns_remedy(corpus, _keys(content), missing)
+
+
+def _layout(
+    path: str, corpus: Corpus, names: Sequence[str | None], all_names: Sequence[str]
+) -> Layout:
+    """Return the layout of a file whose columns have names."""
+    columns = {
+        feature.name: name
+        for feature, name in zip(corpus.features, names, strict=True)
+        if name is not None and name in all_names
+    }
+    unused = [name for name in all_names if name not in columns.values()]
+    return Layout(path, columns, unused=unused)
 
 
 def _check_is_lines(text: str, path: str, line: int) -> None:
@@ -159,7 +229,10 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
 
     def choose(schema: pa.Schema) -> list[str]:
         fields = list(schema.empty_table().flatten().schema)
-        indices = column_indices(corpus, path, [field.name for field in fields])
+        names = [field.name for field in fields]
+        indices = column_indices(corpus, path, names)
+        selection = [None if i is None else names[i] for i in indices]
+        problems.layouts.append(_layout(path, corpus, selection, names))
         for i, feature in zip(indices, corpus.features, strict=True):
             columns.append(None if i is None else _cast_column(fields[i], feature, path))
         return sorted({column[0] for column in columns if column})
@@ -184,7 +257,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
 def _open_batches(
     path: str, kind: str, choose: Callable[[pa.Schema], list[str]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows, of Parquet only the columns that are chosen from the schema."""
+    """Yield the rows, of Parquet only the columns that are selection from the schema."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -9,10 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from regard.components.common.formatting import format_count, truncate
-from regard.components.data.columns import column_indices, is_header
+from regard.components.data.column_fit import SAMPLE_ROWS, fitting_columns
+from regard.components.data.column_remedies import columns_setting
+from regard.components.data.columns import SurplusColumns, column_indices
+from regard.components.data.headers import clean_name, is_header
+from regard.components.data.layouts import Layout
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.text_files import InvalidLine, read_blocks, read_lines
+from regard.models.tasks.description import Feature
 
 # The line, from 1, and the cells of a row in the order of the features. The cells are None if the
 # row is skipped and its problem recorded; a cell is None if it is missing.
@@ -31,36 +36,25 @@ _MAX_ROW = 1 << 24
 
 def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
     """Yield the rows of a table; a row with line feeds in quotes has the number of its first."""
-    (path,), config = group.files, corpus.config
-    lines = read_lines(path, problems, encoding=config.encoding)
-    separator, lines = _split_separator_line(lines)
-    rows: Iterator[tuple[int, list[str] | None]]
-    notes = []
-    if group.format == "tsv" and config.delimiter is None:
-        if separator not in (None, "\t"):
-            message = f"the first line says that {separator!r} separates columns, not tabs"
-            raise UnreadableFile(path, message, "Set `data.format: csv`.", 1)
-        rows = _split_at_tabs(lines, path, problems)
-    else:
-        head = next(read_blocks(path, _SAMPLE_BYTES), b"")
-        sample = head.decode(config.encoding or "utf-8-sig", "replace")
-        delimiter = config.delimiter or separator
-        delimiter = delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
-        notes.append(f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated")
-        rows = _parse_csv(lines, delimiter, path, problems)
-    if separator is not None:
-        rows = ((line + 1, cells) for line, cells in rows)
+    (path,) = group.files
+    rows, separator = _open_table(group, corpus, problems)
+    notes = [separator] if separator else []
     indices: list[int | None] = []
     width, rule = 0, ""
     for line, cells in rows:
         if cells is not None and not width:
             width, has_header = len(cells), is_header(cells, corpus)
-            names = [name.strip() for name in cells] if has_header else [""] * width
-            indices = column_indices(corpus, path, names, line, has_header)
+            names = list(map(clean_name, cells)) if has_header else cells
+            try:
+                indices = column_indices(corpus, path, names, line, has_header)
+            except SurplusColumns as error:
+                sample = [cells, *_sample(rows, width, SAMPLE_ROWS)]
+                raise _with_remedy(error, corpus.features, sample) from None
             rule = f"as the {'header' if has_header else 'first row'} (line {line})"
             if has_header or notes:
                 header = f"header: {truncate(', '.join(names))}" if has_header else "no header"
                 problems.formats.setdefault(", ".join([*notes, header]), path)
+            problems.layouts.append(_layout(path, corpus, indices, names if has_header else []))
             if has_header:
                 continue
         if cells is not None and len(cells) != width:
@@ -101,6 +95,94 @@ def _split_separator_line(lines: Iterator[str]) -> tuple[str | None, Iterator[st
     first = list(itertools.islice(lines, 1))
     match = _SEPARATOR_LINE.fullmatch(first[0]) if first else None
     return (match["delimiter"], lines) if match else (None, itertools.chain(first, lines))
+
+
+def _open_table(
+    group: FileGroup, corpus: Corpus, problems: ReadProblems
+) -> tuple[Iterator[tuple[int, list[str] | None]], str]:
+    """Return the rows of a table, None for one that is skipped, and the separator of CSV.
+
+    Raises:
+        UnreadableFile: the first line of a tsv file names another delimiter than the tab.
+    """
+    (path,), config = group.files, corpus.config
+    lines = read_lines(path, problems, encoding=config.encoding)
+    separator, lines = _split_separator_line(lines)
+    rows: Iterator[tuple[int, list[str] | None]]
+    name = ""
+    if group.format == "tsv" and config.delimiter is None:
+        if separator not in (None, "\t"):
+            message = f"the first line says that {separator!r} separates columns, not tabs"
+            raise UnreadableFile(path, message, "Set `data.format: csv`.", 1)
+        rows = _split_at_tabs(lines, path, problems)
+    else:
+        head = next(read_blocks(path, _SAMPLE_BYTES), b"")
+        sample = head.decode(config.encoding or "utf-8-sig", "replace")
+        delimiter = config.delimiter or separator
+        delimiter = delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
+        name = f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated"
+        rows = _parse_csv(lines, delimiter, path, problems)
+    if separator is not None:
+        rows = ((line + 1, cells) for line, cells in rows)
+    return rows, name
+
+
+def _sample(
+    rows: Iterable[tuple[int, list[str] | None]], width: int, count: int
+) -> list[list[str]]:
+    """Return some of the rows with the right number of columns."""
+    valid = (cells for _, cells in rows if cells is not None and len(cells) == width)
+    return list(itertools.islice(valid, count))
+
+
+def _with_remedy(
+    error: UnreadableFile, features: Sequence[Feature], rows: Sequence[Sequence[str]]
+) -> UnreadableFile:
+    """Return an error with the columns that fit the features."""
+    columns = fitting_columns(features, rows)
+    if columns is None:
+        remedy = "Set `data.columns` to the numbers of the columns."
+    else:
+        remedy = f"Set {columns_setting(features, columns)}. `data.extra` reads more columns."
+    problem = error.problem
+    return UnreadableFile(problem.file, problem.text, remedy, problem.line)
+
+
+def _layout(
+    path: str, corpus: Corpus, indices: Sequence[int | None], names: Sequence[str]
+) -> Layout:
+    positions = {
+        feature.name: index + 1
+        for feature, index in zip(corpus.features, indices, strict=True)
+        if index is not None
+    }
+    columns = {
+        name: (names[position - 1] if names else "") or str(position)
+        for name, position in positions.items()
+    }
+    used = set(positions.values())
+    unused = [name for i, name in enumerate(names, 1) if name and i not in used]
+    return Layout(path, columns, positions, bool(names), unused)
+
+
+def order_remedy(group: FileGroup, corpus: Corpus) -> str | None:
+    """Return the order in which a table is read, and the setting that fits it, if another does."""
+    (path,), problems = group.files, ReadProblems()
+    with contextlib.suppress(UnreadableFile):
+        rows, _ = _open_table(group, corpus, problems)
+        cells = next((cells for _, cells in rows if cells is not None), None)
+        if cells is None:
+            return None
+        has_header = is_header(cells, corpus)
+        indices = column_indices(corpus, path, list(map(clean_name, cells)), 1, has_header)
+        sample = [] if has_header else [cells]
+        sample += _sample(rows, len(cells), SAMPLE_ROWS)
+        text = f"The order was {columns_setting(corpus.features, indices)}."
+        columns = fitting_columns(corpus.features, sample)
+        if columns is None or columns == indices:
+            return f"{text} Check `data.columns` and `data.format`."
+        return f"{text} Set {columns_setting(corpus.features, columns)}."
+    return None
 
 
 def _regularity(sample: str, delimiter: str) -> float:

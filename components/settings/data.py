@@ -195,8 +195,9 @@ class DataConfig(PinnedSchemaConfig):
             placeholders follow the spans of train; paths without are the same in every run.
         columns: Column of each feature: a number from 1 (tsv, csv), a name (in a header row,
             parquet, arrow), a key (jsonl) or a language (tmx); translation.en is a field of
-            translation. null: the order of the task's features without header (source, target for
-            translation), otherwise the columns or keys with the names of the features.
+            translation. null: the columns or keys with the names of the features or other common
+            names (src, tgt, text, summary); without a header the order of the features (source,
+            target for translation).
         extra: Additional text columns for evaluation.slices; in a table without header they follow
             the columns of the task. All files need them; a row may leave them empty.
         tags: Tags that begin the source, for one model with several target languages, domains or

@@ -76,6 +76,7 @@ def evaluate(
         raise UserError("The data are missing or ambiguous.", remedy=remedy)
     files = [str(path.absolute()) for path in data or ()]
     root = registry or Workspace.from_environment().registry
+    notes: list[str] = []
     with terminal.working("Loading …") as update, silence_output():
         result = evaluation.evaluate(
             models,
@@ -86,10 +87,12 @@ def evaluate(
             out,
             update,
             tag,
+            notes,
         )
     if as_json:
-        terminal.print_json({"models": models, **result.model_dump()})
+        terminal.print_json({"models": models, "notes": notes, **result.model_dump()})
         return
+    terminal.print_notes(notes)
     _print_table(result, models)
     if out is not None:
         terminal.print_lines(f"report  {(out / evaluation.REPORT).absolute()}")

@@ -20,8 +20,8 @@ def predict(
             "TEXT",
             "Inputs: a text, the path of an image, or points as JSON. A model with several "
             "inputs takes that many TEXTs for each row. Without TEXT, or with -, lines are read "
-            "from standard input, with tabs between inputs. Put -- before texts that start with "
-            "a dash.",
+            "from standard input, with tabs between inputs; the first line may name the columns. "
+            "Put -- before texts that start with a dash.",
         ),
     ] = None,
     align: Annotated[bool, options.flag("--align", "Print the attention as a table.")] = False,
@@ -107,13 +107,13 @@ def predict(
     terms = read_glossary(glossary) if glossary is not None else {}
     constraints = Constraints(prefix, phrases or (), terms)
     width = terminal.out().width
+    notes: list[str] = []
     chosen = prediction.PredictOptions(
-        align, as_json, picture, width, constraints, values, with_score, server, tag
+        align, as_json, picture, width, constraints, values, with_score, server, tag, notes.append
     )
     lines = [] if texts == ["-"] else list(texts or [])
     truncated = prediction.predict(model, root, lines, chosen)
     if truncated:
         inputs = format_count(truncated, "input")
-        terminal.print_notes(
-            [f"{inputs} truncated to search.max_source_length; --json shows by how much"]
-        )
+        notes.append(f"{inputs} truncated to search.max_source_length; --json shows by how much")
+    terminal.print_notes(notes)

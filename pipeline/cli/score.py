@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from regard.pipeline.cli import options
+from regard.pipeline.cli import options, terminal
 from regard.pipeline.workspace import Workspace
 
 
@@ -37,5 +37,15 @@ def score(
     """
     from regard.pipeline.prediction import predict
 
+    notes: list[str] = []
     root = registry or Workspace.from_environment().registry
-    predict.score(model, root, list(texts or []), as_json=as_json, server=server, tag=tag)
+    predict.score(
+        model,
+        root,
+        list(texts or []),
+        as_json=as_json,
+        server=server,
+        tag=tag,
+        on_note=notes.append,
+    )
+    terminal.print_notes(notes)

@@ -70,7 +70,8 @@ def validate(
     if as_json:
         spans = [span.to_json() for span in summary.spans]
         content = {"config": str(config), "name": name, "files": files, "rows": summary.rows}
-        terminal.print_json({**content, "notes": notes, "spans": spans})
+        first_rows = summary.problems.first_rows()
+        terminal.print_json({**content, "first_rows": first_rows, "notes": notes, "spans": spans})
         return
     out = terminal.out()
     rows = ", ".join(f"{count:,} {split}" for split, count in summary.rows.items())

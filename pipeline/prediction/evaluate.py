@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,35 +14,22 @@ from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write
 from regard.components.common.prediction_table import ModelSummary, PredictionsSummary, Row
 from regard.components.common.references import resolve_references
-from regard.components.data import config_rules
-from regard.components.data.corpus_plan import CorpusPlan
-from regard.components.data.example_rows import ExampleRow
-from regard.components.data.images import Images
-from regard.components.data.read_problems import ReadProblems
-from regard.components.data.row_values import value_lists
-from regard.components.data.sources import Corpus, extra_features
 from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
 from regard.components.registry.records import VersionRecord
-from regard.components.settings.data import DataConfig, Files, paths_in
+from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.models import metrics as known_metrics
 from regard.models import tasks
 from regard.models.tasks.description import Description, Feature
+from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
 from regard.pipeline.prediction.models import open_model
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import Model, Prediction
 
 REPORT = "report.html"
-_OPTIONS = {
-    "data.train": "--data",
-    "data.train.source": "--source",
-    "data.train.target": "--target",
-}
-# What depends on the files of the training.
-_NOT_INHERITED = ("root", "format", "train", "eval", "test", "split", "spans", "checks", "schema")
 
 
 def evaluate(
@@ -55,6 +41,7 @@ def evaluate(
     out: Path | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
     tag: str | None = None,
+    notes: list[str] | None = None,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
 
@@ -67,6 +54,7 @@ def evaluate(
         out: the folder for the outputs, the metrics and the report; None: nothing is kept.
         on_progress: called with a text while the models run.
         tag: the tag of all texts; None if a column has them, or the models have none.
+        notes: receives sentences about the columns that are read.
 
     Returns:
         The metrics with confidence intervals; those of the second model are in ``production``, with
@@ -88,8 +76,9 @@ def evaluate(
         for one in description.features
     )
     description = dataclasses.replace(description, features=features)
-    corpus = _corpus(description, record, files, columns)
-    rows = _read_rows(corpus)
+    corpus, rows, remarks = read_data(description, record, files, columns)
+    if notes is not None:
+        notes += remarks
     config = _evaluation_config(description, record, metrics, corpus.features)
     with tempfile.TemporaryDirectory() as temporary:
         folder = out or Path(temporary)
@@ -117,62 +106,6 @@ def evaluate(
         if out is not None:
             _write_report(folder, names[0], description.name, record)
     return evaluation
-
-
-def _corpus(
-    description: Description,
-    record: VersionRecord,
-    files: Files,
-    columns: Mapping[str, int | str] | None,
-) -> Corpus:
-    """Return the files with the columns that the model was trained with, if the format is equal.
-
-    Raises:
-        UserError: the files do not fit the task.
-    """
-    root = str(Path(next(paths_in(files))).absolute().parent)  # images are relative to it
-    settings: dict[str, Any] = {"root": root, "train": files, "split": None}
-    recorded = record.config.get("data") or {}
-    trained = DataConfig.model_validate(recorded) if recorded else None
-    kind = DataConfig.model_validate(settings).format_of(files)
-    if trained is not None and kind == trained.format_of(trained.train) != "parallel":
-        settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
-        if trained.tags and not trained.tags.column:
-            del settings["tags"]
-    if columns is not None:
-        settings |= {"columns": dict(columns), "header": "auto"}
-        settings["extra"] = [one for one in settings.get("extra", ()) if one in columns]
-    data = DataConfig.model_validate(settings)
-    features = (*description.features, *extra_features(data))
-    for problem in config_rules.validate_data(data, features):
-        if problem.path != ("data", "split"):
-            raise UserError(problem.message, "--data")
-    return Corpus(data, features, spans=())
-
-
-def _read_rows(corpus: Corpus) -> list[Row]:
-    """Read all rows, as a run would read its test split.
-
-    Raises:
-        UserError: a file or a row cannot be used, or there are no rows.
-    """
-    from regard.components.predictor.split_reader import to_row
-
-    images, rows = Images.of(corpus.config), []
-    try:
-        plan = CorpusPlan(corpus)
-    except UserError as error:
-        raise UserError(error.message, _OPTIONS.get(error.where or ""), error.remedy) from None
-    for job in plan.jobs:
-        problems, file = ReadProblems(), job.group.files[0]
-        for line, values in job.rows(corpus, problems, images):
-            lists = value_lists(corpus.features, values, images)
-            example = ExampleRow(lists, os.path.basename(file), line)
-            rows.append(to_row(example, corpus.features))
-        problems.raise_if_unusable(corpus.config)
-    if not rows:
-        raise UserError("The files have no rows to evaluate.", "--data")
-    return rows
 
 
 def _evaluation_config(

@@ -3,15 +3,20 @@
 import dataclasses
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from regard.components.common.errors import UserError
 from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser
+from regard.components.data.columns import column_indices
+from regard.components.data.headers import clean_name, is_header
 from regard.components.data.images import Images
+from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.row_values import split_points
+from regard.components.data.sources import Corpus
+from regard.components.settings.data import DataConfig
 from regard.models.tags import add_tag, find_tag, split_tag
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
@@ -45,14 +50,37 @@ class InputRow:
         return truncate(text)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Header:
+    """The columns of the inputs, and the number of all columns."""
+
+    columns: Sequence[int]
+    width: int
+
+    def select(self, cells: Sequence[str], where: str) -> list[str]:
+        """Return the inputs of a line.
+
+        Raises:
+            UserError: the line has another number of columns.
+        """
+        if len(cells) != self.width:
+            message = f"{format_count(len(cells), 'column')} instead of {self.width} as the header"
+            raise UserError(
+                message, where, "Separate as many columns by tabs as in the first line."
+            )
+        return [cells[i] for i in self.columns]
+
+
 class InputParser:
     """Converts texts to rows.
 
     Args:
         contract: the model's contract, which lists the inputs.
+        on_note: called with a sentence about the columns of standard input, if there are several.
     """
 
-    def __init__(self, contract: Contract):
+    def __init__(self, contract: Contract, on_note: Callable[[str], None] = lambda text: None):
+        self._on_note = on_note
         self._features = [
             Feature(entry["name"], entry["kind"], dimensions=entry.get("dimensions", 2))
             for entry in contract["inputs"]
@@ -87,33 +115,70 @@ class InputParser:
     def parse_lines(self, batches: Iterable[list[bytes]]) -> Iterator[list[InputRow]]:
         """Yield the rows of batches of lines; tabs separate the inputs.
 
+        A first line with several columns can hold their names, by the rules for data files. It is
+        not a row, and the inputs are read from the columns with their names.
+
         Raises:
             UserError: a line is invalid; the rows before it have been yielded.
         """
         number = 0
+        header: _Header | None = None
         for batch in batches:
             rows: list[InputRow] = []
             for line in batch:
                 number += 1
                 try:
-                    rows.append(self._parse_line(line, number))
+                    if number == 1 and (header := self._read_header(line)):
+                        continue
+                    rows.append(self._parse_line(line, number, header))
                 except UserError:
                     if rows:
                         yield rows
                     raise
             yield rows
 
-    def _parse_line(self, line: bytes, number: int) -> InputRow:
-        where, width = f"standard input:{number}", len(self._features)
+    def _read_header(self, line: bytes) -> _Header | None:
+        """Return the columns of the inputs if the first line holds their names.
+
+        Raises:
+            UserError: the names do not show the inputs.
+        """
+        cells = line.decode("utf-8-sig", "replace").split("\t")
+        corpus = Corpus(DataConfig(train="-"), tuple(self._features))
+        if len(cells) < 2:
+            return None
+        if not is_header(cells, corpus):
+            if len(self._features) == 1:
+                text = f"Each line of standard input is one text, with its {len(cells)} columns"
+                self._on_note(f"{text}. `cut -f1` selects a column.")
+            return None
+        names = list(map(clean_name, cells))
+        try:
+            indices = column_indices(corpus, "standard input", names, 1)
+        except UnreadableFile as error:
+            expected = ", ".join(feature.name for feature in self._features)
+            remedy = f"Name the columns {expected} in the first line, or remove it."
+            raise UserError(error.problem.text, _location(1), remedy) from None
+        columns = [index for index in indices if index is not None]
+        pairs = zip(self._features, columns, strict=True)
+        read = ", ".join(f"{feature.name} is column {names[i]}" for feature, i in pairs)
+        self._on_note(f"The first line holds the names of the columns: {read}.")
+        return _Header(columns, len(names))
+
+    def _parse_line(self, line: bytes, number: int, header: _Header | None) -> InputRow:
+        where, width = _location(number), len(self._features)
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             message = f"Byte {error.start + 1} of the line is not valid UTF-8."
             remedy = "Convert the input, for example with `iconv -t UTF-8`."
             raise UserError(message, where, remedy) from error
-        cells = [text] if width == 1 else text.split("\t")
-        if width > 1 and not text.strip():
-            cells = [""] * width
+        if not text.strip():
+            cells = [text] if width == 1 else [""] * width
+        elif header is not None:
+            cells = header.select(text.split("\t"), where)
+        else:
+            cells = [text] if width == 1 else text.split("\t")
         return self.parse_row(cells, where, "Separate the inputs of a row with tabs.")
 
     def parse_row(self, cells: Sequence[str], where: str, remedy: str) -> InputRow:
@@ -150,6 +215,10 @@ class InputParser:
                 points = split_points(cast("list[float]", value), feature)
                 typed[feature.name] = values[feature.name] = points
         return InputRow(typed, values)
+
+
+def _location(number: int) -> str:
+    return f"standard input:{number}"
 
 
 def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class PredictOptions:
         with_score: whether to print the log-probability before each output.
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
+        on_note: called with a sentence about the columns of standard input.
     """
 
     align: bool = False
@@ -47,6 +48,7 @@ class PredictOptions:
     with_score: bool = False
     server: str | None = None
     tag: str | None = None
+    on_note: Callable[[str], None] = lambda text: None
 
     def needs_list(self, contract: Contract) -> bool:
         """Return whether all hypotheses of an input are printed."""
@@ -76,7 +78,7 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
     with silence_output() as out:
         model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))
         _validate_options(model.contract, options)
-        batches = InputParser(model.contract).parse(texts)
+        batches = InputParser(model.contract, options.on_note).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
         signature = DEFAULT_SIGNATURE
@@ -220,6 +222,7 @@ def score(
     as_json: bool = False,
     server: str | None = None,
     tag: str | None = None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Print the natural logarithm of the probability of each row's output, one row on a line.
 
@@ -231,6 +234,7 @@ def score(
         as_json: whether to print JSON objects, which contain the scores of single tokens.
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
+        on_note: called with a sentence about the columns of standard input.
 
     Raises:
         UserError: the model cannot score outputs, or a row is invalid.
@@ -242,7 +246,7 @@ def score(
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
-        batches = InputParser({**model.contract, "inputs": entries}).parse(texts)
+        batches = InputParser({**model.contract, "inputs": entries}, on_note).parse(texts)
         for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from regard.components.common import formatting
+from regard.components.data.layouts import describe_first_row
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
@@ -70,6 +71,8 @@ def _fields(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     data = summary.get("data", {})
     if data.get("rows"):
         yield "data", ", ".join(f"{count:,} {split}" for split, count in data["rows"].items())
+    for index, row in enumerate(data.get("first_rows", [])):
+        yield "" if index else "first row", describe_first_row(row)
     for index, text in enumerate(summary.get("augmentation", [])):
         yield "" if index else "augmentation", text
     if data.get("spans"):

@@ -29,7 +29,7 @@ VALID = {
         {"train": "{YYYY}-{MM}-{DD}.jsonl", "spans": {"test_share": 0.2}},
     ),
     "a table with a header": (
-        {"a.csv": "en,fr\n" + ROWS.replace("\t", ",")},
+        {"a.csv": "tgt,src\n" + ROWS.replace("\t", ",")},
         {"train": "a.csv"},
     ),
     "skipped rows and lines": (
@@ -95,7 +95,12 @@ def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
     recorded = [event for event, _ in events.read(tmp_path / "events.jsonl")]
     assert [e["text"] for e in recorded if e["kind"] == "warning"] == notes
     formats = list(summary.problems.format_notes())
-    assert formats == ["a.csv: comma-separated, header: en, fr"] * ("a.csv" in files)
+    assert formats[-1].startswith("first row, ")
+    assert formats[:-1] == ["a.csv: comma-separated, header: tgt, src"] * ("a.csv" in files)
+    (first,) = out.findings["first_rows"]
+    assert first["values"].keys() == first["columns"].keys() == {"source", "target"}
+    if "a.csv" in files:
+        assert first["columns"] == {"source": "src", "target": "tgt"}
     assert [e["text"] for e in recorded if e["kind"] == "note"] == formats
     assert [len(out.rows(split)) for split in summary.rows] == list(summary.rows.values())
 

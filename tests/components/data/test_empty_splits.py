@@ -17,7 +17,8 @@ def error_of(folder, rows, *arguments, **section) -> UserError:
 
 
 def test_a_constant_source(tmp_path):
-    error = error_of(tmp_path, [("eng", "fra", f"one {i}", f"un {i}") for i in range(200)])
+    rows = [("eng", "fra", f"one {i}", f"un {i}") for i in range(200)]
+    error = error_of(tmp_path, rows, columns={"source": 1, "target": 2})
     assert "only one value of source" in error.message
     assert "source 'eng', target 'fra'" in error.message
     assert "data.columns" in error.remedy

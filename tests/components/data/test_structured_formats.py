@@ -158,7 +158,7 @@ def test_columns_of_other_types_are_refused(tmp_path, column):
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     group = FileGroup("train", "arrow", (str(path),))
-    assert "'target'" in str(unreadable(group, bad_rows="skip"))
+    assert "target" in unreadable(group, bad_rows="skip").message
 
 
 def test_parquet_invalid_utf8(tmp_path):
@@ -169,9 +169,9 @@ def test_parquet_invalid_utf8(tmp_path):
 
 
 def test_parquet_missing_column(tmp_path):
-    error = unreadable(parquet(tmp_path, source=["a"], targets=["b"]))
-    assert "there is no column 'target'" in str(error)
-    assert error.problem.remedy == "Set `data.columns: {source: source, target: targets}`."
+    error = unreadable(parquet(tmp_path, source=["a"], words=["b"]))
+    assert "there is no column for target" in str(error)
+    assert error.problem.remedy == "Set `data.columns: {source: source, target: words}`."
     columns = {"source": "source", "target": "target"}
     error = unreadable(parquet(tmp_path, source=["a"], targets=["b"]), columns=columns)
     assert "Did you mean targets?" in error.problem.remedy
@@ -201,8 +201,8 @@ def test_fields_of_columns(tmp_path, kind):
     rows, problems = read_group(group, columns=NESTED, bad_rows="skip")
     assert rows == [(1, "one", "un"), (4, "x", "y")]
     assert problems.skipped_rows == 2
-    remedy = "Set `data.columns: {source: translation.en, target: translation.fr}`."
-    assert unreadable(group).problem.remedy == remedy
+    remedy = "Set `data.columns: {source: translation.en, target: translation.fr}` or "
+    assert unreadable(group).problem.remedy.startswith(remedy)
 
 
 def test_columns_with_one_name(tmp_path):
@@ -216,9 +216,7 @@ def test_columns_with_one_name(tmp_path):
 @pytest.mark.parametrize(
     ("row", "features", "guess"),
     [
-        ({"id": 1, "en": "a", "fr": "b"}, TRANSLATION, "{source: en, target: fr}"),
-        ({"url": "x", "input": "a", "target": "b"}, TRANSLATION, "{source: input, target: target}"),
-        ({"translation": {"de": "a", "en": "b"}}, TRANSLATION, "{source: translation.de, "),
+        ({"id": 1, "v": "a", "w": "b"}, TRANSLATION, "{source: v, target: w}"),
         ({"label": 1, "s1": "a", "s2": "b"}, SCORED, "{score: label, one: s1, other: s2}"),
         ({"a:b": "a", "c": "b"}, TRANSLATION, "{source: 'a:b', target: c}"),
     ],
@@ -228,6 +226,25 @@ def test_other_keys(single, row, features, guess):
     error = first_error(problems)
     assert "there is no key" in error.message
     assert f"`data.columns: {guess}" in error.remedy
+
+
+@pytest.mark.parametrize(
+    ("row", "guess"),
+    [
+        ({"id": 1, "en": "a", "fr": "b"}, "{source: en, target: fr}"),
+        ({"translation": {"de": "a", "en": "b"}}, "{source: translation.de, "),
+        ({"input": "a", "text": "b", "target": "c"}, "{source: text, target: target}"),
+    ],
+)
+def test_unclear_keys(single, row, guess):
+    error = unreadable(single("jsonl", json.dumps(row) + "\n"))
+    assert error.problem.line == 1
+    assert f"`data.columns: {guess}" in error.remedy
+
+
+def test_common_keys(single):
+    row = {"url": "x", "output": "b", "input": "a"}
+    assert read_group(single("jsonl", json.dumps(row) + "\n"))[0] == [(1, "a", "b")]
 
 
 def test_keys_that_do_not_suffice(single):

@@ -32,11 +32,11 @@ def formats(problems):
 def test_delimiters_are_detected(single, name):
     sign = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}[name]
     other = ";" if sign == "," else ","
-    rows = [("en", "fr"), (f"one{other} two", "un"), (f'"a{sign} ""b""\nc"', "x"), ("d", "")]
+    rows = [("src", "tgt"), (f"one{other} two", "un"), (f'"a{sign} ""b""\nc"', "x"), ("d", "")]
     text = "".join(sign.join(row) + "\r\n" for row in rows)
     read, problems = read_group(single("csv", "\ufeff" + text))
     assert read == [(2, f"one{other} two", "un"), (3, f'a{sign} "b"\nc', "x"), (5, "d", "")]
-    assert formats(problems) == [f"{name}-separated, header: en, fr"]
+    assert formats(problems) == [f"{name}-separated, header: src, tgt"]
 
 
 def test_delimiter_is_set(single):
@@ -90,7 +90,7 @@ def test_carriage_return_in_a_cell_without_quotes(single):
 
 
 def test_delimiter_of_a_table_with_invalid_rows(single):
-    text = "en,fr\na,b\nc;d\ne,f,g\n" + "h;i,j\n" * 3
+    text = "src,tgt\na,b\nc;d\ne,f,g\n" + "h;i,j\n" * 3
     rows, problems = read_group(single("csv", text), bad_rows="skip")
     assert [row[0] for row in rows] == [2, 5, 6, 7]
     assert problems.skipped_rows == 2
@@ -138,7 +138,8 @@ def test_columns_of_a_csv_file(single):
     assert read_group(group, columns={"source": "en", "target": "fr"})[0] == [(2, "one", "un")]
     assert read_group(group, columns={"source": 3, "target": 2})[0] == [(2, "one", "un")]
     error = unreadable(group)
-    assert error.problem.remedy == "Set `data.columns: {source: fr, target: en}`."
+    ways = "`data.columns: {source: fr, target: en}` or `data.columns: {source: en, target: fr}`"
+    assert error.problem.remedy == f"Set {ways}."
 
 
 def test_gzip_and_several_tasks(tmp_path):
@@ -158,6 +159,11 @@ HEADERS = {
     "relatedness_score\tsentence_A\tsentence_B": SCORED,
     "gs\tx\ty": SCORED,
     "file\tcaption": CAPTIONED,
+    "src\tnorsk": TRANSLATION,
+    "en_text\tno_text": TRANSLATION,
+    "no\tsv": TRANSLATION,
+    "\t0\t1": TRANSLATION,
+    "score\tx\ty": SCORED,
 }
 ROWS = {
     "Hello.\tBonjour.": TRANSLATION,
@@ -171,13 +177,25 @@ ROWS = {
     "nan\tx\ty": SCORED,
     "\tx\ty": SCORED,
     "1.jpg\tcaption": CAPTIONED,
+    "No\tNe": TRANSLATION,
+    "no\tne": TRANSLATION,
+    "ab\tba": TRANSLATION,
+    "It\tEs": TRANSLATION,
+    "En\tDe": TRANSLATION,
+    "eng\tfra\tA dog.\tUn chien.": TRANSLATION,
+    "getName\tsetName": TRANSLATION,
+    "n/a\tA man runs\tA woman sings": SCORED,
+    "N/A\tx\ty": SCORED,
+    "none\tx\ty": SCORED,
+    "-\tx\ty": SCORED,
+    "good\tA man runs\tA woman sings": SCORED,
 }
 
 
 @pytest.mark.parametrize("first", [*HEADERS, *ROWS])
 def test_header_is_detected(single, first):
     features = {**HEADERS, **ROWS}[first]
-    row = table(("1", *"bcde")[: first.count("\t") + 1])
+    row = table(("1", *"cdefg")[: first.count("\t") + 1])
     columns = {feature.name: i for i, feature in enumerate(features, 1)}
     group = single("tsv", f"{first}\n{row}")
     _, problems = read_group(group, features=features, columns=columns)
@@ -187,6 +205,16 @@ def test_header_is_detected(single, first):
         group = single("tsv", f"{first}\n{row}" if header else f"{row}{first}\n")
         _, problems = read_group(group, features=features, header=header, columns=columns)
         assert problems.rows == 2 - header
+
+
+@pytest.mark.parametrize("first", ["target\tQuelle", "summary\tResumen", "Wort\tquestion"])
+def test_a_row_with_the_name_of_another_column_is_refused(single, first):
+    error = unreadable(single("tsv", f"{first}\na\tb\n"))
+    assert "data.header" in error.remedy
+    for header, lines in ((False, [1, 2]), (True, [2])):
+        columns = {"source": 1, "target": 2}
+        rows, _ = read_group(single("tsv", f"{first}\na\tb\n"), header=header, columns=columns)
+        assert [row[0] for row in rows] == lines
 
 
 def test_comma_in_a_tsv_file(single):

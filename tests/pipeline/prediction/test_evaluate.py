@@ -200,3 +200,95 @@ def test_variables_of_commands_are_needed_only_for_their_metrics():
     assert config.metrics == ("chrf",)
     with pytest.raises(UserError, match="the environment variable NOWHERE is not set"):
         _evaluation_config(description, record, ("judge",), description.features)
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Sets the configuration that the models were trained with."""
+    from regard.pipeline.prediction import evaluate as module
+
+    def record(**config):
+        def open_model(name, registry, own=module.open_model):
+            model, entry = own(name, registry)
+            return model, entry.model_copy(update={"config": config})
+
+        monkeypatch.setattr(module, "open_model", open_model)
+
+    return record
+
+
+EXTRA = {"train": "train.tsv", "extra": ["kind", "locale"]}
+SLICES = {"metrics": ["exact_match"], "slices": {"by": ["kind", "locale"]}}
+
+
+@pytest.mark.parametrize("kind", ["tsv", "header", "jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("columns", [None, "numbers", "names"])
+@pytest.mark.parametrize("extras", [(), ("kind",), ("kind", "locale")])
+def test_only_the_columns_of_the_task_are_needed(
+    models, tmp_path, recorded, monkeypatch, kind, columns, extras
+):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from regard.pipeline.prediction import evaluate as module
+
+    names = ("source", "target", *extras)
+    rows = [
+        dict(zip(names, (s, t, f"k{i % 2}", "x"), strict=False))
+        for i, (s, t) in enumerate(zip(SOURCES, REFERENCES, strict=True))
+    ]
+    suffix = "tsv" if kind == "header" else kind
+    sign = "," if kind == "csv" else "\t"
+    path = tmp_path / f"a.{suffix}"
+    lines = [sign.join(row.values()) for row in rows]
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    else:
+        header = [sign.join(names)] if kind != "tsv" else []
+        path.write_text("\n".join([*header, *lines]) + "\n", encoding="utf-8")
+    order = ("source", "target", "kind", "locale")
+    selection = {
+        "numbers": {name: i for i, name in enumerate(order, 1)},
+        "names": {name: name for name in order},
+    }.get(columns)
+    if (columns == "numbers" and kind in ("jsonl", "parquet")) or (columns, kind) == (
+        "names",
+        "tsv",
+    ):
+        return  # not possible for a training
+    recorded(data={**EXTRA, "train": f"train.{suffix}", "columns": selection}, evaluation=SLICES)
+    slices = []
+    score = module.score
+    monkeypatch.setattr(module, "score", lambda *a: slices.append(a[-1].slices.by) or score(*a))
+    notes = []
+    result = _evaluate(models / "reverser", files=[str(path)], notes=notes)
+    assert result.metrics["exact_match"].value == 0.6
+    assert slices == [extras]
+    absent = [note for note in notes if "left out" in note]
+    assert len(absent) == (len(extras) < 2)
+    assert (
+        any(name in note for note in absent for name in ("kind", "locale")[len(extras) :])
+        or not absent
+    )
+
+
+def test_columns_are_found_by_name(models, tmp_path):
+    path = tmp_path / "a.tsv"
+    rows = "".join(f"{t}\t{s}\n" for s, t in zip(SOURCES, REFERENCES, strict=True))
+    path.write_text(f"tgt\tsrc\n{rows}", encoding="utf-8")
+    notes = []
+    result = _evaluate(models / "reverser", files=[str(path)], metrics=["exact_match"], notes=notes)
+    assert result.metrics["exact_match"].value == 0.6
+    assert any(SOURCES[0] in note and "src" in note for note in notes)
+
+
+@pytest.mark.parametrize("first", ["en\tfr", "id\ta\tb"])
+def test_errors_name_the_option_for_columns(models, tmp_path, first):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{first}\n" + "".join(f"7\t{s} x\tT. x\n" for s in SOURCES), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        _evaluate(models / "reverser", files=[str(path)])
+    assert "`--columns source=" in caught.value.remedy
+    assert "data.columns" not in caught.value.remedy

@@ -202,3 +202,66 @@ def test_a_tag_that_the_model_cannot_use(contract, text, tag, message):
     name = contract["inputs"][0]["name"]
     with pytest.raises(UserError, match=message):
         with_tag({name: text}, contract, tag)
+
+
+SCORED = {**TEXT, "inputs": [{"name": name, "kind": "text"} for name in ("source", "target")]}
+
+
+def read_stdin(contract, *lines):
+    notes = []
+    parser = InputParser(contract, notes.append)
+    rows = [
+        row for batch in parser.parse_lines([list(lines[:2]), list(lines[2:])]) for row in batch
+    ]
+    return [dict(row.values or {}) for row in rows], notes
+
+
+@pytest.mark.parametrize(
+    ("contract", "lines", "expected"),
+    [
+        (SCORED, [b"tgt\tsrc", b"B\ta"], [{"source": "a", "target": "B"}]),
+        (SCORED, [b"\xef\xbb\xbfid\tSummary\tText", b"1\tB\ta"], [{"source": "a", "target": "B"}]),
+        (TEXTS, [b"label\tsentence2\tsentence1", b"1\tb\ta"], [{"first": "a", "second": "b"}]),
+        (TEXT, [b"target\tsource", b"B\ta", b"", b"D\tc"], [{"source": "a"}, {}, {"source": "c"}]),
+    ],
+)
+def test_a_first_line_with_names_is_no_row(contract, lines, expected):
+    rows, notes = read_stdin(contract, *lines)
+    assert rows == expected
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("contract", "lines", "expected"),
+    [
+        (SCORED, [b"No\tNe", b"a\tB"], [("No", "Ne"), ("a", "B")]),
+        (TEXT, [b"source", b"question"], [("source",), ("question",)]),
+        (TEXT, [b"a", b"b\tc"], [("a",), ("b\tc",)]),
+    ],
+)
+def test_a_first_line_without_names_is_a_row(contract, lines, expected):
+    rows, notes = read_stdin(contract, *lines)
+    assert [tuple(row.values()) for row in rows] == expected
+    assert not notes
+
+
+@pytest.mark.parametrize(
+    ("contract", "lines", "where"),
+    [
+        (SCORED, [b"en\tfr", b"a\tB"], 1),
+        (SCORED, [b"source\tid", b"a\tB"], 1),
+        (SCORED, [b"src\ttgt", b"a\tB", b"a\tB\tC"], 3),
+        (SCORED, [b"src\ttgt\tid", b"a\tB"], 2),
+    ],
+)
+def test_columns_that_do_not_show_the_inputs(contract, lines, where):
+    with pytest.raises(UserError) as caught:
+        read_stdin(contract, *lines)
+    assert caught.value.where == f"standard input:{where}"
+    assert caught.value.remedy
+
+
+def test_a_text_with_columns_is_announced():
+    rows, notes = read_stdin(TEXT, b"a\tB", b"c\tD")
+    assert rows == [{"source": "a\tB"}, {"source": "c\tD"}]
+    assert len(notes) == 1

@@ -1,0 +1,172 @@
+"""Read the data of an evaluation from the columns that the model was trained with."""
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.components.common.errors import UserError
+from regard.components.common.prediction_table import Row
+from regard.components.data import config_rules
+from regard.components.data.columns import MissingColumn
+from regard.components.data.corpus_plan import CorpusPlan
+from regard.components.data.example_rows import ExampleRow
+from regard.components.data.images import Images
+from regard.components.data.layouts import check_agreement
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import read_rows
+from regard.components.data.row_values import value_lists
+from regard.components.data.sources import Corpus, FileGroup, extra_features, find_files
+from regard.components.registry.records import VersionRecord
+from regard.components.settings.data import DataConfig, Files, paths_in
+from regard.models.tasks.description import Description, Feature
+
+_OPTIONS = {
+    "data.train": "--data",
+    "data.train.source": "--source",
+    "data.train.target": "--target",
+}
+# What depends on the files of the training.
+_NOT_INHERITED = ("root", "format", "train", "eval", "test", "split", "spans", "checks", "schema")
+
+
+def read_data(
+    description: Description,
+    record: VersionRecord,
+    files: Files,
+    columns: Mapping[str, int | str] | None,
+) -> tuple[Corpus, list[Row], list[str]]:
+    """Read all rows, as a run would read its test split.
+
+    Only the columns of the task are necessary. Those of ``data.extra`` make slices; if no file has
+    one, it is left out.
+
+    Args:
+        description: of the model's task.
+        record: of the model.
+        files: one file, several, or one for each side, as in ``data.train``.
+        columns: the columns of the features; None: those of the model's configuration.
+
+    Returns:
+        The files and their features, the rows, and notes about the columns for the user.
+
+    Raises:
+        UserError: the files do not fit the task, or a file or a row cannot be used.
+    """
+    with _option_names():
+        corpus = _corpus(description, record, files, columns)
+        rows, problems = _read_rows(corpus)
+    notes = [*problems.format_notes(), *problems.notes(), *_absent_notes(record, corpus.features)]
+    return corpus, rows, notes
+
+
+@contextlib.contextmanager
+def _option_names() -> Iterator[None]:
+    """Name the options of the command in errors, instead of the keys of a configuration."""
+    try:
+        yield
+    except UserError as error:
+        remedy = re.sub(
+            r"`data\.columns: \{(.*?)\}`",
+            lambda match: f"`--columns {match[1].replace(': ', '=').replace(', ', ',')}`",
+            error.remedy or "",
+        ).replace("`data.columns`", "`--columns`")
+        where = _OPTIONS.get(error.where or "", error.where)
+        raise UserError(error.message, where, remedy or None) from None
+
+
+def _corpus(
+    description: Description,
+    record: VersionRecord,
+    files: Files,
+    columns: Mapping[str, int | str] | None,
+) -> Corpus:
+    """Return the files with the columns that the model was trained with, if the format is equal.
+
+    Extra columns of the training that no file has are left out.
+
+    Raises:
+        UserError: the files do not fit the task.
+    """
+    root = str(Path(next(paths_in(files))).absolute().parent)  # images are relative to it
+    settings: dict[str, Any] = {"root": root, "train": files, "split": None}
+    recorded = record.config.get("data") or {}
+    trained = DataConfig.model_validate(recorded) if recorded else None
+    kind = DataConfig.model_validate(settings).format_of(files)
+    if trained is not None and kind == trained.format_of(trained.train) != "parallel":
+        settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
+        if trained.tags and not trained.tags.column:
+            del settings["tags"]
+    if columns is not None:
+        settings |= {"columns": dict(columns), "header": "auto"}
+        settings["extra"] = [one for one in settings.get("extra", ()) if one in columns]
+    data = DataConfig.model_validate(settings)
+    # Only the tags of a model are necessary; others make slices.
+    extras = [dataclasses.replace(one, optional=not one.tags) for one in extra_features(data)]
+    features = (*description.features, *extras)
+    for problem in config_rules.validate_data(data, features):
+        if problem.path != ("data", "split"):
+            raise UserError(problem.message, "--data")
+    corpus = Corpus(data, features, spans=())
+    absent = _absent_columns(corpus)
+    return dataclasses.replace(corpus, features=tuple(f for f in features if f.name not in absent))
+
+
+def _absent_columns(corpus: Corpus) -> set[str]:
+    """Return the extra columns that no file has, by the first row of each."""
+    extras = {one.name for one in corpus.features if one.role == "extra" and one.optional}
+    present: set[str] = set()
+    for group in itertools.chain.from_iterable(find_files(corpus).values()):
+        attempt = corpus
+        while (missing := _missing_column(group, attempt, present)) in extras:
+            features = tuple(one for one in attempt.features if one.name != missing)
+            attempt = dataclasses.replace(attempt, features=features)
+    return extras - present
+
+
+def _missing_column(group: FileGroup, corpus: Corpus, present: set[str]) -> str | None:
+    """Return a feature whose column is missing; otherwise add those that have one."""
+    problems = ReadProblems()
+    try:
+        next(read_rows(group, corpus, problems), None)
+    except MissingColumn as error:
+        return error.feature
+    except UnreadableFile:  # reported when all rows are read
+        return None
+    present.update(name for layout in problems.layouts for name in layout.columns)
+    return None
+
+
+def _absent_notes(record: VersionRecord, features: Sequence[Feature]) -> Iterator[str]:
+    """Yield a sentence about the extra columns of the training that the files lack."""
+    trained = (record.config.get("data") or {}).get("extra") or ()
+    absent = [name for name in trained if name not in {feature.name for feature in features}]
+    if absent:
+        yield f"The files have no columns {', '.join(absent)}, so slices by them are left out."
+
+
+def _read_rows(corpus: Corpus) -> tuple[list[Row], ReadProblems]:
+    """Read all rows, as a run would read its test split.
+
+    Raises:
+        UserError: a file or a row cannot be used, or there are no rows.
+    """
+    from regard.components.predictor.split_reader import to_row
+
+    images, rows, total = Images.of(corpus.config), [], ReadProblems()
+    for job in CorpusPlan(corpus).jobs:
+        problems, file = ReadProblems(), job.group.files[0]
+        for line, values in job.rows(corpus, problems, images):
+            lists = value_lists(corpus.features, values, images)
+            example = ExampleRow(lists, os.path.basename(file), line)
+            rows.append(to_row(example, corpus.features))
+        problems.raise_if_unusable(corpus.config)
+        total.merge(problems)
+    check_agreement(total.layouts)
+    if not rows:
+        raise UserError("The files have no rows to evaluate.", "--data")
+    return rows, total

@@ -10,14 +10,9 @@ from typing_extensions import Self
 from regard.components.common.files import check_regular
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.settings.data import DataConfig
-from regard.models.tasks.description import TOO_LARGE
+from regard.models.tasks.image_formats import MAX_MAGIC_BYTES, format_problem
 
-KINDS = "JPEG, PNG or BMP"
-
-_HEAD_BYTES = 16
 _CACHE_SIZE = 1 << 16  # results of some hundred bytes each
-
-_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM")
 
 
 class Images:
@@ -75,7 +70,7 @@ class Images:
                 return f"{relative} leads out of the folder of the images, {self._base}"
             check_regular(path)
             with open(path, "rb") as file:
-                content = file.read(-1 if self._decode else _HEAD_BYTES)
+                content = file.read(-1 if self._decode else MAX_MAGIC_BYTES)
         except FileNotFoundError:
             return f"{relative}: no such file"
         except IsADirectoryError:
@@ -86,28 +81,35 @@ class Images:
             return f"{relative!r} is not a path"
         if not content:
             return f"{relative} is empty"
-        if not content.startswith(_MAGIC):
-            return f"{relative} is not an image ({KINDS})"
-        problem = _decoding_problem(content) if self._decode else None
+        problem = format_problem(content[:MAX_MAGIC_BYTES])
+        if problem is None and self._decode:
+            problem = _decoding_problem(content)
         return f"{relative} {problem}" if problem else None
 
 
 def _decoding_problem(content: bytes) -> str | None:
-    """Return why TensorFlow cannot decode an image, of an animation its first; None if it can."""
+    """Return why an image cannot be decoded, or None."""
     import tensorflow as tf
 
+    check, decode = _graphs()
     try:
-        _decoder()(content)
-    except tf.errors.OpError as error:
-        return TOO_LARGE if TOO_LARGE in str(error) else "is truncated or damaged"
+        if problem := check(content).numpy().decode():
+            return problem
+        decode(content)
+    except tf.errors.OpError:
+        return "is truncated or damaged"
     return None
 
 
 @functools.cache
-def _decoder() -> Callable[[bytes], Any]:
-    """Return the decoder of the graph, with the limit of the served graph."""
+def _graphs() -> tuple[Callable[[bytes], Any], Callable[[bytes], Any]]:
+    """Return the functions of the served graph that check and decode an image."""
     import tensorflow as tf
 
-    from regard.models.tasks.image_decoding import decode_image
+    from regard.models.tasks.image_decoding import decode_image, image_problem
 
-    return tf.function(decode_image, input_signature=[tf.TensorSpec([], tf.string)])
+    signature = [tf.TensorSpec([], tf.string)]
+    return (
+        tf.function(image_problem, input_signature=signature),
+        tf.function(decode_image, input_signature=signature),
+    )

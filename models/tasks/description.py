@@ -9,10 +9,6 @@ from regard.models.settings.base import Problem, Section
 Kind = Literal["text", "number", "image", "points", "positions"]
 Role = Literal["input", "reference", "extra"]
 
-# Limit of an image: 64 megapixels, which take 192 MB when decoded.
-MAX_PIXELS = 64_000_000
-TOO_LARGE = f"has more than {MAX_PIXELS:,} pixels"
-
 
 @dataclass(frozen=True)
 class Feature:

@@ -1,61 +1,184 @@
-"""Decoding of images in a graph, with a limit on their size.
+"""Decoding of images in a graph, with limits that are checked before anything is decoded.
 
-A PNG of 64 KB may hold 23,000 x 23,000 pixels, and ``tf.io.decode_image`` allocates them all before
-it finds the image damaged. So the size is read from the header first.
+A file of some kilobytes may cost seconds and gigabytes: a PNG of 64 KB may hold 23,000 x 23,000
+pixels, each scan of a progressive JPEG and each compressed text of a PNG is processed whatever it
+contains. The checks are part of the graph, so that corpora, servers and the exported model use the
+same. ``python -m benchmarks.trust images`` measures what files within the limits cost.
 """
 
-import functools
-import operator
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from regard.models.tasks.description import MAX_PIXELS, TOO_LARGE
+from regard.models.tasks.image_formats import (
+    BMP_MAGIC,
+    CONVERT,
+    JPEG_MAGIC,
+    NOT_AN_IMAGE,
+    OTHER_FORMATS,
+    PNG_MAGIC,
+)
 
-_HEADER_BYTES = 26
+MAX_PIXELS = 64_000_000
+# The decoder and the resizing keep data of every row and column.
+MAX_SIDE = 65_535
+# Of the uncompressed data of a PNG; an interlaced one is read about twice.
+MAX_PNG_BYTES = 3 * MAX_PIXELS
+# The decoder uncompresses up to 8 MB of each.
+MAX_PNG_TEXTS = 10
+_PNG_TEXTS = (b"TXt", b"iCCP")  # chunks zTXt, iTXt and iCCP
+# Encoders write about 10. Those of embedded thumbnails count too.
+MAX_SCANS = 100
+# Each scan of a progressive JPEG visits every pixel.
+MAX_SCANNED_PIXELS = 32 * MAX_PIXELS
+
+_HEADER_BYTES = 66
+_FINE = ""
+_TOO_WIDE = f"is wider or higher than {MAX_SIDE:,} pixels"
+_TOO_MANY_PIXELS = f"has more than {MAX_PIXELS:,} pixels"
+_DAMAGED = "is truncated or damaged"
+_UNCOMPRESSED, _BIT_FIELDS = 0, 3  # of a BMP
+_BMP_MASKS = b"\0\0\xff\0\0\xff\0\0\xff\0\0\0"  # blue, green and red, in this order
 
 
 def decode_image(encoded: tf.Tensor) -> tf.Tensor:
     """Decode a JPEG, PNG or BMP ``[]`` to uint8 ``[height, width, 3]``.
 
     Raises:
-        tf.errors.InvalidArgumentError: The image is invalid, truncated or has more than
-            ``MAX_PIXELS`` pixels (when the graph runs).
+        tf.errors.InvalidArgumentError: The image has one of the problems of ``image_problem``, or
+            is damaged (when the graph runs).
     """
-    pixels = _size_in_header(encoded)
-    # The decoder knows other formats, such as JPEG XL, whose size is not checked. Of a GIF it would
-    # decode all frames.
-    is_known = tf.debugging.Assert(pixels >= 0, ["The image is no JPEG, PNG or BMP."])
-    is_small = tf.debugging.Assert(pixels <= MAX_PIXELS, [f"The image {TOO_LARGE}."])
-    with tf.control_dependencies([is_known, is_small]):
+    problem = image_problem(encoded)
+    message = tf.strings.join(["The image ", problem, "."])
+    with tf.control_dependencies([tf.debugging.Assert(problem == _FINE, [message])]):
         encoded = tf.identity(encoded)
     image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
     image.set_shape([None, None, 3])
-    return image
+    header = _header(encoded)
+    has_palette = _starts_with(encoded, BMP_MAGIC) & (_little_endian(header, 28, 2) == 8)
+    return tf.cond(has_palette, lambda: _apply_palette(image, encoded, header), lambda: image)
 
 
-def _is_kind(encoded: tf.Tensor, magic: bytes) -> tf.Tensor:
-    return tf.equal(tf.strings.substr(encoded, 0, len(magic)), magic)
+def image_problem(encoded: tf.Tensor) -> tf.Tensor:
+    """Return why an image ``[]`` is not decoded, as the end of a sentence; empty if it is.
 
-
-def _size_in_header(encoded: tf.Tensor) -> tf.Tensor:
-    """Return the number of pixels; -1 for a file of another kind."""
-    header = tf.strings.substr(encoded, 0, _HEADER_BYTES)
-    padded = tf.strings.join([header, b"\0" * _HEADER_BYTES])  # it may be truncated
-    data = tf.cast(tf.io.decode_raw(padded, tf.uint8), tf.int64)
-    cases = [
-        (_is_kind(encoded, b"\x89PNG"), lambda: _product(data, range(16, 20), range(20, 24))),
-        # The decoder compares the size of a BMP with that of the file, which limits the height.
-        (_is_kind(encoded, b"BM"), lambda: _product(data, (21, 20, 19, 18), (24, 23, 22))),
-        (
-            _is_kind(encoded, b"\xff\xd8\xff"),
-            lambda: tf.reduce_prod(tf.image.extract_jpeg_shape(encoded, tf.int64)[:2]),
-        ),
+    Only the headers are read: a fine image may still be damaged.
+    """
+    header = _header(encoded)
+    others = [
+        (_starts_with(encoded, one.magic, one.start), lambda one=one: tf.constant(one.problem))
+        for one in OTHER_FORMATS
     ]
-    return tf.case(cases, default=lambda: tf.constant(-1, tf.int64))
+    cases = [
+        (_starts_with(encoded, PNG_MAGIC), lambda: _png_problem(encoded, header)),
+        (_starts_with(encoded, BMP_MAGIC), lambda: _bmp_problem(header)),
+        (_starts_with(encoded, JPEG_MAGIC), lambda: _jpeg_problem(encoded)),
+    ]
+    return tf.case([*cases, *others], default=lambda: tf.constant(NOT_AN_IMAGE))
 
 
-def _product(data: tf.Tensor, *places: Iterable[int]) -> tf.Tensor:
-    """Multiply numbers in the header; ``places`` are their bytes, the highest first."""
-    numbers = [functools.reduce(lambda n, place: n * 256 + data[place], p, 0) for p in places]
-    return functools.reduce(operator.mul, [tf.minimum(n, 1 << 31) for n in numbers])
+def _png_problem(encoded: tf.Tensor, header: tf.Tensor) -> tf.Tensor:
+    width, height = _big_endian(header, 16), _big_endian(header, 20)
+    depth, color, is_interlaced = header[24], header[25], header[28] > 0
+    channels = tf.gather(tf.constant([1, 0, 3, 1, 2, 0, 4, 0], tf.int64), color % 8)
+    row_bytes = (tf.minimum(width, MAX_SIDE) * depth * channels + 7) // 8
+    passes = tf.where(is_interlaced, tf.constant(2, tf.int64), 1)
+    size = row_bytes * tf.minimum(height, MAX_SIDE) * passes
+    text_count = tf.add_n([_count(encoded, name, MAX_PNG_TEXTS) for name in _PNG_TEXTS])
+    return _first_problem(
+        # The decoder would skip other chunks, and find another size after them.
+        (tf.strings.substr(encoded, 12, 4) != b"IHDR", _DAMAGED),
+        *_size_problems(width, height),
+        (size > MAX_PNG_BYTES, f"has more than {MAX_PNG_BYTES:,} bytes when it is uncompressed"),
+        (text_count > MAX_PNG_TEXTS, f"has more than {MAX_PNG_TEXTS} compressed texts or profiles"),
+    )
+
+
+def _jpeg_problem(encoded: tf.Tensor) -> tf.Tensor:
+    shape = tf.image.extract_jpeg_shape(encoded, tf.int64)
+    # The marker of a scan, and the first byte of its header's length, which is below 256.
+    scans = _count(encoded, b"\xff\xda\0", MAX_SCANS)
+    too_many_scans = "has more scans than a progressive JPEG of its size needs"
+    return _first_problem(
+        *_size_problems(shape[1], shape[0]),
+        (scans > MAX_SCANS, f"has more than {MAX_SCANS} scans"),
+        (scans * shape[0] * shape[1] > MAX_SCANNED_PIXELS, too_many_scans),
+    )
+
+
+def _bmp_problem(header: tf.Tensor) -> tf.Tensor:
+    width, height = _little_endian(header, 18, 4), _little_endian(header, 22, 4)
+    height = tf.minimum(height, (1 << 32) - height)  # negative if the first row is at the top
+    depth, compression = _little_endian(header, 28, 2), _little_endian(header, 30, 4)
+    masks = tf.constant(list(_BMP_MASKS), tf.int64)
+    has_usual_masks = (
+        (compression == _BIT_FIELDS) & (depth == 32) & tf.reduce_all(header[54:66] == masks)
+    )
+    bits = tf.strings.join([tf.strings.as_string(depth), tf.where(depth == 1, " bit", " bits")])
+    return _first_problem(
+        (_little_endian(header, 14, 4) < 40, f"is a BMP of OS/2; {CONVERT}"),
+        (
+            (depth != 8) & (depth != 24) & (depth != 32),
+            tf.strings.join(["is a BMP with ", bits, f" a pixel; {CONVERT}"]),
+        ),
+        (
+            (compression != _UNCOMPRESSED) & ~has_usual_masks,
+            f"is a BMP with compression or color masks; {CONVERT}",
+        ),
+        *_size_problems(width, height),
+    )
+
+
+def _size_problems(width: tf.Tensor, height: tf.Tensor) -> Sequence[tuple[tf.Tensor, str]]:
+    is_large = tf.minimum(width, 1 << 31) * tf.minimum(height, 1 << 31) > MAX_PIXELS
+    return (is_large, _TOO_MANY_PIXELS), ((width > MAX_SIDE) | (height > MAX_SIDE), _TOO_WIDE)
+
+
+def _first_problem(*problems: tuple[tf.Tensor, str | tf.Tensor]) -> tf.Tensor:
+    """Return the text of the first condition that holds."""
+    result = tf.constant(_FINE)
+    for condition, text in reversed(problems):
+        result = tf.where(condition, text, result)
+    return result
+
+
+def _apply_palette(image: tf.Tensor, encoded: tf.Tensor, header: tf.Tensor) -> tf.Tensor:
+    """Return the colors of a BMP that the decoder took for shades of gray."""
+    count = _little_endian(header, 46, 4)
+    count = tf.where((count == 0) | (count > 256), tf.constant(256, tf.int64), count)
+    start = tf.minimum(
+        14 + _little_endian(header, 14, 4), tf.cast(tf.strings.length(encoded), tf.int64)
+    )
+    entries = tf.strings.substr(encoded, start, 4 * count)
+    padded = tf.strings.substr(tf.strings.join([entries, bytes(1024)]), 0, 1024)
+    palette = tf.reshape(tf.io.decode_raw(padded, tf.uint8), [256, 4])
+    return tf.gather(palette[:, 2::-1], tf.cast(image[:, :, 0], tf.int32))
+
+
+def _header(encoded: tf.Tensor) -> tf.Tensor:
+    """Return the first bytes as numbers, with zeros after the end of the file."""
+    header = tf.strings.substr(encoded, 0, _HEADER_BYTES)
+    padded = tf.strings.substr(tf.strings.join([header, bytes(_HEADER_BYTES)]), 0, _HEADER_BYTES)
+    return tf.cast(tf.io.decode_raw(padded, tf.uint8), tf.int64)
+
+
+def _starts_with(encoded: tf.Tensor, magic: bytes, start: int = 0) -> tf.Tensor:
+    head = tf.strings.substr(encoded, 0, start + len(magic))  # an empty text has no other position
+    return tf.strings.substr(tf.strings.join([head, bytes(start)]), start, len(magic)) == magic
+
+
+def _big_endian(header: tf.Tensor, start: int) -> tf.Tensor:
+    return tf.reduce_sum(
+        header[start : start + 4] * tf.constant([1 << 24, 1 << 16, 256, 1], tf.int64)
+    )
+
+
+def _little_endian(header: tf.Tensor, start: int, size: int) -> tf.Tensor:
+    places = tf.constant([256**place for place in range(size)], tf.int64)
+    return tf.reduce_sum(header[start : start + size] * places)
+
+
+def _count(encoded: tf.Tensor, pattern: bytes, limit: int) -> tf.Tensor:
+    """Return how often a pattern occurs, up to a number above the limit."""
+    parts = tf.strings.split(encoded[None], pattern, maxsplit=limit + 1)
+    return tf.size(parts.flat_values, tf.int64) - 1

@@ -8,7 +8,7 @@ from regard.components.data.images import Images
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.settings.data import DataConfig
 from tests.components.corpora import picture
-from tests.models.tasks.test_image_decoding import with_size
+from tests.models.tasks.test_image_decoding import BITMAPS, BOMBS, saved, with_size
 
 KINDS = ("png", "jpeg", "bmp")
 
@@ -50,8 +50,8 @@ def test_trailing_bytes_are_ignored(problems):
     [
         (b"", "images/a is empty"),
         (b"a web page\n", "images/a is not an image (JPEG, PNG or BMP)"),
-        (b"GIF89a\1\0\1\0", "images/a is not an image (JPEG, PNG or BMP)"),
-        (b"RIFF\x24\0\0\0WEBPVP8 ", "images/a is not an image (JPEG, PNG or BMP)"),
+        (b"GIF89a\1\0\1\0", "images/a is a GIF image; convert it to PNG or JPEG"),
+        (b"RIFF\x24\0\0\0WEBPVP8 ", "images/a is a WebP image; convert it to PNG or JPEG"),
         (None, "images/a: no such file"),
     ],
 )
@@ -90,6 +90,19 @@ def test_paths_and_cache(tmp_path):
 def test_images_with_too_many_pixels(problems):
     for content in (with_size("png", 23_000, 23_000), with_size("jpeg", 23_000, 23_000)):
         assert problems(content) == (None, "images/a has more than 64,000,000 pixels")
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_images_with_much_work(problems, name):
+    content, message = BOMBS[name]
+    by_magic, by_decoding = problems(content)
+    assert by_magic is None
+    assert message in by_decoding
+
+
+def test_bitmaps(problems):
+    assert problems(BITMAPS["adaptive palette"]) == (None, None)
+    assert "is a BMP with 1 bit a pixel" in problems(saved("bmp", "1"))[1]
 
 
 def test_special_files_are_not_opened(problems, tmp_path):

@@ -55,7 +55,7 @@ class ScheduleSettings:
         """Return the first scheduled time after a time, both in seconds since 1970."""
         if self._trigger is None:
             return after + self.schedule.interval.total_seconds()
-        return next_fire_time(self._trigger, after, self.zone)
+        return next_fire_time(self._trigger, after)
 
     def next_check(self, checked: float | None, created: float | None, now: float) -> float:
         """Return when the data is due to be checked; a time that has passed was missed.

@@ -16,7 +16,8 @@ from regard.pipeline.runners.kubeflow.pipeline_file import (
     read_pipeline,
     validate_pipeline,
 )
-from regard.pipeline.scheduling.triggers import cron_trigger, split_cron
+from regard.pipeline.scheduling.cron import split_cron
+from regard.pipeline.scheduling.triggers import cron_trigger
 
 _OPTION = "--param"
 _CRON_HELP = "Write minute, hour, day, month and weekday, such as '0 3 * * 1-5', or @daily."
@@ -95,7 +96,7 @@ def kubeflow_cron(expression: str) -> str:
     try:
         cron_trigger(expression, ZoneInfo("UTC"))
         days = ["0" if day == "7" else day for day in weekdays.split(",")]
-        if any("7" in day for day in days):
+        if any("7" in day or day.lower().endswith("-sun") for day in days):
             raise ValueError(f"{expression!r}: Kubeflow numbers Sunday 0, not 7; list the days")
     except ValueError as error:
         raise UserError(f"{error}.", "--cron", _CRON_HELP) from None

@@ -20,7 +20,7 @@ def test_the_default_interval_is_15_minutes(tmp_path):
 
 CASES = {
     WITH + "  cron: 0 25 * * *\n": (
-        "5: schedule.cron: '0 25 * * *' is not a cron expression: Error validating"
+        "5: schedule.cron: '0 25 * * *' is not a cron expression: '25' is no hour"
     ),
     WITH + "  cron: 0 3 31 2 *\n": (
         "5: schedule.cron: '0 3 31 2 *' never fires: there is no such date"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,13 +12,18 @@ from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
 from regard.components.common.files import check_regular, sha256_file
 from regard.components.data.sources import expand_all
+from regard.components.trainer.training_key import (
+    library_versions,
+    trainer_code,
+    training_modules,
+    validation_settings,
+)
 from regard.models import tasks
 from regard.models.plugins import plugin_modules
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
 
-LIBRARIES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 # The key of ``tokenizer.word_list`` among the digests of ``vector_digests``.
 WORD_LIST = "words"
 # The beginning of the keys of monolingual texts.
@@ -33,17 +37,7 @@ def preprocess_code(task: str) -> str:
 
 def code_modules(config: Config) -> list[str]:
     """Return the package of the task, and the modules of other packages that are used."""
-    return [*_training_modules(config), *plugin_modules(config.section_json("evaluation"))]
-
-
-def trainer_code(config: Config) -> str:
-    """Return a digest of the code that trains and exports a configuration's models."""
-    return code_digest("regard.components.trainer", *_training_modules(config))
-
-
-def _training_modules(config: Config) -> list[str]:
-    plugins = plugin_modules(config.section_json("model"), config.training.training_json())
-    return [tasks.package(config.task), *plugins]
+    return [*training_modules(config), *plugin_modules(config.section_json("evaluation"))]
 
 
 def evaluator_code(config: Config) -> str:
@@ -76,25 +70,15 @@ def training_key(
         config.section_json("model"),
         json.dumps(dict(word_vectors), sort_keys=True),
         config.training.training_json(),
-        *_validation_settings(config),
+        *validation_settings(config),
         *models,
         *augmenter,
         code_digest("regard.components.corpus_gen"),
         preprocess_code(config.task),
         trainer_code(config),
         code_digest("regard.components.tokenizer_trainer"),
-        *(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
+        *library_versions(),
     )
-
-
-def _validation_settings(config: Config) -> list[str]:
-    """Return what selects the best weights if a metric of decoded outputs compares them."""
-    stop = config.training.early_stopping
-    if stop is None or stop.metric == "loss":
-        return []
-    limits = {"max_length_factor", "max_length_offset"}
-    search = config.search.model_dump_json(include=limits) if config.search else ""
-    return [search, f"sacrebleu {importlib.metadata.version('sacrebleu')}"]
 
 
 def word_files(config: Config) -> dict[str, str]:

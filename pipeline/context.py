@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.components.common import owned_folders
 from regard.components.common.errors import UserError
 from regard.components.common.files import sha256_file
+from regard.components.common.storage import refuse_pattern
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
@@ -23,7 +25,7 @@ from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.pipeline import cache_keys, datasets
 from regard.pipeline.config import Config
-from regard.pipeline.workspace import Workspace
+from regard.pipeline.workspace import VARIABLE, Workspace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +36,7 @@ class PipelineContext:
         pipeline_root: TFX's pipeline root.
         registry: The folder of the published models.
         corpus: The JSON of the corpus, for CorpusGen.
-        checkpoints: The parameters of the Trainer for its checkpoint folder.
+        checkpoints: The parameters of the Trainer for its checkpoints.
         beam_args: Beam's command line arguments.
         enable_cache: Whether TFX reuses the outputs of finished nodes.
         metadata: The SQLite file of ML Metadata; None if the runner has its own.
@@ -56,7 +58,7 @@ class PipelineContext:
     pipeline_root: str
     registry: str
     corpus: str
-    checkpoints: Mapping[str, str | bool]
+    checkpoints: Mapping[str, str]
     beam_args: Sequence[str]
     enable_cache: bool = True
     metadata: Any = None
@@ -109,12 +111,12 @@ def local_context(
     members = [*filter(None, serving), *(member["digest"] for member in ensemble)]
     recipe = cache_keys.digest(with_start, config.section_json("search"), *members)
     production, version = _production_baseline(registry, config, recipe)
-    os.makedirs(paths.root, exist_ok=True)
+    owned_folders.create(paths.artifacts, owned_folders.ARTIFACTS)
     return PipelineContext(
         pipeline_root=str(paths.artifacts),
         registry=str(registry.root),
         corpus=json.dumps(corpus.to_json(), sort_keys=True),
-        checkpoints={"checkpoints": str(paths.checkpoints / with_start)},
+        checkpoints={"checkpoints": str(paths.checkpoints), "checkpoint_key": with_start},
         beam_args=config.beam.arguments(),
         metadata=str(paths.metadata),
         fingerprint=content,
@@ -136,11 +138,14 @@ def check_start(config: Config, workspace: Workspace) -> None:
     """Check the folders that a run writes, and the registry, before anything slow starts.
 
     Raises:
-        UserError: A folder is not writable, the name belongs to a model of another task, a model
-            of a warm start, of an ensemble or of the augmentation does not exist, or a file of word
-            vectors or of monolingual texts cannot be read.
+        UserError: A folder is not writable or its path would be read as a pattern, the name
+            belongs to a model of another task, a model of a warm start, of an ensemble or of the
+            augmentation does not exist, or a file of word vectors or of monolingual texts cannot
+            be read.
     """
+    refuse_pattern(workspace.home, VARIABLE)
     registry = Registry(config.serving.registry or workspace.registry)
+    refuse_pattern(registry.root, "serving.registry")
     for folder in (workspace.pipeline(config.name).root, registry.root / config.name):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):

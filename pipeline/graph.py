@@ -14,6 +14,7 @@ from tfx.orchestration.pipeline import Pipeline
 from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
 from regard.components.registry.store import LATEST
+from regard.components.trainer.training_key import trainer_code
 from regard.models.tags import user_symbols
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
@@ -132,7 +133,7 @@ def build_pipeline(
             "ensemble": context.ensemble,
             **context.checkpoints,
         },
-        code=cache_keys.trainer_code(config),
+        code=trainer_code(config),
         run_parameters=context.run_parameters,
     )
     model = trainer.outputs["model"]

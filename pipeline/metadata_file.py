@@ -8,10 +8,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from regard.components.common import events
+from regard.components.common import events, owned_folders
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_path
+from regard.pipeline.workspace import output_folders
 
+REMOVED = ".removed"  # the end of the name of an output that is being removed
 _BUSY_SECONDS = 60.0
 # The executions of runs, and those whose outputs they used: MLMD's OUTPUT is 4, COMPLETE is 3.
 _NEEDED = """
@@ -22,6 +24,11 @@ WITH RECURSIVE needed(id) AS (
     JOIN Event AS made ON made.artifact_id = used.artifact_id AND made.type = 4
     JOIN Execution ON Execution.id = made.execution_id AND last_known_state = 3
 ) SELECT id FROM needed
+"""
+# The nodes of all executions, as "<pipeline>.<node>".
+_NODES = """
+SELECT Context.name, execution_id FROM Association JOIN Context ON Context.id = context_id
+JOIN Type ON Type.id = type_id WHERE Type.name = 'node'
 """
 # Tables, and which of their rows stay; `kept` has the ids of executions.
 _KEPT_ROWS = {
@@ -100,6 +107,40 @@ def needed_executions(path: Path, runs: Iterable[str]) -> set[int] | None:
         return None
     with _open(path) as database:
         return {row[0] for row in database.execute(_NEEDED, (json.dumps([*runs]),))}
+
+
+def own_outputs(artifacts: Path, metadata: Path) -> list[Path]:
+    """Return the folders of outputs that the pipeline's runs created.
+
+    All of them are, if the pipeline root carries Regard's mark. Earlier versions of Regard wrote
+    none; of their outputs, those that the metadata names are returned.
+
+    Args:
+        artifacts: TFX's pipeline root.
+        metadata: the file, which may be missing.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    folders = output_folders(artifacts)
+    if owned_folders.is_owned(artifacts.resolve(), owned_folders.ARTIFACTS):
+        return folders
+    if not folders or not metadata.exists():
+        return []
+    with _open(metadata) as database:
+        recorded = {
+            (context.rpartition(".")[2], str(execution))
+            for context, execution in database.execute(_NODES)
+        }
+    nodes = {node for node, _ in recorded}
+
+    def is_own(path: Path) -> bool:
+        node, output, *_, name = path.relative_to(artifacts).parts
+        if output == ".system" or name.endswith(REMOVED):
+            return node in nodes
+        return (node, name) in recorded
+
+    return [path for path in folders if is_own(path)]
 
 
 def keep_executions(path: Path, executions: Iterable[int] | None) -> int:

@@ -13,16 +13,16 @@ import shutil
 import signal
 import sys
 import traceback
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common import events
+from regard.components.common import events, owned_folders
 from regard.components.common.child_process import end_with_parent
 from regard.pipeline import metadata_file
 from regard.pipeline.run_store import Run
-from regard.pipeline.workspace import output_folders
 from regard.serving.saved_model import without_gc
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ def main(directory: str) -> int:
         if last == TUNER:
             from regard.pipeline.tuning.graph import create_tuning
 
-            if first is not None:
-                shutil.rmtree(paths.tuning, ignore_errors=True)
-            pipeline = create_tuning(config, stored_run.workspace)
+            pipeline = create_tuning(config, stored_run.workspace, restart=first is not None)
             _emit_origin(pipeline)
             return pipeline
         with without_gc():
@@ -63,9 +61,10 @@ def main(directory: str) -> int:
         context = local_context(config, stored_run.workspace, record.get("publish_anyway", False))
         # A repeated training starts from scratch, not from its last checkpoint.
         if _repeats_training(config.nodes, first, last):
-            own = Path(str(context.checkpoints["checkpoints"]))
-            for folder in own.parent.glob(f"{own.name}*"):  # the precision may be a suffix
-                shutil.rmtree(folder, ignore_errors=True)
+            key = context.checkpoints["checkpoint_key"]
+            # The precision may be a suffix.
+            for folder in (paths.checkpoints / key, *paths.checkpoints.glob(f"{key}-*")):
+                owned_folders.discard(folder, owned_folders.CHECKPOINTS)
         pipeline = build_pipeline(context, config)
         _emit_origin(pipeline, plan_digest(context, config))
         return pipeline
@@ -168,10 +167,11 @@ def compile_part(
 
 
 def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
-    """Remove the output folders that no completed execution wrote, and return them.
+    """Remove the pipeline's output folders that no completed execution wrote, and return them.
 
-    They can take gigabytes, and a repeated node writes to new folders. The caller must hold the
-    lock of the pipeline.
+    They can take gigabytes, and a repeated node writes to new folders. A folder of someone else, or
+    of an earlier version of Regard without metadata, is renamed if an execution may get its number.
+    The caller must hold the lock of the pipeline.
     """
     from ml_metadata.proto import metadata_store_pb2
     from tfx.orchestration.metadata import Metadata
@@ -181,14 +181,16 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
         return []
     state = metadata_store_pb2.Execution
     with Metadata(pipeline.metadata_connection_config) as handle:
-        complete = {
-            str(execution.id)
-            for execution in handle.store.get_executions()
-            if execution.last_known_state in (state.COMPLETE, state.CACHED)
-        }
-    leftovers = [path for path in output_folders(root) if path.name not in complete]
+        states = {str(one.id): one.last_known_state for one in handle.store.get_executions()}
+    complete = {name for name, one in states.items() if one in (state.COMPLETE, state.CACHED)}
+    metadata = Path(pipeline.metadata_connection_config.sqlite.filename_uri)
+    outputs = metadata_file.own_outputs(root, metadata)
+    leftovers = [path for path in outputs if path.name not in complete]
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
+    for path in (path for node in pipeline.components for path in (root / node.id).glob("*/*")):
+        if path.name.isdecimal() and path.name not in states:
+            path.rename(path.with_name(f"unused-{path.name}-{uuid.uuid4().hex[:8]}"))
     return leftovers
 
 

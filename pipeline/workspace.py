@@ -75,12 +75,19 @@ class Workspace:
 def output_folders(root: Path) -> list[Path]:
     """Return the folders of the outputs below TFX's pipeline root, named by their executions.
 
-    The names of TFX's own folders of stateful components are random instead.
+    The names of TFX's own folders of stateful components are random instead. What lies behind a
+    link is not returned.
     """
     # <node>/<output>/<execution>, and TFX's own <node>/.system/<purpose>/<execution>
     folders = [*root.glob("*/*/*"), *root.glob("*/.system/*/*")]
     folders = [path for path in folders if re.match(r"\d+(\.|$)|[0-9a-f-]{36}$", path.name)]
-    return [path for path in folders if path.is_dir() and not path.is_symlink()]
+    return [path for path in folders if path.is_dir() and not _is_behind_link(path, root)]
+
+
+def _is_behind_link(path: Path, root: Path) -> bool:
+    """Return whether a path below a folder, or one of its parents there, is a link."""
+    parts = path.relative_to(root).parts
+    return any(root.joinpath(*parts[: i + 1]).is_symlink() for i in range(len(parts)))
 
 
 def lock_pipeline(

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,9 +20,15 @@ from typing_extensions import Self
 from regard.components.common.errors import UserError
 
 _SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(.*)")
+# The end of the names of temporary files. No other program uses it, so they can be removed.
+_TEMPORARY = ".regard.tmp"
+# SQLite adds the name of its journal.
+_TEMPORARY_NAME = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(_TEMPORARY)}(-journal)?", re.DOTALL)
 # The property of examples that holds the rows of each split as JSON.
 ROWS = "rows"
 SHARD_REMEDY = "Restore the folder, or make it again with `regard run --from CorpusGen`."
+# The resolution of times in nanoseconds: Linux's clock ticks, and whole seconds of FAT.
+_TICK_NS, _COARSE_NS = 20_000_000, 2_000_000_000
 _SPECIAL_FILES = {
     stat.S_IFIFO: "FIFO",
     stat.S_IFSOCK: "socket",
@@ -30,12 +37,24 @@ _SPECIAL_FILES = {
 }
 
 
+def temporary_name(name: str) -> str:
+    """Return an unused hidden name for a file that will be renamed to ``name``."""
+    return f".{name}.{uuid.uuid4().hex[:8]}{_TEMPORARY}"
+
+
+def remove_temporary_files(folder: Path) -> None:
+    """Remove the temporary files that killed processes left in a folder."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _TEMPORARY_NAME.fullmatch(path.name) and not path.is_dir():
+            path.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the same folder; rename it to ``path`` if the block succeeds."""
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.parent / f".{final.name}.{uuid.uuid4().hex[:8]}.tmp"
+    temporary = final.with_name(temporary_name(final.name))
     try:
         yield temporary
         if temporary.is_file():
@@ -108,6 +127,35 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file", os.fspath(path))
 
 
+# Size in bytes, times of modification and change in nanoseconds, and inode of a file.
+FileState = tuple[int, int, int, int]
+
+
+def file_state(path: str | os.PathLike[str]) -> FileState:
+    """Return what changes when the content of a file or its path changes.
+
+    Size and modification time are not enough: tools such as ``touch -r`` and ``cp -p`` set the
+    time. Nobody can set the time of change and the inode.
+
+    Raises:
+        OSError: it is a FIFO, a device or a socket, or it does not exist.
+    """
+    check_regular(path)
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def may_be_cached(state: FileState) -> bool:
+    """Return whether the next change of a file will change its state.
+
+    File systems store times with a limited resolution, so a file that has just been changed may
+    change once more within the same unit of time.
+    """
+    changed = state[2]
+    resolution = _COARSE_NS if changed % 1_000_000_000 == 0 else _TICK_NS
+    return changed + resolution < time.time_ns()
+
+
 def sha256_file(path: str | os.PathLike[str]) -> str:
     """Return the hexadecimal SHA-256 of a regular file."""
     check_regular(path)
@@ -137,10 +185,25 @@ def is_writable(path: str | os.PathLike[str]) -> bool:
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
-def replace_dir(temporary: str | os.PathLike[str], final: str | os.PathLike[str]) -> None:
-    """Replace a folder by a finished one on the same file system; remove the old one last."""
-    old = f"{temporary}.old"
-    if Path(final).exists():
+def replace_dir(
+    temporary: str | os.PathLike[str], final: str | os.PathLike[str], mark: str
+) -> None:
+    """Replace a folder by a finished one on the same file system; remove the old one last.
+
+    Args:
+        temporary: the finished folder.
+        final: the folder to replace, which may be missing or empty.
+        mark: a file that every folder of this kind contains.
+
+    Raises:
+        UserError: the folder to replace is a link, or contains something else.
+    """
+    old, target = f"{temporary}.old", Path(final)
+    if os.path.lexists(target):
+        is_folder = target.is_dir() and not target.is_symlink()
+        if not is_folder or not ((target / mark).is_file() or not any(target.iterdir())):
+            message = "The path exists, and Regard did not create it."
+            raise UserError(message, str(final), "Move it to another place, or remove it.")
         os.replace(final, old)
     os.replace(temporary, final)
     shutil.rmtree(old, ignore_errors=True)
@@ -192,8 +255,7 @@ def write_uri(uri: str, content: bytes | str) -> None:
     from tfx.dsl.io import fileio
 
     fileio.makedirs(os.path.dirname(uri))
-    name = f".{os.path.basename(uri)}.{uuid.uuid4().hex[:8]}.tmp"
-    temporary = os.path.join(os.path.dirname(uri), name)
+    temporary = os.path.join(os.path.dirname(uri), temporary_name(os.path.basename(uri)))
     try:
         with fileio.open(temporary, "w" if isinstance(content, str) else "wb") as file:
             file.write(content)

@@ -22,8 +22,10 @@ SOURCE = ".source"  # the file in a local copy of a folder that holds its URI
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _VERSION_KEYS = ("ETag", "etag", "generation", "created", "mtime", "LastModified")
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_PATTERN = frozenset("*?[]\\")
 _ATTEMPTS, _THREADS = 4, 8
-_MAX_NAME = 240  # file systems allow 255 bytes, with the suffix of a temporary name
+_VERSION_BITS = 56  # of the version of an object
+_MAX_NAME = 230  # file systems allow 255 bytes, with the suffix of a temporary name
 _REMEDY = (
     "Check the bucket's name, the credentials (for S3 AWS_PROFILE or AWS_ACCESS_KEY_ID, for "
     "Google Cloud GOOGLE_APPLICATION_CREDENTIALS), their permissions, and AWS_ENDPOINT_URL."
@@ -54,6 +56,16 @@ def refuse_uri(path: str | os.PathLike[str], where: str) -> None:
             where,
             "Give a folder of a local or shared file system. Only the files of the section `data` "
             "and the registry can be in object storage.",
+        )
+
+
+def refuse_pattern(path: str | os.PathLike[str], where: str) -> None:
+    """Raise a UserError if TensorFlow or Beam would take the path of a folder for a pattern."""
+    if names := " ".join(sorted(_PATTERN.intersection(os.fspath(path)))):
+        raise UserError(
+            f"The path contains {names}, so TensorFlow and Beam would read it as a pattern.",
+            f"{where}: {os.fspath(path)}",
+            f"Set {where} to a folder whose path contains none of {' '.join(sorted(_PATTERN))}",
         )
 
 
@@ -203,7 +215,7 @@ def _state(info: Mapping[str, Any]) -> ObjectState:
     # The list and the object itself may have the time in different types.
     version = version.timestamp() if isinstance(version, datetime) else version
     digest = hashlib.sha256(str(version).encode()).digest()
-    return ObjectState(int(info["size"]), int.from_bytes(digest[:7], "big"))
+    return ObjectState(int(info["size"]), int.from_bytes(digest[: _VERSION_BITS // 8], "big"))
 
 
 def local_state(path: Path) -> ObjectState | None:
@@ -213,6 +225,15 @@ def local_state(path: Path) -> ObjectState | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return ObjectState(status.st_size, status.st_mtime_ns)
+
+
+def is_copy(path: Path) -> bool:
+    """Return whether a local file is a copy of an object: its time is a version, in 1970 to 1972.
+
+    The time was set before the copy got its name, so a file of anyone else has another one.
+    """
+    time = path.lstat().st_mtime_ns
+    return path.is_file() and 0 < time < 1 << _VERSION_BITS and time % 1_000_000_000 != 0
 
 
 def _check_name(name: str, uri: str) -> None:

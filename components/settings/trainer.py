@@ -1,6 +1,7 @@
 """The configuration of a training, which the graph gives to the Trainer and to the Tuner."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, TypeAdapter, ValidationInfo
@@ -40,10 +41,11 @@ class TrainerConfig(BaseModel):
         model: the section ``model``, of the task's own class.
         training: the section ``training``.
         search: the section ``search``; None for a task without a search.
-        checkpoints: the folder of this training's checkpoints. It outlives the run: a killed
-            training resumes from it.
-        checkpoints_by_content: whether the folder's name still lacks a digest of the examples,
-            which were unknown when the graph was compiled, like the models below.
+        checkpoints: the folder that contains a folder of checkpoints for each training. It
+            outlives the run: a killed training resumes from it. Empty: a folder next to the
+            outputs of the node's executions.
+        checkpoint_key: the name of this training's folder, a digest of its settings, code and
+            data. Empty: the Trainer computes it; the data may be unknown when the graph is built.
         published: the folder in the registry that the models of this pipeline are pushed to, if
             the Trainer looks up the models below.
         start: the model to start from; None for random weights.
@@ -61,7 +63,7 @@ class TrainerConfig(BaseModel):
     training: TrainingConfig
     search: SerializeAsAny[Section] | None = None
     checkpoints: str = ""
-    checkpoints_by_content: bool = False
+    checkpoint_key: str = ""
     published: str = ""
     start: StartingModel | None = None
     ensemble: tuple[StartingModel, ...] = ()
@@ -87,6 +89,17 @@ class TrainerConfig(BaseModel):
     @classmethod
     def _parse_start(cls, value: Any) -> Any:
         return value or None
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """The folder of this training's checkpoints.
+
+        Raises:
+            ValueError: one of its parts is still empty.
+        """
+        if not (self.checkpoints and self.checkpoint_key):
+            raise ValueError("The training has no folder for its checkpoints.")
+        return Path(self.checkpoints, self.checkpoint_key)
 
     @property
     def model_settings(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from regard.components.common import events
+from regard.components.common import events, owned_folders
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path
+from regard.components.common.files import atomic_path, remove_temporary_files
 from regard.components.settings.trainer import NODE
 from regard.serving import locks
 
 LAST, PREVIOUS = "last.npz", "previous.npz"
 _LOCK = ".lock"
+_SNAPSHOT = re.compile(r"step-\d+\.npz")
 
 
 @dataclasses.dataclass
@@ -110,8 +111,7 @@ class Checkpoints:
         Raises:
             UserError: the last checkpoint and the one before it are damaged.
         """
-        for path in self.folder.glob(".*.tmp"):
-            path.unlink(missing_ok=True)
+        remove_temporary_files(self.folder)
         last, previous = self.folder / LAST, self.folder / PREVIOUS
         if not last.exists() and previous.exists():
             os.replace(previous, last)
@@ -151,11 +151,24 @@ class Checkpoints:
         for variable, value in zip(model.weights, total, strict=True):
             variable.assign((value / count).astype(variable.dtype))
 
+    def create_folder(self) -> None:
+        """Create the folder with the mark of checkpoints, unless it exists with other content."""
+        owned_folders.create(self.folder, owned_folders.CHECKPOINTS, ignored=(_LOCK,))
+
     def prune_others(self, keep: int) -> None:
-        """Delete the folders of older trainings, except the newest ``keep`` and those in use."""
-        others = [path for path in self.folder.parent.iterdir() if path != self.folder]
-        others.sort(key=_modification_time, reverse=True)
-        for path in others[keep:]:
+        """Delete the folders of older trainings, except the newest ``keep`` and those in use.
+
+        Only folders with the mark of checkpoints count: the parent may contain anything else.
+        """
+        others = [
+            path
+            for path in self.folder.parent.iterdir()
+            if path != self.folder and owned_folders.is_owned(path, owned_folders.CHECKPOINTS)
+        ]
+        leftovers = [path for path in others if owned_folders.is_hidden(path)]
+        complete = [path for path in others if not owned_folders.is_hidden(path)]
+        complete.sort(key=_modification_time, reverse=True)
+        for path in (*leftovers, *complete[keep:]):
             remove_unless_locked(path)
 
     def _variables(self, model: keras.Model) -> list[Any]:
@@ -194,8 +207,8 @@ class Checkpoints:
         if snapshots is None:
             return
         # Only now: an older state would list snapshots that do not exist.
-        for snapshot in self.folder.glob("step-*.npz"):
-            if snapshot.name not in snapshots:
+        for snapshot in self.folder.iterdir():
+            if _SNAPSHOT.fullmatch(snapshot.name) and snapshot.name not in snapshots:
                 snapshot.unlink(missing_ok=True)
 
     def _read(self, name: str, variables: Iterable[Any]) -> TrainState | None:
@@ -228,6 +241,9 @@ class Checkpoints:
 
 class NoCheckpoints(Checkpoints):
     """Checkpoints of a worker that is not the chief: nothing is changed, the chief sends all."""
+
+    def create_folder(self) -> None:
+        pass
 
     def save(self, model: keras.Model, state: TrainState) -> None:
         pass
@@ -277,12 +293,18 @@ def checkpoint_lock(folder: str | Path) -> Iterator[None]:
         except locks.LocksUnsupportedError as error:
             text = f"Cannot lock {folder} ({error.strerror}). Start only one run of it at a time."
             events.emit("warning", node=NODE, text=text)
+        Checkpoints(folder).create_folder()  # with the lock, so that nobody removes it meanwhile
         yield
 
 
 def remove_unless_locked(folder: Path) -> None:
-    """Delete the checkpoint folder of a training, unless a run holds its lock."""
-    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-        with contextlib.suppress(locks.LocksUnsupportedError):
-            stack.enter_context(locks.acquire(folder / _LOCK))
-        shutil.rmtree(folder, ignore_errors=True)
+    """Delete a checkpoint folder with its mark, unless a run holds its lock."""
+    with contextlib.suppress(OSError):
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(FileNotFoundError, locks.LocksUnsupportedError):
+                stack.enter_context(locks.acquire_existing(folder / _LOCK))
+            hidden = owned_folders.hide(folder, owned_folders.CHECKPOINTS)
+        # Without the lock, because NFS keeps the name of an open file.
+        if hidden is not None:
+            mark = owned_folders.mark_name(owned_folders.CHECKPOINTS)
+            owned_folders.remove_content(hidden, mark)

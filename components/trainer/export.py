@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ def export(
         config: the configuration of the training; with an ``ensemble``, that of the trained model
             and these models is written.
         tokenizers: one per text feature.
-        folder: replaced atomically.
+        folder: replaced atomically, if it contains an earlier export.
         rows: raw inputs of the model, by name, for the reference outputs.
     """
     float_model = build_float32(task, config, tokenizers)
@@ -88,12 +89,15 @@ def export(
         float_model.build()
     options = config.model_dump(include={"split_sentences", "int8", "tags"})
     served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
-    temporary = Path(f"{folder}.tmp")
-    tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
-    write_json(temporary / CONTRACT, served.contract)
     references = json.dumps(_reference_outputs(served, rows), ensure_ascii=False) + "\n"
-    (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
-    replace_dir(temporary, Path(folder))
+    final = Path(folder)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{final.name}.", dir=final.parent) as work:
+        temporary = Path(work, "export")
+        tf.saved_model.save(served.module, str(temporary), signatures=served.signatures)
+        write_json(temporary / CONTRACT, served.contract)
+        (temporary / IN_MEMORY).write_text(references, encoding="utf-8")
+        replace_dir(temporary, final, CONTRACT)
 
 
 def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:

@@ -155,12 +155,12 @@ def resolve_precision(config: TrainerConfig) -> TrainerConfig:
     if config.training.precision != "auto":
         return config
     precision = fast_precision(_gpu_capabilities())
-    checkpoints = config.checkpoints
+    key = config.checkpoint_key
     if precision != "float32":
-        checkpoints = f"{checkpoints}-{precision}"
+        key = f"{key}-{precision}"
         events.emit("note", node=NODE, text=f"training.precision: auto is {precision} on this GPU")
     training = config.training.model_copy(update={"precision": precision})
-    return config.model_copy(update={"training": training, "checkpoints": checkpoints})
+    return config.model_copy(update={"training": training, "checkpoint_key": key})
 
 
 def fast_precision(capabilities: list[tuple[int, int]]) -> str:

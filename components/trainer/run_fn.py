@@ -18,7 +18,7 @@ import tensorflow_transform as tft
 from regard.components.common import events
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
-from regard.components.common.files import shards_of, write_json
+from regard.components.common.files import write_json
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
     distributed_worker,
@@ -27,7 +27,17 @@ from regard.components.trainer import (
     warm_start,
 )
 from regard.components.trainer.batch_search import find_batch_tokens
-from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
+from regard.components.trainer.checkpoint import (
+    Checkpoints,
+    NoCheckpoints,
+    TrainState,
+    checkpoint_lock,
+)
+from regard.components.trainer.checkpoint_folder import (
+    report_other_checkpoints,
+    with_checkpoint_key,
+    with_default_folder,
+)
 from regard.components.trainer.distributed import (
     DeviceGroup,
     DistributedTrainStep,
@@ -43,6 +53,7 @@ from regard.components.trainer.export import (
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model, resolve_precision
 from regard.components.trainer.subword_sampling import SubwordSampling
+from regard.components.trainer.training_key import training_data
 from regard.components.trainer.training_loop import fit, set_seed
 from regard.components.trainer.validation import LOSS, metric_function
 from regard.models import tasks
@@ -160,8 +171,10 @@ def train(
     if is_chief and pretrained_config:
         pretrained = pretrained_embeddings.load(model, task, pretrained_config, tokenizers)
     compile_model(model, training)
-    checkpoints = (Checkpoints if is_chief else NoCheckpoints)(config.checkpoints)
+    checkpoints = (Checkpoints if is_chief else NoCheckpoints)(config.checkpoint_folder)
     if is_chief:
+        report_other_checkpoints(config.checkpoint_folder)
+        checkpoints.create_folder()
         warm_start.check_ensemble(config, serialized)
         start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
         fine_tuning.report_trained_weights(model, task, training, start)
@@ -234,7 +247,7 @@ def _report_tags(batches: Batches, tokenizer: Any) -> None:
 
 
 def run_fn(fn_args: Any) -> None:
-    """Train the model and export it.
+    """Train the model and export it, after any other run of the same training has ended.
 
     Args:
         fn_args: TFX's ``FnArgs``; its ``custom_config`` is a ``TrainerConfig`` as JSON values.
@@ -242,21 +255,21 @@ def run_fn(fn_args: Any) -> None:
     Raises:
         UserError: a split has no usable row.
     """
+    data = training_data(fn_args)
     config = TrainerConfig.model_validate(fn_args.custom_config)
+    config = with_default_folder(config, fn_args.model_run_dir)
+    config = with_checkpoint_key(config, data)
     job = TrainingJob(
         config=config,
-        data=TrainingData(
-            train_files=shards_of(fn_args.train_files),
-            eval_files=shards_of(fn_args.eval_files),
-            transform_graph=fn_args.transform_graph_path,
-        ),
+        data=data,
         run_folder=fn_args.model_run_dir,
         export_folder=fn_args.serving_model_dir,
     )
-    if config.training.devices == "workers":
-        distributed_worker.run_chief(job.model_dump_json())
-    else:
-        train_and_export(job, local_device_group(config.training.devices))
+    with checkpoint_lock(config.checkpoint_folder):
+        if config.training.devices == "workers":
+            distributed_worker.run_chief(job.model_dump_json())
+        else:
+            train_and_export(job, local_device_group(config.training.devices))
 
 
 def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
@@ -298,7 +311,7 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     }
     write_json(Path(job.run_folder) / "training.json", record)
     events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")
-    Checkpoints(config.checkpoints).prune_others(keep=2)
+    Checkpoints(config.checkpoint_folder).prune_others(keep=2)
 
 
 def _train_with_workers(content: str) -> None:

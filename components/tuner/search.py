@@ -1,7 +1,7 @@
 """``tuner_fn``, which TFX's Tuner calls, and the KerasTuner tuner that it returns."""
 
+import contextlib
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from keras_tuner.engine.trial import Trial, TrialStatus
 from pydantic import BaseModel
 from tfx.components.tuner.component import TunerFnResult
 
-from regard.components.common import events
+from regard.components.common import events, owned_folders
 from regard.components.common.errors import UserError
 from regard.components.common.files import shards_of
 from regard.components.settings.trainer import TrainingData
@@ -40,7 +40,7 @@ class TunerSettings(BaseModel):
     """What a search needs to know.
 
     Attributes:
-        trainer: the Trainer's configuration as JSON values, without ``checkpoints``.
+        trainer: the Trainer's configuration as JSON values, without a checkpoint folder.
         tune: the section ``tune``; its objective is not None.
         space: the search space.
         folder: the folder of the search, which outlives a run: a killed search resumes from it.
@@ -67,6 +67,7 @@ class TrialSearch(BaseTuner):
     def __init__(self, settings: TunerSettings, source: TrainingData):
         folder = Path(settings.folder)
         self.tune, self._settings, self._source = settings.tune, settings, source
+        owned_folders.create(folder, owned_folders.SEARCH)
         for path in (*folder.glob("*.json"), *folder.glob("trial_*/trial.json")):
             read_state(path)  # KerasTuner raises errors of many kinds for damaged files
         super().__init__(
@@ -185,7 +186,8 @@ class TrialSearch(BaseTuner):
             folder=folder,
             config={
                 **replace_values(self._settings.trainer, changes),
-                "checkpoints": str(checkpoint_folder(folder)),
+                "checkpoints": folder,
+                "checkpoint_key": checkpoint_folder(folder).name,
             },
             source=self._source,
             objective=self.oracle.objective.name,
@@ -210,7 +212,9 @@ class TrialSearch(BaseTuner):
         return result or TrialResult(error=trial.message or "unknown error")
 
     def _delete_checkpoints(self, trial_id: str) -> None:
-        shutil.rmtree(checkpoint_folder(self.get_trial_dir(trial_id)), ignore_errors=True)
+        folder = checkpoint_folder(self.get_trial_dir(trial_id))
+        with contextlib.suppress(OSError):  # they only need space
+            owned_folders.remove(folder, owned_folders.CHECKPOINTS)
 
 
 class _AtomicOracle(keras_tuner.Oracle):

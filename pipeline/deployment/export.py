@@ -94,7 +94,8 @@ def to_ctranslate2(
         verified = {"rows": len(outputs), "largest_difference_per_token": difference}
         info = {"model": name, "quantization": quantization, "verified": verified}
         write_json(temporary / INFO_FILE, {**info, "translate_batch": arguments})
-        replace_dir(temporary, folder)
+        _validate_folder(folder, force)  # it may have changed meanwhile
+        replace_dir(temporary, folder, INFO_FILE)
     return Export(name, folder, size_of(folder), len(outputs), difference, arguments)
 
 

@@ -5,6 +5,7 @@ import json
 
 from tfx.orchestration.pipeline import Pipeline
 
+from regard.components.common import owned_folders
 from regard.components.common.code_digest import code_digest
 from regard.components.nodes import Preprocess
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
@@ -22,11 +23,16 @@ from regard.pipeline.workspace import Workspace
 _RESUMABLE = ("max_trials", "iterations", "max_failed_trials")
 
 
-def create_tuning(config: Config, workspace: Workspace) -> Pipeline:
+def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -> Pipeline:
     """Return the pipeline of a configuration with an additional Tuner.
 
     Run up to the Tuner, it shares all nodes before it, and their cached outputs, with the pipeline
     that trains.
+
+    Args:
+        config: the configuration.
+        workspace: contains the folders of the pipeline.
+        restart: whether to remove the earlier searches, so that all trials run again.
     """
     context = local_context(config, workspace)
     trainer = {
@@ -40,6 +46,10 @@ def create_tuning(config: Config, workspace: Workspace) -> Pipeline:
     settings = json.dumps([trainer, dataclasses.asdict(space), identity], sort_keys=True)
     key = cache_keys.digest(context.training_key, settings)
     folder = workspace.pipeline(config.name).tuning / key
+    if restart:
+        for earlier in folder.parent.iterdir() if folder.parent.is_dir() else ():
+            owned_folders.remove(earlier, owned_folders.SEARCH)
+        owned_folders.discard(folder, owned_folders.SEARCH)
 
     def tuner(preprocess: Preprocess) -> Tuner:
         return Tuner(

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path
+from regard.components.common.files import atomic_path, temporary_name
 from regard.components.common.formatting import format_count
 from regard.components.common.references import restore_references
 from regard.components.tuner import trial_table
@@ -74,7 +74,7 @@ def check_output(original: OriginalConfig, path: Path, values: Mapping[str, Json
     Raises:
         UserError: it cannot be written, or would not contain the values.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(temporary_name(path.name))
     try:
         _write(original, temporary, path, values, "")
     except OSError as error:

@@ -64,6 +64,7 @@ def make(tmp_path):
         ({}, ("null", "{model: none@3}"), "training.warm_start.model", "no model 'none'"),
         ({}, ("tiny\n", "tiny\nserving: {registry: train.tsv/x}\n"), "train.tsv/x", "not writable"),
         ({}, ("char", "word, word_list: none.txt"), "none.txt", "tokenizer.word_list"),
+        ({}, ("tiny\n", "tiny\nserving: {registry: 'a[1]'}\n"), "serving.registry", "pattern"),
     ],
 )
 def test_what_a_run_would_refuse_is_refused_at_once(tmp_path, record, change, where, message):
@@ -78,6 +79,18 @@ def test_what_a_run_would_refuse_is_refused_at_once(tmp_path, record, change, wh
     with pytest.raises(UserError, match=message) as caught:
         check()
     assert where in caught.value.where
+
+
+@pytest.mark.parametrize("name", ["home [x]", "a]b", "a*b", "a?b", "a\\b", "[a][b]"])
+def test_a_home_that_would_be_read_as_a_pattern_is_refused(tmp_path, name):
+    (tmp_path / "train.tsv").write_text("a\tA\n")
+    path = tmp_path / "tiny.yaml"
+    path.write_text(CONFIG.format(start="null", rate=0.001))
+    config = load(path, home=tmp_path)
+    check_start(config, Workspace(tmp_path / "a, b; c% #é'\"{}$&"))
+    with pytest.raises(UserError) as caught:
+        check_start(config, Workspace(tmp_path / name))
+    assert caught.value.where == f"REGARD_HOME: {tmp_path / name}"
 
 
 @pytest.fixture
@@ -99,7 +112,7 @@ def test_versions_of_an_ensemble_change_the_model_and_not_its_training(make_ense
     trainer, record = make_ensemble("[other@1]")
     path = tmp_path / "registry/other/1"
     assert trainer["ensemble"] == [{"model": "other@1", "path": str(path), "digest": "d1"}]
-    assert (alone["ensemble"], trainer["checkpoints"]) == ([], alone["checkpoints"])
+    assert (alone["ensemble"], trainer["checkpoint_key"]) == ([], alone["checkpoint_key"])
     (path / "regard.json").write_text('{"digest": "changed"}')
     _, changed = make_ensemble("[other@1]")
     assert len({one["recipe"] for one in (alone_record, record, changed)}) == 3
@@ -109,7 +122,7 @@ def test_versions_of_an_ensemble_change_the_model_and_not_its_training(make_ense
 def test_what_is_served_changes_the_model_and_not_its_training(make, option):
     """Otherwise a run would not be compared with the model that is served without the option."""
     (plain, before), (trainer, record) = make("null"), make(f"null}}\nserving: {{{option}")
-    assert trainer["checkpoints"] == plain["checkpoints"]
+    assert trainer["checkpoint_key"] == plain["checkpoint_key"]
     assert record["recipe"] != before["recipe"]
 
 
@@ -148,7 +161,7 @@ def test_production_is_the_newest_version(make, tmp_path):
     later, record = make()
     assert later["start"] == {"model": "tiny@2", "path": folder, "digest": "d2"}
     assert record["warm_start"]["start"] == later["start"]
-    assert later["checkpoints"] != trainer["checkpoints"]
+    assert later["checkpoint_key"] != trainer["checkpoint_key"]
 
 
 def test_a_training_does_not_start_from_its_own_result(make, tmp_path):
@@ -187,7 +200,7 @@ def test_after_a_rollback_a_withdrawn_training_is_known_again(make, tmp_path):
     shutil.rmtree(tmp_path / "registry/tiny/1")
     again, _ = make()
     assert again["start"]["model"] == "tiny@3"
-    assert again["checkpoints"] == trainer["checkpoints"]
+    assert again["checkpoint_key"] == trainer["checkpoint_key"]
 
 
 def test_new_data_start_from_the_result_of_the_old(make, tmp_path):
@@ -290,7 +303,7 @@ def test_another_test_split_is_not_trained_on(tmp_path):
         pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
         messages = {one.id: one.exec_properties for one in pipeline.components}
         config = json.loads(messages["Trainer"]["custom_config"])
-        return messages["CorpusGen"]["fingerprint"], config["checkpoints"]
+        return messages["CorpusGen"]["fingerprint"], config["checkpoint_key"]
 
     data, folder = checkpoints()
     for other in (checkpoints(test="c\tC\n"), checkpoints(other="c\tC\n")):

@@ -53,7 +53,7 @@ def properties(pipeline, node):
 
 
 def checkpoints(pipeline):
-    return json.loads(properties(pipeline, "Trainer")["custom_config"])["checkpoints"]
+    return json.loads(properties(pipeline, "Trainer")["custom_config"])["checkpoint_key"]
 
 
 def test_the_nodes_run_in_the_order_that_is_shown(make):

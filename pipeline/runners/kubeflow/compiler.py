@@ -70,7 +70,6 @@ def cluster_context(config: Config) -> PipelineContext:
     """Return the context in which the graph is built for a cluster."""
     from tfx.orchestration.data_types import RuntimeParameter
 
-    from regard.pipeline import cache_keys
     from regard.pipeline.context import PipelineContext
 
     kubeflow = kubeflow_section(config)
@@ -78,14 +77,12 @@ def cluster_context(config: Config) -> PipelineContext:
     versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
     profile = json.dumps({"version": LATEST, "versions": versions})
     workspace = Workspace(Path(kubeflow.home))
-    checkpoints = workspace.pipeline(config.name).checkpoints
     return PipelineContext(
         pipeline_root=kubeflow.pipeline_root or "",
         registry=kubeflow.registry_folder,
         corpus=json.dumps(config.corpus.to_json(), sort_keys=True),
         checkpoints={
-            "checkpoints": str(checkpoints / cache_keys.training_key(config, "", {})),
-            "checkpoints_by_content": True,
+            "checkpoints": str(workspace.pipeline(config.name).checkpoints),
             "published": versions,
         },
         beam_args=config.beam.arguments(),

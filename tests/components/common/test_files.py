@@ -56,10 +56,30 @@ def test_replace_dir(tmp_path):
     new, final = tmp_path / "new", tmp_path / "final"
     for content in ("one", "two"):
         new.mkdir()
-        (new / content).write_text(content)
-        files.replace_dir(new, final)
+        (new / "mark").write_text(content)
+        files.replace_dir(new, final, "mark")
         assert [path.name for path in tmp_path.iterdir()] == ["final"]
-        assert [path.name for path in final.iterdir()] == [content]
+        assert (final / "mark").read_text() == content
+
+
+@pytest.mark.parametrize("kind", ["other content", "a link", "a file"])
+def test_replace_dir_replaces_only_folders_with_the_mark(tmp_path, kind):
+    new, final, elsewhere = tmp_path / "new", tmp_path / "final", tmp_path / "elsewhere"
+    for folder in (new, elsewhere):
+        folder.mkdir()
+        (folder / "mark").touch()
+    if kind == "a link":
+        final.symlink_to(elsewhere)
+    elif kind == "a file":
+        final.touch()
+    else:
+        final.mkdir()
+        (final / "notes").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError) as caught:
+        files.replace_dir(new, final, "mark")
+    assert caught.value.where == str(final)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_old_folder_is_removed_last(tmp_path, monkeypatch):
@@ -68,7 +88,7 @@ def test_old_folder_is_removed_last(tmp_path, monkeypatch):
         folder.mkdir()
         (folder / "content").write_text(folder.name)
     monkeypatch.setattr(files.shutil, "rmtree", lambda path, **_: os.stat(final / "content"))
-    files.replace_dir(new, final)
+    files.replace_dir(new, final, "content")
     assert (final / "content").read_text() == "new"
     assert (tmp_path / "new.old" / "content").read_text() == "final"
 

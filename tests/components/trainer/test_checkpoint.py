@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 
+from regard.components.common import owned_folders
 from regard.components.trainer.checkpoint import (
     Checkpoints,
     NoCheckpoints,
@@ -31,7 +32,7 @@ with checkpoint_lock(sys.argv[1]):
 
 
 def make_checkpoint(folder, mtime):
-    folder.mkdir(parents=True)
+    owned_folders.create(folder, owned_folders.CHECKPOINTS)
     (folder / "last.npz").write_bytes(b"state")
     os.utime(folder, (mtime, mtime))
 
@@ -54,9 +55,37 @@ def test_locked_folder_is_not_pruned_until_its_run_is_killed(tmp_path):
 
 def test_a_folder_that_another_run_removes_meanwhile_is_no_error(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "removed")  # listed, but it does not exist
-    (tmp_path / "run0").mkdir()
+    make_checkpoint(tmp_path / "run0", 1000)
     Checkpoints(tmp_path / "run1").prune_others(keep=0)
     assert not (tmp_path / "run0").exists()
+
+
+def test_only_folders_with_the_mark_are_pruned(tmp_path):
+    """The parent may be the working directory, or a folder of the user."""
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("mine")
+    (tmp_path / "earlier").mkdir()  # of a version of Regard that wrote no mark
+    (tmp_path / "earlier" / "last.npz").write_bytes(b"state")
+    make_checkpoint(tmp_path / "elsewhere" / "run", 1000)
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere" / "run")
+    owned_folders.create(tmp_path / "search", owned_folders.SEARCH)
+    (tmp_path / "imitation").mkdir()
+    mark = owned_folders.mark_name(owned_folders.CHECKPOINTS)
+    (tmp_path / "imitation" / mark).symlink_to(tmp_path / "elsewhere" / "run" / mark)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    make_checkpoint(tmp_path / "old", 1000)
+    Checkpoints(tmp_path / "new").prune_others(keep=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path / "elsewhere" / "run" / "last.npz").exists()
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "mine"
+
+
+def test_the_mark_is_written_when_the_folder_is_locked(tmp_path):
+    with checkpoint_lock(tmp_path / "run"):
+        assert owned_folders.is_owned(tmp_path / "run", owned_folders.CHECKPOINTS)
+    (tmp_path / "mine" / "notes").mkdir(parents=True)
+    with checkpoint_lock(tmp_path / "mine"):
+        assert not owned_folders.is_owned(tmp_path / "mine", owned_folders.CHECKPOINTS)
 
 
 def test_second_run_of_the_same_training_waits(tmp_path, monkeypatch):

@@ -149,7 +149,7 @@ def test_the_format_that_is_fast_on_all_gpus(capabilities, expected):
 
 def trainer_config(precision):
     training = training_config(precision=precision)
-    return TrainerConfig(task="translation", model={}, training=training, checkpoints="/c")
+    return TrainerConfig(task="translation", model={}, training=training, checkpoint_key="k3y")
 
 
 def test_an_explicit_precision_is_kept():
@@ -158,10 +158,10 @@ def test_an_explicit_precision_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("capability", "precision", "checkpoints"),
-    [((8, 9), "mixed_bfloat16", "/c-mixed_bfloat16"), (None, "float32", "/c")],
+    ("capability", "precision", "key"),
+    [((8, 9), "mixed_bfloat16", "k3y-mixed_bfloat16"), (None, "float32", "k3y")],
 )
-def test_auto_precision_depends_on_the_gpus(monkeypatch, capability, precision, checkpoints):
+def test_auto_precision_depends_on_the_gpus(monkeypatch, capability, precision, key):
     gpus = [] if capability is None else ["GPU:0"]
     config_api = optimizer_module.tf.config
     monkeypatch.setattr(config_api, "list_physical_devices", lambda kind: gpus)
@@ -171,4 +171,4 @@ def test_auto_precision_depends_on_the_gpus(monkeypatch, capability, precision, 
         lambda gpu: {"compute_capability": capability},
     )
     config = resolve_precision(trainer_config("auto"))
-    assert (config.training.precision, config.checkpoints) == (precision, checkpoints)
+    assert (config.training.precision, config.checkpoint_key) == (precision, key)

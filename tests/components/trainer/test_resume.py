@@ -228,7 +228,7 @@ def test_incomplete_files_are_deleted(tmp_path):
     """A kill during a write leaves a file as large as a checkpoint."""
     folder = tmp_path / "ck"
     folder.mkdir()
-    (folder / ".last.npz.0123abcd.tmp").write_bytes(b"PK")
+    (folder / ".last.npz.0123abcd.regard.tmp").write_bytes(b"PK")
     train(tmp_path, max_epochs=1)
     assert {path.name for path in folder.iterdir()} == {"last.npz", "best.npz"}
 

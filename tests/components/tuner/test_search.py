@@ -359,5 +359,6 @@ def open_files(process):
 
 def task_in(folder, source, **values):
     """A trial with real training; ``values`` are by their dotted keys."""
-    config = {**tiny.config(), "checkpoints": str(checkpoint_folder(folder))}
+    own = checkpoint_folder(folder)
+    config = {**tiny.config(), "checkpoints": str(own.parent), "checkpoint_key": own.name}
     return TrialTask(str(folder), replace_values(config, values), source, "loss")

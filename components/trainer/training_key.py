@@ -1,0 +1,93 @@
+"""The key of a training: a digest of everything that the trained weights depend on."""
+
+import hashlib
+import importlib.metadata
+import os
+from pathlib import Path
+from typing import Any, Protocol
+
+from regard.components.common.code_digest import code_digest
+from regard.components.common.files import files_digest, folder_digest, sha256_file, shards_of
+from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.models import tasks
+from regard.models.plugins import plugin_modules
+from regard.models.settings.base import Section
+from regard.models.settings.training import TrainingConfig
+
+LIBRARIES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
+
+
+class TrainingSections(Protocol):
+    """The sections that a training depends on."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def model(self) -> Section: ...
+
+    @property
+    def training(self) -> TrainingConfig: ...
+
+    @property
+    def search(self) -> Section | None: ...
+
+
+def training_modules(config: TrainingSections) -> list[str]:
+    """Return the package of the task, and the modules of other packages that a training uses."""
+    settings = config.model.to_json(), config.training.training_json()
+    return [tasks.package(config.task), *plugin_modules(*settings)]
+
+
+def trainer_code(config: TrainingSections) -> str:
+    """Return a digest of the code that trains and exports a configuration's models."""
+    return code_digest("regard.components.trainer", *training_modules(config))
+
+
+def validation_settings(config: TrainingSections) -> list[str]:
+    """Return what selects the best weights if a metric of decoded outputs compares them."""
+    stop = config.training.early_stopping
+    if stop is None or stop.metric == "loss":
+        return []
+    limits = {"max_length_factor", "max_length_offset"}
+    search = config.search.model_dump_json(include=limits) if config.search else ""
+    return [search, f"sacrebleu {importlib.metadata.version('sacrebleu')}"]
+
+
+def library_versions() -> list[str]:
+    """Return the versions of the libraries that compute."""
+    return [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
+
+
+def training_data(fn_args: Any) -> TrainingData:
+    """Return the files that TFX's ``FnArgs`` name."""
+    return TrainingData(
+        train_files=shards_of(fn_args.train_files),
+        eval_files=shards_of(fn_args.eval_files),
+        transform_graph=fn_args.transform_graph_path,
+    )
+
+
+def training_key(config: TrainerConfig, data: TrainingData) -> str:
+    """Return a digest of what the trained weights depend on, except the model of a warm start.
+
+    Args:
+        config: the configuration, with the parameters of this run.
+        data: the files are read.
+    """
+    parts = [
+        config.task,
+        config.model.to_json(),
+        config.training.training_json(),
+        *map(repr, (config.tags, config.tag_temperature)),
+        *validation_settings(config),
+        trainer_code(config),
+        *library_versions(),
+        folder_digest(Path(data.transform_graph, "tokenizer")),
+    ]
+    for path in map(Path, (*data.train_files, *data.eval_files)):
+        parts.append(files_digest(path.parent.parent, [path]))
+    pretrained = getattr(config.model, "pretrained", None)
+    vectors = pretrained.files().values() if pretrained else ()
+    parts += [sha256_file(path) for path in sorted(filter(os.path.isfile, vectors))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ from pathlib import Path
 from regard.components.common import events, provenance
 from regard.components.common.code_digest import package_digest
 from regard.components.common.errors import UserError
-from regard.components.common.files import folder_digest
+from regard.components.common.files import file_state, folder_digest
 from regard.pipeline import cache_keys, progress, run_store
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context
@@ -32,13 +32,12 @@ def plan_digest(context: PipelineContext, config: Config) -> str:
 
 
 def metadata_state(run: Run) -> list[int]:
-    """Return size and modification time of ML Metadata's file, which each execution changes.
+    """Return the state of ML Metadata's file, which each execution changes.
 
     Raises:
         OSError: there is no such file.
     """
-    status = run.workspace.pipeline(run.name).metadata.stat()
-    return [status.st_size, status.st_mtime_ns]
+    return [*file_state(run.workspace.pipeline(run.name).metadata)]
 
 
 def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord:

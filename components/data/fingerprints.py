@@ -10,7 +10,8 @@ from typing import Any
 
 from regard.components.common.files import (
     atomic_write,
-    check_regular,
+    file_state,
+    may_be_cached,
     read_json_object,
     sha256_file,
 )
@@ -20,8 +21,8 @@ from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup, find_files
 from regard.components.settings.data import SPLITS
 
-# Size, modification time in nanoseconds, and SHA-256 of a file.
-FileDigest = tuple[int, int, str]
+# State and SHA-256 of a file.
+FileDigest = tuple[int, int, int, int, str]
 
 
 def fingerprint(corpus: Corpus, cache: Path | None = None, splits: Collection[str] = SPLITS) -> str:
@@ -33,8 +34,8 @@ def fingerprint(corpus: Corpus, cache: Path | None = None, splits: Collection[st
 
     Args:
         corpus: with its spans resolved.
-        cache: a file with known digests: a file with the same path, size and modification time is
-            not read again.
+        cache: a file with known digests: a file with the same path behind all links and the same
+            state (size, times of modification and change, inode) is not read again.
         splits: the splits whose files count.
 
     Raises:
@@ -52,16 +53,14 @@ def fingerprint(corpus: Corpus, cache: Path | None = None, splits: Collection[st
         if group.replay:
             parts.append(group.replay)
         for path in group.files:
-            used[path] = _digest(path, known.get(path))
-            parts += [os.path.basename(path), used[path][-1]]
+            parts += [os.path.basename(path), _digest(path, known, used)]
         digest.update(json.dumps(parts).encode())
     images = Images.of(corpus.config)
     for name in named_images(corpus, groups):
         path = images.path_of(name)
         content = None
         with contextlib.suppress(OSError):  # the reader of the row reports it
-            used[path] = _digest(path, known.get(path))
-            content = used[path][-1]
+            content = _digest(path, known, used)
         digest.update(json.dumps([name, content]).encode())
     _save(cache, known, used)
     return digest.hexdigest()
@@ -74,9 +73,10 @@ def file_digests(paths: Iterable[str], cache: Path | None = None) -> dict[str, s
         OSError: a file cannot be read.
     """
     known = read_json_object(cache) if cache else {}
-    used = {path: _digest(path, known.get(path)) for path in paths}
+    used: dict[str, FileDigest] = {}
+    digests = {path: _digest(path, known, used) for path in paths}
     _save(cache, known, used)
-    return {path: entry[-1] for path, entry in used.items()}
+    return digests
 
 
 def named_images(corpus: Corpus, groups: Iterable[FileGroup]) -> Iterator[str]:
@@ -93,25 +93,24 @@ def named_images(corpus: Corpus, groups: Iterable[FileGroup]) -> Iterator[str]:
                         yield str(path)
 
 
-def _digest(path: str, known: FileDigest | None) -> FileDigest:
-    before = _state(path)
-    if known and tuple(known[:2]) == before:
-        return known
-    content = sha256_file(path)
-    while (after := _state(path)) != before:  # it was written while we read it
-        before, content = after, sha256_file(path)
-    return (*before, content)
+def _digest(path: str, known: Mapping[str, Any], used: dict[str, FileDigest]) -> str:
+    """Return the digest of a file, and add it to ``used`` unless it may change unnoticed."""
+    resolved = os.path.realpath(path)
+    before, entry = file_state(resolved), known.get(resolved)
+    if isinstance(entry, list) and tuple(entry[:-1]) == before:
+        used[resolved] = (*before, entry[-1])
+        return str(entry[-1])
+    is_cacheable = may_be_cached(before)
+    content = sha256_file(resolved)
+    while (after := file_state(resolved)) != before:  # it was written while we read it
+        before, is_cacheable = after, may_be_cached(after)
+        content = sha256_file(resolved)
+    if is_cacheable:
+        used[resolved] = (*before, content)
+    return content
 
 
-def _state(path: str) -> tuple[int, int]:
-    check_regular(path)
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
-
-
-def _save(
-    cache: Path | None, known: Mapping[str, FileDigest], used: Mapping[str, FileDigest]
-) -> None:
-    if cache is not None and any(known.get(path) != entry for path, entry in used.items()):
+def _save(cache: Path | None, known: Mapping[str, Any], used: Mapping[str, FileDigest]) -> None:
+    if cache is not None and any(known.get(path) != [*entry] for path, entry in used.items()):
         with contextlib.suppress(OSError):  # without the cache, files are read again
             atomic_write(cache, json.dumps({**known, **used}, indent=1, sort_keys=True))

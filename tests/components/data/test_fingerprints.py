@@ -1,13 +1,18 @@
 import json
 import os
+import shutil
+import time
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
+from regard.components.common import files
 from regard.components.data import fingerprints
 from regard.components.data.fingerprints import file_digests, fingerprint
 from tests.components.corpora import CAPTIONED, SUMMARISED, resolved, write_files
 
+LATER_NS = 10**10
 FILES = {"source": "a.source", "target": "a.target"}
 
 
@@ -22,6 +27,12 @@ def read_files(monkeypatch):
     spy = Mock(wraps=fingerprints.sha256_file)
     monkeypatch.setattr(fingerprints, "sha256_file", spy)
     return lambda: [os.path.basename(call.args[0]) for call in spy.call_args_list]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """The clock of the machine is ahead: what a test has written is not new any more."""
+    monkeypatch.setattr(files, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + LATER_NS))
 
 
 def test_content_counts_but_not_the_folder(tmp_path):
@@ -63,11 +74,90 @@ def test_unchanged_files_are_not_read_again(tmp_path, read_files):
     assert read_files()[2:] == ["a.target"]
 
 
+def same_times(path, other):
+    status = os.stat(other)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def overwrite(path):
+    path.write_text("c\n")
+
+
+def replace(path):
+    other = path.with_name("other")
+    other.write_text("c\n")
+    same_times(other, path)
+    os.replace(other, path)
+
+
+def link(path):
+    other = path.with_name("other")
+    other.write_text("c\n")
+    same_times(other, path)
+    path.unlink()
+    path.symlink_to(other)
+
+
+@pytest.mark.parametrize("change", [overwrite, replace, link])
+def test_other_content_of_the_same_size_and_time_is_read(tmp_path, change):
+    corpus, cache = pair(tmp_path), tmp_path / "cache.json"
+    first, path = fingerprint(corpus, cache), tmp_path / "a.target"
+    (reference := tmp_path / "reference").touch()
+    same_times(reference, path)
+    change(path)
+    same_times(path, reference)
+    assert fingerprint(corpus, cache) == fingerprint(corpus) != first
+
+
+def test_a_link_to_another_file_is_followed(tmp_path, read_files):
+    """The case of a link ``current`` that is changed from one release of the data to another."""
+    corpus, cache = pair(tmp_path), tmp_path / "cache.json"
+    path = tmp_path / "a.target"
+    for name, text in (("one", "b\n"), ("two", "c\n")):
+        (tmp_path / name).write_text(text)
+        same_times(tmp_path / name, path)
+    path.unlink()
+    path.symlink_to("one")
+    first = fingerprint(corpus, cache)
+    path.unlink()
+    path.symlink_to("two")
+    assert fingerprint(corpus, cache) == fingerprint(corpus) != first
+    count = len(read_files())
+    path.unlink()
+    path.symlink_to("one")
+    assert fingerprint(corpus, cache) == first
+    assert len(read_files()) == count
+
+
+def test_a_copied_tree_is_read_again_with_the_same_result(tmp_path, read_files):
+    corpus = pair(tmp_path / "corpus")
+    first = fingerprint(corpus, tmp_path / "cache.json")
+    shutil.copytree(tmp_path / "corpus", tmp_path / "copy")  # with the times, like cp -a
+    replaced = tmp_path / "corpus" / "a.source"
+    replaced.unlink()
+    shutil.copy2(tmp_path / "copy" / "a.source", replaced)
+    assert fingerprint(corpus, tmp_path / "cache.json") == first
+    assert read_files() == ["a.source", "a.target", "a.source"]
+
+
+def test_a_file_that_has_just_been_written_is_read_again(tmp_path, read_files, monkeypatch):
+    """It may be written again within the same tick of the file system's clock."""
+    monkeypatch.setattr(files, "time", SimpleNamespace(time_ns=lambda: 0))
+    corpus, cache = pair(tmp_path), tmp_path / "cache.json"
+    fingerprint(corpus, cache)
+    assert not cache.exists()
+    fingerprint(corpus, cache)
+    assert len(read_files()) == 4
+
+
 def test_invalid_cache_is_replaced(tmp_path):
     corpus, cache = pair(tmp_path), tmp_path / "cache.json"
-    cache.write_text("{not json")
-    assert fingerprint(corpus, cache) == fingerprint(corpus)
-    assert len(json.loads(cache.read_text())) == 2
+    earlier = {str(tmp_path / name): [2, 1, "of an earlier version"] for name in ("a.source", "b")}
+    objects = {path: {"a": 1} for path in earlier}
+    for content in ("{not json", json.dumps(earlier), json.dumps(objects)):
+        cache.write_text(content)
+        assert fingerprint(corpus, cache) == fingerprint(corpus)
+        assert len(json.loads(cache.read_text())[str(tmp_path / "a.source")]) == 5
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):

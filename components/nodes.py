@@ -25,6 +25,7 @@ from tfx.utils import json_utils
 
 from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.common.component import Component, Findings, Predictions, Report, Tokenizer
+from regard.components.corpus_gen.driver import FingerprintDriver
 from regard.components.corpus_gen.executor import CorpusGenExecutor
 from regard.components.evaluator.executor import EvaluatorExecutor
 from regard.components.example_validator.executor import ExampleValidatorExecutor
@@ -41,12 +42,12 @@ class CorpusGen(Component):
     """Convert files to tf.Examples in the splits train, eval and test.
 
     It is not one of TFX's ExampleGens, because open-source Kubeflow Pipelines never runs their
-    drivers: the cache key is the fingerprint, which the caller computes.
+    drivers: the cache key is the fingerprint, which the caller or `FingerprintDriver` computes.
 
     Args:
         corpus: JSON of the ``Corpus``, with absolute paths.
-        fingerprint: the digest of the files' content; empty if it is computed when the node runs,
-            and then only written to the findings.
+        fingerprint: the digest of the files' content; empty if it is computed when the node runs.
+            TFX's local runners compute it before they look for cached outputs.
 
     Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
     ``findings`` (``corpus.json``: the fingerprint, rows of each split and span, the first row by
@@ -57,6 +58,11 @@ class CorpusGen(Component):
     PARAMETERS = {"corpus": str, "fingerprint": str}
     RUN_SECTIONS = ("data",)
     OUTPUTS = {"examples": Examples, "findings": Findings}
+
+    def __init__(self, fingerprint: str = "", **arguments: Any):
+        super().__init__(fingerprint=fingerprint, **arguments)
+        if not fingerprint:
+            self.driver_class = FingerprintDriver
 
 
 class ExampleValidator(Component):

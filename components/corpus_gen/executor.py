@@ -20,6 +20,7 @@ from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.errors import UserError
 from regard.components.common.files import ROWS, sha256_file, write_uri
+from regard.components.common.owned_folders import SCRATCH, mark_name
 from regard.components.common.runtime_parameters import apply_parameters
 from regard.components.corpus_gen.example_writer import (
     convert_or_count,
@@ -32,6 +33,7 @@ from regard.components.data.sources import Corpus
 from regard.components.data.spans import resolve_spans
 
 _WORK_PREFIX = ".writing-"
+_MARK = mark_name(SCRATCH)
 
 
 class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
@@ -48,7 +50,7 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         # Spans that are resolved only now produce notes that no command has shown yet.
         notes: list[str] = []
-        corpus = resolve_spans(_corpus(exec_properties), notes)
+        corpus = resolve_spans(read_corpus(exec_properties), notes)
         for note in notes:
             events.emit("warning", node="CorpusGen", text=note)
         examples = artifact_utils.get_single_instance(output_dict["examples"])
@@ -58,6 +60,8 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
         work = _work_folder(examples.uri)
         try:
             with python_os_errors():
+                _mark(examples.uri)
+                _mark(work)
                 for name in plan.splits:
                     fileio.makedirs(os.path.join(work, f"Split-{name}"))
                 results = self._convert_all(plan, work)
@@ -104,7 +108,7 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
             raise
 
 
-def _corpus(exec_properties: Mapping[str, Any]) -> Corpus:
+def read_corpus(exec_properties: Mapping[str, Any]) -> Corpus:
     """Return the corpus with the parameters of this run."""
     content = json.loads(exec_properties["corpus"])
     sections = apply_parameters({"data": content["config"]}, exec_properties)
@@ -118,9 +122,18 @@ def _work_folder(uri: str) -> str:
     """
     if fileio.isdir(uri):
         for name in fileio.listdir(uri):
-            if name.startswith(_WORK_PREFIX):
-                fileio.rmtree(os.path.join(uri, name))
+            folder = os.path.join(uri, name)
+            if name.startswith(_WORK_PREFIX) and fileio.exists(os.path.join(folder, _MARK)):
+                fileio.rmtree(folder)
     return os.path.join(uri, _WORK_PREFIX + uuid.uuid4().hex[:8])
+
+
+def _mark(folder: str) -> None:
+    """Create a folder with a mark that allows its removal, unless it has other content."""
+    if fileio.isdir(folder) and fileio.listdir(folder):
+        return
+    fileio.makedirs(folder)
+    write_uri(os.path.join(folder, _MARK), "")
 
 
 def _write_findings(
@@ -181,6 +194,9 @@ def _publish(work: str, uri: str, splits: Sequence[str], results: Sequence[Group
     for name in splits:
         final = os.path.join(uri, f"Split-{name}")
         if fileio.exists(final):  # the same artifact is written again
+            if not fileio.exists(os.path.join(uri, _MARK)):
+                remedy = "Choose another folder for the outputs of CorpusGen."
+                raise UserError("The folder contains rows of another program.", final, remedy)
             fileio.rmtree(final)
         fileio.rename(os.path.join(work, f"whole-{name}"), final)
 

@@ -116,14 +116,26 @@ def test_killed_run_leaves_no_split(tmp_path, generate, monkeypatch):
     monkeypatch.setattr(ShardWriter, "write", write_and_copy)
     section = dict.fromkeys(SPLITS, pairs(tmp_path, 50))
     generate(**section)
-    (work,) = killed.iterdir()
+    (work,) = (path for path in killed.iterdir() if path.is_dir())
     assert work.name.startswith(".writing-")
     assert list(work.rglob("*.tmp"))
 
     shutil.rmtree(out)
     killed.rename(out)
+    (out / ".writing-mine").mkdir()  # without the mark
     generate(**section)
-    assert {path.name for path in out.iterdir()} == {f"Split-{name}" for name in SPLITS}
+    generate(**section)  # its own splits are replaced
+    folders = {path.name for path in out.iterdir() if path.is_dir()}
+    assert folders == {".writing-mine", *(f"Split-{name}" for name in SPLITS)}
+
+
+def test_rows_of_another_program_are_not_replaced(tmp_path, generate):
+    mine = tmp_path / "out" / "examples" / "Split-train" / "mine"
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    error = error_of(generate, **dict.fromkeys(SPLITS, pairs(tmp_path, 50)))
+    assert error.where == str(mine.parent)
+    assert [path.name for path in mine.parent.iterdir()] == ["mine"]
 
 
 def test_published_shards_are_those_of_the_results(tmp_path):

@@ -27,6 +27,8 @@ from regard.serving.protobuf import message_class
 
 INVALID_ARGUMENT, DEADLINE_EXCEEDED = 3, 4  # codes of TensorFlow and of gRPC
 _FAILED_PRECONDITION, _UNIMPLEMENTED = 9, 12
+# TensorFlow looks for the variables with their path as a pattern, and would not find them.
+_ESCAPES = frozenset("[\\")
 _STRING, _STRING_BYTES = 7, 24  # the number of the type, and the size of one value
 # Options without TensorFlow's graph optimizer (rewrite_options.disable_meta_optimizer): the first
 # prediction of a Transformer takes 2.0 s of processor time instead of 4.4 s, later ones as before.
@@ -110,6 +112,9 @@ class Session:
     """
 
     def __init__(self, path: str | os.PathLike[str], few_runs: bool = False):
+        if names := " ".join(sorted(_ESCAPES.intersection(os.fspath(path)))):
+            message = f"The path contains {names}. Rename the folder, or load it by a link."
+            raise SessionError(INVALID_ARGUMENT, message)
         library, tags = _library(), (c_char_p * 1)(b"serve")
         graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
         arguments = options, None, os.fsencode(path), tags, 1, graph, None

@@ -10,7 +10,8 @@ from regard.models.settings.base import Count, Listed, Section
 DEFAULT = "default"
 
 # An absolute path without the parts . and ..
-Folder = Annotated[str, Field(pattern=r"^(/\.{0,2}[^\s/.][^\s/]*)+$")]
+# TensorFlow and Beam would read some characters as a pattern.
+Folder = Annotated[str, Field(pattern=r"^(/\.{0,2}[^\s/.*?\[\]\\][^\s/*?\[\]\\]*)+$")]
 # Also the name of the pod's volume, whose limit is shorter than that of a claim's name.
 Claim = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Image = Annotated[str, Field(pattern=r"^[^\s]+$")]

@@ -115,6 +115,16 @@ def test_errors_have_the_code_and_the_message_of_tensorflow(session, tmp_path):
         Session(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["a [x]", "a\\b"])
+def test_a_path_that_tensorflow_takes_for_a_pattern_is_refused(folder, tmp_path, name):
+    (tmp_path / name).symlink_to(folder)
+    with pytest.raises(SessionError) as caught:
+        Session(tmp_path / name)
+    assert str(tmp_path) not in caught.value.message  # not TensorFlow's search for the variables
+    (tmp_path / "a*b, %#é").symlink_to(folder)
+    assert Session(tmp_path / "a*b, %#é").run("count", {"limit": 3}, timeout=60)["count"] == 3
+
+
 def test_a_signature_of_missing_tensors_is_an_error(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     model = saved_model_pb2.SavedModel.FromString((tmp_path / "m/saved_model.pb").read_bytes())

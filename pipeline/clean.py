@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.components.common import owned_folders
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry, size_of
 from regard.pipeline import metadata_file, run_store
+from regard.pipeline.metadata_file import REMOVED
 from regard.pipeline.run_store import Run
 from regard.pipeline.scheduling.state import read_state
-from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline, output_folders
-
-_HIDDEN = ".removed"  # the end of the name of a folder that is being removed
+from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
         outputs, folders = [*_unneeded_outputs(paths, executions)], [*_unneeded_runs(paths, needed)]
         size = sum(map(size_of, (*outputs, *folders)))
         if not dry_run:
-            removals = [_remove(output, hide=True) for output in outputs]
-            removals += [_remove(folder) for folder in folders]
+            removals = [*map(_remove_output, outputs), *map(_remove_run, folders)]
             size += metadata_file.keep_executions(paths.metadata, executions)
             for error in filter(None, removals):
                 raise error
@@ -79,15 +78,28 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
     return CleanResult(name, reasons, size)
 
 
-def _remove(folder: Path, hide: bool = False) -> OSError | None:
-    """Remove a folder, renamed first if it should be hidden; return an error."""
+def _remove_output(folder: Path) -> OSError | None:
+    """Remove the folder of an output, renamed first so that no run finds a part; return an error.
+
+    The error is raised later, because the others are removed nevertheless.
+    """
     try:
-        if hide:
-            hidden = folder.with_name(folder.name.removesuffix(_HIDDEN) + _HIDDEN)
-            os.rename(folder, hidden)
-            folder = hidden
-        shutil.rmtree(folder)
-    except OSError as error:  # the others are removed nevertheless
+        hidden = folder.with_name(folder.name.removesuffix(REMOVED) + REMOVED)
+        os.rename(folder, hidden)
+        shutil.rmtree(hidden)
+    except OSError as error:
+        return error
+    return None
+
+
+def _remove_run(folder: Path) -> OSError | None:
+    """Remove the folder of a run, its record last; return an error."""
+    try:
+        if (folder / run_store.RECORD).exists():
+            owned_folders.remove_content(folder, run_store.RECORD)
+        else:
+            folder.rmdir()
+    except OSError as error:
         return error
     return None
 
@@ -120,14 +132,16 @@ def _unneeded_outputs(paths: PipelinePaths, executions: set[int] | None) -> Iter
     """Yield the outputs of other executions; none if the executions are not known."""
     if executions is not None:
         names = set(map(str, executions))
-        yield from (path for path in output_folders(paths.artifacts) if path.name not in names)
+        outputs = metadata_file.own_outputs(paths.artifacts, paths.metadata)
+        yield from (path for path in outputs if path.name not in names)
 
 
 def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:
-    """Yield the folders of other runs, also those without a record; not folders of the user."""
+    """Yield the folders of other runs, and empty ones of killed runs; not folders of the user."""
     for folder in paths.runs.iterdir() if paths.runs.is_dir() else ():
-        has_record = (folder / run_store.RECORD).is_file()
-        is_run = has_record or re.fullmatch(r"\d{8}-\d{6}(-\d+)?", folder.name)
-        is_folder = folder.is_dir() and not folder.is_symlink()
-        if is_run and is_folder and folder.name not in needed:
+        if folder.name in needed or folder.is_symlink() or not folder.is_dir():
+            continue
+        is_named_like_a_run = re.fullmatch(r"\d{8}-\d{6}(-\d+)?", folder.name)
+        has_record = Run(folder).record().get("id") == folder.name
+        if has_record or (is_named_like_a_run and not any(folder.iterdir())):
             yield folder

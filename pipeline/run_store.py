@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from regard.components.common.errors import UserError
 from regard.components.common.events import Failure, Origin
-from regard.components.common.files import read_json_object, write_json
+from regard.components.common.files import read_json_object, remove_temporary_files, write_json
 from regard.components.common.yaml_text import YAMLError, from_yaml
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
@@ -150,8 +150,8 @@ def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
         UserError: The folder is not writable.
     """
     try:
-        for path in (*paths.root.glob(".*.tmp*"), *paths.runs.glob("*/.*.tmp")):
-            path.unlink(missing_ok=True)
+        for folder in (paths.root, *(paths.runs.iterdir() if paths.runs.is_dir() else ())):
+            remove_temporary_files(folder)
         run = _create_directory(paths.runs)
         start: RunRecord = {"status": RUNNING, "started": time.time(), **fields}
         start |= {"id": run.id, "name": run.name}

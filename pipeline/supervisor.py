@@ -1,8 +1,8 @@
 """Supervise the worker of a run: start it, follow its events, and pass on signals."""
 
+import contextlib
 import dataclasses
 import math
-import shutil
 import signal
 import sys
 import tempfile
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from regard.components.common import child_process, events
+from regard.components.common import child_process, events, owned_folders
 from regard.components.common.events import Event
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
@@ -99,8 +99,12 @@ def _scratch_folder(run: Run) -> tempfile.TemporaryDirectory[str]:
     pipeline = run.directory.parents[1].stat()
     prefix = f"regard-{pipeline.st_dev:x}-{pipeline.st_ino:x}-"
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        shutil.rmtree(path, ignore_errors=True)
-    return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+        with contextlib.suppress(OSError):  # it may be that of another user
+            if owned_folders.is_owned(path, owned_folders.SCRATCH):
+                owned_folders.remove_content(path, owned_folders.mark_name(owned_folders.SCRATCH))
+    folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    owned_folders.create(folder.name, owned_folders.SCRATCH)
+    return folder
 
 
 def worker_command(run: Run) -> list[str]:

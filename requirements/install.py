@@ -22,6 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 STAMP = "regard-install.json"
+MARK = ".regard-environment"  # in every environment that this script has created
 
 # Messages of pip and remedies; the first match counts.
 REMEDIES = [
@@ -168,12 +169,23 @@ class Installation:
         fail(f"failed; see {self.log}", next(remedies, "Fix the problem and try again."))
 
     def create(self) -> None:
-        """Replace the environment with an empty one."""
-        (self.environment / STAMP).unlink(missing_ok=True)  # first, in case this is killed
-        if self.environment.is_symlink() or self.environment.is_file():
-            self.environment.unlink()
-        shutil.rmtree(self.environment, ignore_errors=True)
-        self.run([sys.executable, "-m", "venv", str(self.environment)])
+        """Replace the environment with an empty one, unless it was created by something else."""
+        mark, folder = self.environment / MARK, self.environment
+        is_empty = not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir()))
+        is_own = mark.is_file() or (folder / STAMP).is_file()
+        if folder.is_symlink() or not (is_own or is_empty):
+            fail(f"{folder} was not created by make install", "Move it to another place.")
+        if not is_empty:
+            mark.touch()  # earlier versions wrote no mark
+            (folder / STAMP).unlink(missing_ok=True)  # in case this is killed
+            for path in folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path != mark:
+                    path.unlink()
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        self.run([sys.executable, "-m", "venv", str(folder)])
 
     def install_all(self, way: str) -> None:
         """Install all packages and Regard."""

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import shutil
+import uuid
 from pathlib import Path
 
 from tfx.components.util import examples_utils
@@ -12,7 +13,7 @@ from tfx.types import artifact_utils
 
 from regard.components.augmenter.model_pass import NODE, run_pass
 from regard.components.augmenter.train_rows import TrainRows
-from regard.components.common import events
+from regard.components.common import events, owned_folders
 from regard.components.common.component import Artifacts, Properties
 from regard.components.common.files import split_shards, write_json
 from regard.components.data.sources import expand_all
@@ -21,6 +22,8 @@ from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
 from regard.components.settings.trainer import StartingModel
 from regard.models.tasks.description import Feature
+
+_WORK_PREFIX = ".writing-"
 
 
 class AugmenterExecutor(BaseBeamExecutor):
@@ -42,9 +45,10 @@ class AugmenterExecutor(BaseBeamExecutor):
         models = json.loads(exec_properties["models"]) or find_teachers(
             config, Registry(exec_properties["registry"]), settings["task"]
         )
-        work = Path(target.uri, ".writing")
-        shutil.rmtree(work, ignore_errors=True)  # of a killed attempt
-        work.mkdir(parents=True)
+        for folder in Path(target.uri).glob(f"{_WORK_PREFIX}*"):  # of a killed attempt
+            owned_folders.remove(folder, owned_folders.SCRATCH)
+        work = Path(target.uri, f"{_WORK_PREFIX}{uuid.uuid4().hex[:8]}")
+        owned_folders.create(work, owned_folders.SCRATCH)
         options = Path(exec_properties["folder"]), settings["batch_size"]
         rows = TrainRows(
             functools.partial(run_pass, self._make_beam_pipeline, *options),
@@ -68,7 +72,7 @@ class AugmenterExecutor(BaseBeamExecutor):
             for i, path in enumerate(shards):
                 final = os.path.join(split, f"data_tfrecord-{i:05d}-of-{len(shards):05d}.gz")
                 (os.replace if Path(path).parent == work else shutil.copyfile)(path, final)
-        shutil.rmtree(work)
+        owned_folders.remove(work, owned_folders.SCRATCH)
         target.split_names, target.span = source.split_names, source.span
         examples_utils.set_payload_format(target, examples_utils.get_payload_format(source))
         findings = Path(artifact_utils.get_single_uri(output_dict["findings"]))

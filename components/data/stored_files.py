@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from regard.components.common.errors import UserError
-from regard.components.common.storage import ObjectStore, is_uri, local_copy
+from regard.components.common.storage import ObjectStore, is_copy, is_uri, local_copy
 from regard.components.data import span_patterns
 from regard.components.data.config_rules import path_locations
 from regard.components.data.sources import Corpus
@@ -71,4 +71,7 @@ def _copy(uri: str, key: str) -> None:
         # Hidden files are temporary, or the lock and the source of a registry in the folder.
         is_hidden = "/." in f"/{name}"
         if matching.fullmatch(name) and name not in objects and path.is_file() and not is_hidden:
+            if not is_copy(path):
+                message = f"{path} is no copy of an object, but would be read as one of {uri}."
+                raise UserError(message, key, "Move the file out of that folder, or remove it.")
             path.unlink(missing_ok=True)

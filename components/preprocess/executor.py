@@ -15,7 +15,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.files import split_shards
+from regard.components.common.files import split_shards, temporary_name
 from regard.components.preprocess import transform_graph
 
 
@@ -71,8 +71,6 @@ class PreprocessExecutor(transform_executor.Executor):
 def _copy_tokenizer(tokenizer: str, graph: str) -> None:
     """Store the tokenizer with the graph: training and export need its size."""
     final = os.path.join(graph, "tokenizer")
-    temporary = os.path.join(graph, ".tokenizer.tmp")
-    if fileio.exists(temporary):
-        fileio.rmtree(temporary)
+    temporary = os.path.join(graph, temporary_name("tokenizer"))
     io_utils.copy_dir(tokenizer, temporary)
     fileio.rename(temporary, final, overwrite=True)

@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from regard.components.common.errors import UserError
-from regard.components.common.storage import SOURCE, ObjectState, ObjectStore, local_state
+from regard.components.common.owned_folders import has_mark
+from regard.components.common.storage import SOURCE, ObjectState, ObjectStore, is_copy, local_state
 from regard.components.registry.records import (
     PIN,
     PROFILE,
@@ -87,8 +88,9 @@ class RegistryMirror:
             for path in self.folder.glob(f"[!.]*/[!.]*/{MODEL_FILE}"):
                 files = whole.get(path.parent.relative_to(self.folder).as_posix(), {})
                 if files.get(MODEL_FILE) != local_state(path):
-                    path.unlink()  # first, so that nobody sees the version in part
-                    shutil.rmtree(path.parent, ignore_errors=True)
+                    if is_copy(path) or has_mark(path.parent, RECORD):
+                        path.unlink()  # first, so that nobody sees the version in part
+                        shutil.rmtree(path.parent, ignore_errors=True)
                 elif PIN not in files:
                     (path.parent / PIN).unlink(missing_ok=True)
             for is_model in (False, True):
@@ -140,6 +142,8 @@ class RegistryMirror:
         """
         source = f"{name}/{STAGING}{uuid.uuid4().hex}"
         try:
+            # First: it tells what a killed push leaves from the folders of others.
+            self._store.create(f"{source}/{RECORD}", b"")
             files = self._store.upload(staging, source)
             # The record in the staging folder is only its lock.
             parts = [file for file in files if file not in (RECORD, MODEL_FILE)], [MODEL_FILE]
@@ -189,9 +193,11 @@ class RegistryMirror:
         objects = self._store.find(name)
         for folder, file in {one.partition("/")[0]: one for one in objects}.items():
             # Without a record, the files are not those of a push.
-            is_claim = folder.isdecimal() and f"{folder}/{RECORD}" in objects
-            is_part = is_claim and f"{folder}/{MODEL_FILE}" not in objects
-            if is_part or folder.startswith(STAGING):
+            has_record = f"{folder}/{RECORD}" in objects
+            is_part = folder.isdecimal() and f"{folder}/{MODEL_FILE}" not in objects
+            is_probe = folder in objects and not objects[folder].size
+            is_staging = folder.startswith(STAGING)
+            if (has_record and (is_part or is_staging)) or (is_staging and is_probe):
                 # A push that still runs may have removed the object meanwhile.
                 with contextlib.suppress(UserError):
                     if self._store.age(f"{name}/{file}") > MAX_AGE_SECONDS:

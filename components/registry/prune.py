@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.components.common.owned_folders import has_mark
 from regard.components.registry import publish
-from regard.components.registry.records import read_record_or_empty
+from regard.components.registry.records import RECORD, read_record_or_empty
 from regard.components.registry.store import PIN, Registry, is_pinned
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import acquire_existing
@@ -68,9 +69,10 @@ def prune(
     """Remove all but the newest versions and those that are needed.
 
     The live version, which is the newest, always stays, as do pinned versions, those in
-    ``needed``, and those that ``regard serve`` has loaded, also on other hosts if the file system
-    has locks across hosts. A version is first renamed to a hidden name, so that nobody sees a part
-    of it; the next push or prune removes what a killed process leaves.
+    ``needed``, folders without a record and links, which Regard did not create, and versions that
+    ``regard serve`` has loaded, also on other hosts if the file system has locks across hosts. A
+    version is first renamed to a hidden name, so that nobody sees a part of it; the next push or
+    prune removes what a killed process leaves.
 
     Args:
         registry: the registry.
@@ -100,6 +102,7 @@ def prune(
             path = registry.path(name, version)
             size = registry.size(path)
             reason = "live" if rank == 0 else None
+            reason = reason or (None if has_mark(path, RECORD) else "not published by Regard")
             reason = reason or ("pinned" if is_pinned(path) else None)
             reason = reason or (needed or {}).get(version)
             is_bad = bool(bad) and read_record_or_empty(path).digest in bad

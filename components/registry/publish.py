@@ -17,6 +17,7 @@ from pathlib import Path
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import files_digest
+from regard.components.common.owned_folders import has_mark, remove_content
 from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, open_mirror
 from regard.components.registry.records import (
     PIN,
@@ -229,7 +230,10 @@ def recorded_digest(version: Path) -> str:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the hidden folders of removed versions and of pushes that do not run any more."""
+    """Remove the hidden folders of removed versions and of pushes that do not run any more.
+
+    Each has a record, which is written first and removed last; any other folder is not touched.
+    """
     if mirror := open_mirror(folder.parent):
         mirror.remove_leftovers(folder.name)
     for path in folder.glob(f"{REMOVED}*"):
@@ -237,6 +241,9 @@ def remove_leftovers(folder: Path) -> None:
     for path in folder.glob(f"{STAGING}*"):
         # Otherwise the folder is in use, or another process has just removed it.
         with contextlib.suppress(OSError):
+            if not has_mark(path, RECORD):
+                path.rmdir()  # if it is empty, a push was killed before it wrote the record
+                continue
             files = [path, *path.rglob("*")]
             age = time.time() - max(file.lstat().st_mtime for file in files)
             is_own = bool(host_id()) and path.name.startswith(f"{STAGING}{host_id()}.")
@@ -261,12 +268,10 @@ def hide(path: Path) -> Path:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder, or the link to one, as far as possible."""
+    """Remove a folder with a record as far as possible; nothing else."""
     with contextlib.suppress(OSError):
-        if path.is_symlink():
-            path.unlink()
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        if has_mark(path, RECORD):
+            remove_content(path, RECORD)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from regard.components.common import owned_folders
 from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.components.common.files import atomic_write, read_json_object
 
 Progress = Callable[[str, float], None]
 """Called with a text and the fraction that is done, from 0 to 1."""
@@ -40,7 +42,7 @@ def write_dataset(
 
     Args:
         name: the data set.
-        directory: created if missing; existing files are replaced.
+        directory: created if missing; files of an earlier data set of this name are replaced.
         seed: the seed that the data is generated with.
         rows: the number of rows of each split.
         files: the lines of each file by its name, generated in this order; files that end in
@@ -51,7 +53,11 @@ def write_dataset(
 
     Returns:
         ``rows``.
+
+    Raises:
+        UserError: a file exists, and is not one of an earlier data set.
     """
+    may_replace = prepare_folder(name, directory)
     content: dict[str, bytes] = {}
     count, total = 0, sum(rows.values())
     for file, lines in files.items():
@@ -65,6 +71,33 @@ def write_dataset(
         content[file] = gzip.compress(data, level, mtime=0) if file.endswith(".gz") else data
     record = {"name": name, "seed": seed, "rows": rows, **facts}
     content[f"{name}.json"] = (json.dumps(record, indent=2) + "\n").encode("utf-8")
+    for file in content:
+        _check_replaceable(directory / file, may_replace)
     for file, data in content.items():
-        atomic_write(directory / file, data)
+        write_file(directory / file, data, may_replace)
     return dict(rows)
+
+
+def prepare_folder(name: str, directory: Path) -> bool:
+    """Create the folder of a data set; return whether files in it may be replaced.
+
+    They may if the folder was created for a data set, or contains the record of an earlier one.
+    """
+    is_owned = owned_folders.create(directory, owned_folders.DATA_SET)
+    return is_owned or read_json_object(directory / f"{name}.json").get("name") == name
+
+
+def write_file(path: Path, content: bytes, may_replace: bool) -> None:
+    """Write a file of a data set atomically.
+
+    Raises:
+        UserError: it exists and may not be replaced.
+    """
+    _check_replaceable(path, may_replace)
+    atomic_write(path, content)
+
+
+def _check_replaceable(path: Path, may_replace: bool) -> None:
+    if not may_replace and os.path.lexists(path):
+        message = "The file exists, and is not part of an earlier generated data set."
+        raise UserError(message, str(path), "Choose another folder with --out.")

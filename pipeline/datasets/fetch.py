@@ -35,7 +35,8 @@ def fetch(
 ) -> dict[str, int]:
     """Download the files of a data set into ``directory`` and verify them.
 
-    Files that exist and are correct are not downloaded; an interrupted download leaves no file.
+    Files that exist and are correct are not downloaded, damaged ones are replaced; an interrupted
+    download leaves no file.
 
     Args:
         manifest: the data set: ``url``, and of each of its ``files`` the ``name``, the ``split``,
@@ -47,10 +48,18 @@ def fetch(
         The number of rows of each split.
 
     Raises:
-        UserError: no network, a missing file, or a wrong checksum.
+        UserError: no network, a missing file, a wrong checksum, or a file with other content.
     """
     directory, files = Path(directory), manifest["files"]
-    missing = [f for f in files if text_digest(directory / f["name"]) != f["text_sha256"]]
+    digests = {f["name"]: text_digest(directory / f["name"]) for f in files}
+    for file in files:  # before anything is downloaded
+        if digests[file["name"]] not in (None, file["text_sha256"]):
+            message, path = (
+                "The file has other content than the data set.",
+                directory / file["name"],
+            )
+            raise UserError(message, str(path), "Choose another folder with --out.")
+    missing = [f for f in files if digests[f["name"]] is None]
     for number, file in enumerate(missing):
         if progress:
             progress(file["name"], number / len(missing))

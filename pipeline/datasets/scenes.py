@@ -14,8 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.components.common.files import atomic_write
-from regard.pipeline.datasets.dataset_files import Progress, split_rows, write_dataset
+from regard.pipeline.datasets.dataset_files import (
+    Progress,
+    prepare_folder,
+    split_rows,
+    write_dataset,
+    write_file,
+)
 
 SIDE = 64  # pixels
 COLOURS = {
@@ -84,23 +89,24 @@ def generate(
     twentieth only in eval.
 
     Args:
-        directory: created if missing; existing files are replaced.
+        directory: created if missing; files of earlier scenes are replaced.
         rows: the images of all splits; test gets a tenth and eval a twentieth.
         seed: equal seeds give equal bytes.
         progress: receives the fraction that is done.
 
     Raises:
-        UserError: there are too few rows.
+        UserError: there are too few rows, or a file exists and is not one of earlier scenes.
     """
     directory = Path(directory)
     counts = split_rows(rows, FRACTIONS)
+    may_replace = prepare_folder("scenes", directory)
     rng = random.Random(seed)
     pairs = _pairs(rng)
 
     def lines(split: str) -> Iterator[str]:
         for number, scene in enumerate(_scenes(pairs[split], counts[split], rng)):
             name = f"images/{split}/{number:06d}.png"
-            atomic_write(directory / name, _png(draw(scene, rng.getrandbits(32))))
+            write_file(directory / name, _png(draw(scene, rng.getrandbits(32))), may_replace)
             record = {"image": name, "captions": scene.captions, "boxes": json.dumps(scene.boxes)}
             yield json.dumps(record)
 

@@ -5,6 +5,7 @@ are counted and dropped: the log never delays or fails a request.
 """
 
 import contextlib
+import errno
 import json
 import logging
 import math
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler, WatchedFileHandler
+from pathlib import Path
 from typing import Any
 
 from regard.serving.server.batching import Tensors, count_rows
@@ -30,17 +32,25 @@ _MAX_WAITING = 8192  # lines
 _WRITE_SECONDS, _MAX_LINES = 0.05, 1000
 # Without O_NONBLOCK, a FIFO that nobody reads would block the thread for ever.
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+_LINE_START = b'{"time": '
+_NO_LOG = "The file exists, and is no request log"
 log = logging.getLogger("regard.serve")
 
 
 class _LogFile(RotatingFileHandler, WatchedFileHandler):
-    """A rotated file that only its owner may read. Errors are raised, not printed."""
+    """A rotated file that only its owner may read. Errors are raised, not printed.
+
+    Files that are no request logs are neither extended nor replaced.
+    """
 
     dev = ino = -1  # of the open file
 
     def _open(self) -> TextIOWrapper:
         stream = os.fdopen(os.open(self.baseFilename, _FLAGS, 0o600), "a", encoding="ascii")
         size = os.fstat(stream.fileno()).st_size
+        if size and not _LINE_START.startswith(os.pread(stream.fileno(), len(_LINE_START), 0)):
+            stream.close()
+            raise FileExistsError(errno.EEXIST, _NO_LOG, self.baseFilename)
         # A process that was killed, or a full disk, may have left a part of a line.
         if size and os.pread(stream.fileno(), 1, size - 1) != b"\n":
             stream.write("\n")
@@ -51,9 +61,25 @@ class _LogFile(RotatingFileHandler, WatchedFileHandler):
         self.reopenIfNeeded()
         super().emit(record)
 
+    def doRollover(self) -> None:
+        """Rename the files, unless one of the names is taken by a file of someone else."""
+        for number in range(1, self.backupCount + 1):
+            path = Path(f"{self.baseFilename}.{number}")
+            if os.path.lexists(path) and not _is_request_log(path):
+                raise FileExistsError(errno.EEXIST, _NO_LOG, str(path))
+        super().doRollover()
+
     def handleError(self, record: logging.LogRecord) -> None:
         """Raise the error that is being handled."""
         raise
+
+
+def _is_request_log(path: Path) -> bool:
+    """Return whether a path is a file, not a link, that is empty or begins like a request log."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return _LINE_START.startswith(file.read(len(_LINE_START)))
 
 
 class RequestLog:

@@ -11,6 +11,7 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
+from regard.components.common import owned_folders
 from regard.components.common.errors import UserError
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
@@ -285,6 +286,50 @@ def test_links_stay(workspace, paths, tmp_path):
     assert output.is_dir()
 
 
+def test_what_regard_did_not_create_stays(workspace, paths, tmp_path):
+    for number in (1, 2):
+        add_run(paths, number, {"rows": number})
+    shutil.copytree(paths.runs / "20261121-000000", paths.runs / "20261121-backup")
+    mine = [
+        paths.runs / "20261121-000001" / "notes",
+        paths.artifacts / "photos" / "2024" / "12" / "notes",
+        paths.artifacts / "CorpusGen" / "examples" / "2024" / "notes",
+        tmp_path / "elsewhere" / "examples" / "1" / "notes",
+    ]
+    for path in mine:
+        path.mkdir(parents=True)
+    (paths.artifacts / "linked").symlink_to(tmp_path / "elsewhere")
+    clean(workspace, "m", 1)
+    assert all(path.exists() for path in mine)
+    assert sorted(path.name for path in paths.runs.iterdir()) == [
+        *("20261121-000001", "20261121-backup", "20261122-000000")
+    ]
+    assert "CorpusGen/examples/1" not in outputs(paths)
+
+
+def test_a_folder_whose_number_an_execution_may_get_is_renamed(workspace, paths, tmp_path):
+    add_run(paths, 1)
+    mine = paths.artifacts / "CorpusGen" / "examples"
+    (mine / "3" / "notes").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (mine / "4").symlink_to(tmp_path / "elsewhere")
+    add_run(paths, 2, {"rows": 2})  # its executions are 3 and 4
+    (renamed,) = mine.glob("unused-3-*")
+    assert [path.name for path in renamed.iterdir()] == ["notes"]
+    assert not (mine / "3" / "notes").exists()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_in_a_folder_of_regard_outputs_that_nobody_knows_are_removed(workspace, paths):
+    """A pipeline root with the mark contains nothing else; the metadata may be those of a copy."""
+    owned_folders.create(paths.artifacts, owned_folders.ARTIFACTS)
+    add_run(paths, 1)
+    before = outputs(paths)
+    (paths.artifacts / "CorpusGen" / "examples" / "99").mkdir()
+    clean(workspace, "m", 1)
+    assert outputs(paths) == before
+
+
 def regard(*arguments: str):
     return CliRunner().invoke(app, ["clean", *arguments], catch_exceptions=False)
 
@@ -336,17 +381,17 @@ def test_folders_of_the_user_and_published_runs_without_a_record_stay(workspace,
 def test_a_folder_that_cannot_be_removed_does_not_keep_the_others(workspace, paths, monkeypatch):
     first, second = add_run(paths, 1, {"rows": 1}), add_run(paths, 2, {"rows": 2})
     add_run(paths, 3, {"rows": 3})
-    real = shutil.rmtree
+    real = os.rmdir
 
     def refuse(path, *arguments, **options):
         if path == first.directory:
             raise PermissionError(13, "Permission denied", str(path))
         real(path, *arguments, **options)
 
-    monkeypatch.setattr(shutil, "rmtree", refuse)
-    with pytest.raises(PermissionError):
-        clean(workspace, "m", 1)
-    monkeypatch.setattr(shutil, "rmtree", real)
+    with monkeypatch.context() as context:
+        context.setattr(os, "rmdir", refuse)
+        with pytest.raises(PermissionError):
+            clean(workspace, "m", 1)
     assert first.directory.exists()
     assert not second.directory.exists()
     assert len(outputs(paths)) == 3

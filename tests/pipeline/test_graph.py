@@ -1,12 +1,11 @@
 """The graph's nodes, and what its cache keys depend on."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tfx.dsl.compiler import compiler
 
-from regard.components.common import events
+from regard.components.common import events, owned_folders
 from regard.components.data.sources import Corpus as DataCorpus
 from regard.components.data.sources import find_files
 from regard.components.registry.rollback import rollback
@@ -87,11 +86,11 @@ def test_the_evaluator_receives_the_words_of_the_train_split(make):
 def test_only_a_repeated_training_loses_its_checkpoints(
     make, tmp_path, monkeypatch, first, last, is_repeated
 ):
-    own = Path(checkpoints(make()))
+    paths = Workspace(tmp_path).pipeline("tiny")
+    own = paths.checkpoints / checkpoints(make())
     mixed, other = own.with_name(f"{own.name}-mixed_float16"), own.with_name("0" * 16)
     for folder in (own, mixed, other):
-        folder.mkdir(parents=True)
-    paths = Workspace(tmp_path).pipeline("tiny")
+        owned_folders.create(folder, owned_folders.CHECKPOINTS)
     run = run_store.create(paths, first=first, last=last, runner="local")
     run.config.write_text(resolved_yaml(load(tmp_path / "tiny.yaml", home=tmp_path)))
     monkeypatch.setattr(worker, "_stop_on_signals", lambda: None)

@@ -5,6 +5,7 @@ import pytest
 
 from regard.components.common import events
 from regard.components.common.errors import UserError
+from regard.components.common.files import temporary_name
 from regard.pipeline import progress, run_store
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from regard.serving import locks
@@ -36,10 +37,16 @@ def test_runs_of_the_same_second_are_different(workspace):
 def test_temporary_files_of_killed_runs_are_removed(workspace):
     paths = workspace.pipeline("quickstart")
     killed = run_store.create(paths)
-    leftovers = [paths.root / ".fingerprints.json.1a2b.tmp", killed.directory / ".run.json.1.tmp"]
-    for path in leftovers:
+    leftovers = [
+        paths.root / temporary_name("fingerprints.json"),
+        paths.root / f"{temporary_name('metadata.sqlite')}-journal",
+        killed.directory / temporary_name("run.json"),
+    ]
+    others = [paths.root / ".swap.tmp", killed.directory / ".draft.0123abcd.tmp"]
+    for path in (*leftovers, *others):
         path.touch()
     run_store.create(paths)
+    assert all(path.exists() for path in others)
     assert not any(path.exists() for path in leftovers)
     assert run_store.runs_of(paths)[0] == killed
 

@@ -88,8 +88,11 @@ def test_temporary_files_of_killed_runs_are_removed(created, tmp_path, monkeypat
         folder = supervisor._scratch_folder(run)
         folder._finalizer.detach()  # as if this process had been killed
         (Path(folder.name) / "file").touch()
+    mine = Path(supervisor._scratch_folder(created[0]).name + "-mine")
+    (mine / "notes").mkdir(parents=True)
     _supervise(created, "ok")
-    assert list((tmp_path / "t").iterdir()) == [Path(folder.name)]
+    assert set((tmp_path / "t").iterdir()) == {Path(folder.name), mine}
+    assert (mine / "notes").is_dir()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -97,7 +97,7 @@ class FakeCommands:
 
     def __call__(self, command):
         if "venv" in command:
-            self.environment.mkdir()
+            self.environment.mkdir(exist_ok=True)
         self.calls.append(
             next(name for name in ("venv", "-r", "-e", "--editable", "pip") if name in command)
         )
@@ -120,11 +120,25 @@ def test_stamp_is_written_last(install, commands):
 
 def test_environment_without_a_stamp_is_replaced(install, commands, capsys):
     commands.environment.mkdir()
-    (commands.environment / "half").write_text("made")
+    (commands.environment / install.MARK).touch()  # as the first step of an installation does
+    (commands.environment / "half").mkdir()
     install.main()
     assert commands.calls == FULL_INSTALLATION
     assert not (commands.environment / "half").exists()
     assert "outdated" in capsys.readouterr().out
+
+
+def test_an_environment_of_something_else_is_kept(install, commands, tmp_path):
+    commands.environment.mkdir()
+    (commands.environment / "mine").write_text("made")
+    with pytest.raises(SystemExit, match="was not created by make install"):
+        install.main()
+    mine = commands.environment.rename(tmp_path / "mine")
+    commands.environment.symlink_to(mine)
+    with pytest.raises(SystemExit, match="was not created by make install"):
+        install.main()
+    assert commands.calls == []
+    assert (mine / "mine").exists()
 
 
 def test_current_environment_only_gets_the_project(install, commands):

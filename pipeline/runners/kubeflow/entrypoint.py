@@ -16,8 +16,8 @@ attempt that was lost but still runs does not disturb the next one.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import shutil
 import sys
 import traceback
 import uuid
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from regard.components.common import owned_folders
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, read_json_object, write_json
 
@@ -158,9 +159,10 @@ def _use_local_paths(executor_input: ExecutorInput, artifact_folder: str) -> dic
         # Users read the report, which no node does, in the store.
         if not artifact.type.schema_title.endswith(".Report"):
             parent = Path(artifact_folder, artifact.uri.partition("://")[2] or path.lstrip("/"))
-            shutil.rmtree(parent, ignore_errors=True)  # of an attempt that failed
+            with contextlib.suppress(OSError):  # of an attempt that failed
+                owned_folders.remove(parent, owned_folders.ARTIFACTS)
+            owned_folders.create(parent, owned_folders.ARTIFACTS)
             path = str(parent / uuid.uuid4().hex)
-            os.makedirs(parent, exist_ok=True)
             Path(path + _ATTEMPT).touch()
         uris[path] = artifact.uri
         artifact.uri = path

@@ -93,7 +93,7 @@ def test_full_disk_is_a_user_error(tmp_path, generate, monkeypatch, target):
     error = error_of(generate, train=pairs(tmp_path, 50))
     assert error.where == str(tmp_path / "out" / "examples")
     assert error.message == "No space left on the disk"
-    assert paths_in(tmp_path / "out" / "examples") == []
+    assert paths_in(tmp_path / "out" / "examples") == [".regard-scratch"]
 
 
 def test_output_path_is_a_file(tmp_path, generate):

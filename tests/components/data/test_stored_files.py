@@ -1,6 +1,7 @@
 """Corpora in object storage: files, patterns, spans, folders, and what is refused."""
 
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,20 @@ def test_a_pattern_follows_the_bucket(bucket):
     assert names_of(resolved(bucket.uri, train="x/**/*.tsv")) == [
         *("x/2.tsv", "x/4.tsv", "x/deep/3.tsv")
     ]
+
+
+def test_a_file_that_is_no_copy_is_neither_removed_nor_read(bucket):
+    bucket("x/1.tsv")
+    (file,) = (
+        group.files[0] for group in find_files(resolved(bucket.uri, train="x/*.tsv"))["train"]
+    )
+    mine = Path(file).with_name("mine.tsv")
+    mine.write_text("mine\tmine\n")
+    with pytest.raises(UserError) as caught:
+        resolved(bucket.uri, train="x/*.tsv")
+    assert caught.value.where == "data.train"
+    assert str(mine) in caught.value.message
+    assert mine.read_text() == "mine\tmine\n"
 
 
 def test_spans_with_versions_and_a_marker(bucket):

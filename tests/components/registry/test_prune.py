@@ -118,12 +118,14 @@ def test_withdrawn_versions_are_removed_only_on_request(registry):
     assert names(registry) == ["6"]
 
 
-def test_pruning_a_link_keeps_its_target(registry, tmp_path):
+def test_versions_that_regard_did_not_publish_are_kept(registry, tmp_path):
     (registry.root / "m" / "1").rename(tmp_path / "elsewhere")
     (registry.root / "m" / "1").symlink_to(tmp_path / "elsewhere")
-    removed = prune(registry, "m", 4)[-1]
-    assert (removed.version, removed.bytes, removed.kept_because) == (1, 0, None)
-    assert names(registry) == ["2", "3", "4", "5"]
+    (registry.root / "m" / "2" / "regard.json").unlink()
+    dry = prune(registry, "m", 1, dry_run=True)
+    assert prune(registry, "m", 1) == dry
+    assert [version for version, reason in reasons(dry).items() if reason] == [5, 2, 1]
+    assert names(registry) == ["1", "2", "5"]
     assert (tmp_path / "elsewhere" / "saved_model.pb").is_file()
 
 

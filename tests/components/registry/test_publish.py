@@ -103,17 +103,34 @@ def test_the_folder_of_a_running_push_is_no_leftover(tmp_path):
 
 
 def test_the_folder_of_a_dead_push_of_this_host_is_removed(tmp_path):
-    for content in ("regard.json", "saved_model.pb"):  # before and after its lock
-        path = tmp_path / f".pushing-{locks.host_id()}.{content}"
+    for number, files in enumerate([(), ("regard.json",), ("regard.json", "saved_model.pb")]):
+        path = tmp_path / f".pushing-{locks.host_id()}.{number}"
         path.mkdir()
-        (path / content).touch()
+        for name in files:
+            (path / name).touch()
     remove_leftovers(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hidden_folders_of_others_are_kept(tmp_path):
+    """Their names alone do not tell that Regard created them."""
+    folders = [f".pushing-{locks.host_id()}.mine", ".pushing-mine", ".removed-mine", ".removed-1"]
+    for name in folders:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes").touch()
+        os.utime(tmp_path / name / "notes", (1000, 1000))
+    make_model(tmp_path / "model", b"weights")
+    (tmp_path / "model" / "regard.json").touch()
+    (tmp_path / ".removed-linked").symlink_to(tmp_path / "model")
+    remove_leftovers(tmp_path)
+    assert all((tmp_path / name / "notes").exists() for name in folders)
+    assert (tmp_path / ".removed-linked" / "saved_model.pb").is_file()
 
 
 @pytest.mark.parametrize("name", [".pushing-other-host.1", ".pushing-0123456789ab", ".pushing-.1"])
 def test_the_folder_of_another_host_is_removed_a_day_after_its_last_change(tmp_path, name):
     path = make_model(tmp_path / name, b"weights")
+    (path / "regard.json").touch()
     old = time.time() - publish.MAX_AGE_SECONDS - 60
     for file in (path, *path.rglob("*")):
         os.utime(file, (old, old))
@@ -229,15 +246,6 @@ def test_linked_folders_are_digested_and_copied(tmp_path):
     copy_model(model, tmp_path / "copy")
     assert content_digest(tmp_path / "copy") == digest
     assert not (tmp_path / "copy" / "variables").is_symlink()
-
-
-def test_leftover_links_are_removed(tmp_path):
-    model = make_model(tmp_path / "model", b"weights")
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / ".removed-1-abc").symlink_to(model)
-    remove_leftovers(tmp_path / "m")
-    assert list((tmp_path / "m").iterdir()) == []
-    assert content_digest(model)
 
 
 def test_concurrent_changes_never_reuse_a_number(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.components.common.errors import UserError
 from regard.pipeline.datasets import copying
 from tests.pipeline.datasets.generated_rows import SPLITS, rows_of
 
@@ -25,6 +26,22 @@ def test_rows_and_files(generated: Path) -> None:
     assert json.loads((generated / "copying.json").read_text()) == {
         "name": "copying", "seed": 17, "rows": counts,
     }  # fmt: skip
+
+
+def test_files_of_the_user_are_not_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "train.jsonl.gz"
+    mine.write_bytes(b"mine")
+    with pytest.raises(UserError) as info:
+        copying.generate(tmp_path, rows=400)
+    assert info.value.where == str(mine)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"mine"]
+
+
+def test_an_earlier_data_set_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "notes").touch()
+    for rows in (400, 600):
+        copying.generate(tmp_path, rows=rows)
+        assert sum(len(rows_of(tmp_path, split)) for split in SPLITS) == rows
 
 
 def test_summaries_are_correct(generated: Path) -> None:

@@ -104,6 +104,16 @@ def test_damaged_file_is_replaced(download, server, tmp_path):
     assert texts(tmp_path / "data") == TEXTS
 
 
+def test_a_file_of_the_user_is_not_replaced(download, server, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.de.gz").write_bytes(gzip.compress(b"mine\n"))
+    with pytest.raises(UserError) as info:
+        download()
+    assert info.value.where == str(tmp_path / "data" / "train.de.gz")
+    assert texts(tmp_path / "data") == {"train.de.gz": b"mine\n"}
+    assert not server.requests
+
+
 def test_missing_file(download, server):
     del server.files["train.de.gz"]
     with pytest.raises(UserError, match="404") as info:

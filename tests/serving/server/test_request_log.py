@@ -140,6 +140,32 @@ def test_the_number_of_files_is_limited(open_log, tmp_path, monkeypatch):
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
+def test_a_file_of_someone_else_is_not_extended(tmp_path):
+    path = tmp_path / "syslog"
+    path.write_text("Nov 28 05:00:00 host kernel: started")
+    with pytest.raises(FileExistsError):
+        RequestLog(RequestLogOptions(path), Metrics())
+    assert path.read_text() == "Nov 28 05:00:00 host kernel: started"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_file_of_someone_else_is_not_replaced_by_rotation(
+    open_log, tmp_path, monkeypatch, number
+):
+    monkeypatch.setattr(request_log, "_MAX_LINES", 5)
+    monkeypatch.setattr(request_log, "_WRITE_SECONDS", 0.001)
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / f"log.jsonl.{number}").symlink_to(tmp_path / "mine")
+    log, metrics = open_log(max_bytes=2000, files=3)
+    add(log, *map(str, range(200)))
+    log.close()
+    assert (tmp_path / f"log.jsonl.{number}").is_symlink()
+    assert (tmp_path / "mine").read_text() == "mine"
+    total = counts(metrics)
+    assert total["failed"] > 0
+    assert total["written"] + total["failed"] == 200
+
+
 def test_a_part_of_a_line_does_not_damage_the_next(open_log, tmp_path):
     (tmp_path / "log.jsonl").write_text('{"time": "2026')
     log, _ = open_log()

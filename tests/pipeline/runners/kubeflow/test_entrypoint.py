@@ -9,6 +9,7 @@ import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
+from regard.components.common import owned_folders
 from regard.pipeline.runners.kubeflow.entrypoint import (
     _store_locations,
     _use_local_paths,
@@ -92,10 +93,11 @@ def test_a_node_uses_local_folders_and_reports_uris(folder):
 
 def test_content_is_on_the_volume_and_its_location_in_the_store(folder):
     left = folder / "volume" / "b" / "out" / "of-a-killed-attempt"
-    left.mkdir(parents=True)
+    owned_folders.create(left.parent, owned_folders.ARTIFACTS)
+    left.mkdir()
     result, output_file = run(folder, "Executor", "regard.Findings")
     assert result.returncode == 0, result.stderr
-    (content,) = left.parent.iterdir()
+    (content,) = (path for path in left.parent.iterdir() if path.is_dir())
     assert content != left
     assert (content / "note.txt").read_text() == "well, hello"
     (location,) = (folder / "minio/b/out").iterdir()
@@ -108,6 +110,14 @@ def test_content_is_on_the_volume_and_its_location_in_the_store(folder):
     result, _ = run(folder, "Executor")
     assert result.returncode == 0, result.stderr
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hellohello"
+
+
+def test_a_folder_of_someone_else_on_the_volume_stays(folder):
+    mine = folder / "volume" / "b" / "out" / "mine"
+    mine.mkdir(parents=True)
+    result, _ = run(folder, "Executor", "regard.Findings")
+    assert result.returncode == 0, result.stderr
+    assert mine.is_dir()
 
 
 def test_an_attempt_that_was_lost_but_still_runs_does_not_replace_the_next_one(

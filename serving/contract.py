@@ -12,9 +12,12 @@ from typing import Literal
 
 from typing_extensions import NotRequired, TypedDict
 
+from regard.serving.regular_files import read_regular
+
 InputKind = Literal["text", "image", "points", "positions"]
 CONTRACT = "assets.extra/contract.json"
 MODEL_FILE = "saved_model.pb"
+RECORD = "regard.json"  # of a version in the registry
 DEFAULT_SIGNATURE = "serving_default"
 IN_MEMORY = "assets.extra/in_memory.json"  # rows, and the model's outputs for them before export
 TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to the weights
@@ -27,6 +30,7 @@ INPUT_SPECS = {
 }
 LENGTH_SPEC = ("int32", "[batch]")
 KINDS_WITH_LENGTH = ("points", "positions")
+_MAX_BYTES = 16 << 20
 
 
 class InputEntry(TypedDict):
@@ -106,21 +110,28 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
         SavedModelError: there is no contract, or it is invalid.
     """
     try:
-        text = (Path(path) / CONTRACT).read_text(encoding="utf-8")
+        content = read_regular(Path(path) / CONTRACT, _MAX_BYTES)
     except FileNotFoundError:
         raise SavedModelError(
             f"It has no {CONTRACT}, which describes its signatures. It was exported by an older"
             " Regard or by another program."
         ) from None
+    except OSError as error:
+        raise SavedModelError(f"Its {CONTRACT} cannot be read: {error.strerror}.") from None
     try:
-        contract = json.loads(text)
+        contract = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise SavedModelError(f"Its {CONTRACT} is not valid JSON: {error}") from None
+    if not isinstance(contract, dict):
+        raise SavedModelError(f"Its {CONTRACT} is not a JSON object.")
     missing = sorted(Contract.__required_keys__ - set(contract))
     if missing:
         raise SavedModelError(f"Its {CONTRACT} has no {', '.join(missing)}.")
-    signatures = [contract, *contract["signatures"].values()]
-    kinds = {entry["kind"] for signature in signatures for entry in signature["inputs"]}
+    try:
+        signatures = [contract, *contract["signatures"].values()]
+        kinds = {entry["kind"] for signature in signatures for entry in signature["inputs"]}
+    except (AttributeError, KeyError, TypeError):
+        raise SavedModelError(f"Its {CONTRACT} describes an input without a kind.") from None
     if unknown := sorted(kinds - set(INPUT_SPECS)):
         raise SavedModelError(f"Its {CONTRACT} has inputs of unknown kinds: {', '.join(unknown)}.")
     return contract

@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import google_crc32c
-
 from regard.serving.check_inputs import CheckRow, rows_for_signature
+from regard.serving.checkpoint_index import masked_checksum
 from regard.serving.contract import Contract
 from regard.serving.protobuf import message_class, write_tensor
+from regard.serving.regular_files import open_regular
 from regard.serving.saved_model import batch_inputs
 
 FILE = "assets.extra/tf_serving_warmup_requests"
@@ -56,9 +56,13 @@ def read(path: str | os.PathLike[str]) -> list[Any]:
         ValueError: it is not a TFRecord file, or a record is not a ``PredictionLog`` with a
             ``predict_log``.
     """
+    return list(iterate(path))
+
+
+def iterate(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Yield the requests of a file; see `read`."""
     from google.protobuf.message import DecodeError
 
-    requests = []
     for number, record in enumerate(_read_records(path)):
         try:
             log = message_class("PredictionLog").FromString(record)
@@ -66,16 +70,16 @@ def read(path: str | os.PathLike[str]) -> list[Any]:
             raise ValueError(f"{os.fspath(path)}: record {number}: {error}") from None
         if not log.HasField("predict_log"):
             raise ValueError(f"{os.fspath(path)}: record {number} is not a predict_log")
-        requests.append(log.predict_log.request)
-    return requests
+        yield log.predict_log.request
 
 
 def _read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the records of a TFRecord file: the size, its checksum, the bytes, their checksum."""
-    with open(path, "rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
+        total = os.fstat(file.fileno()).st_size
         while header := file.read(12):
             size = int.from_bytes(header[:8], "little")
-            is_valid = header[8:] == _checksum(header[:8])
+            is_valid = header[8:] == _checksum(header[:8]) and size <= total
             record = file.read(size) if is_valid else b""
             if not is_valid or len(record) != size or file.read(4) != _checksum(record):
                 raise ValueError(f"{os.fspath(path)} is not a TFRecord file, or is damaged.")
@@ -83,6 +87,4 @@ def _read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def _checksum(content: bytes) -> bytes:
-    """Return the checksum of TFRecord files: CRC-32C, rotated by 15 bits, plus a constant."""
-    value = google_crc32c.value(content)
-    return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
+    return masked_checksum(content).to_bytes(4, "little")

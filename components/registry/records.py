@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from regard.components.common.errors import UserError
 from regard.components.common.files import JsonFile
+from regard.serving.contract import RECORD
 
-RECORD = "regard.json"
 _MAX_VERSION = 2**63 - 1  # the highest version of a model server
 PROFILE = "assets.extra/profile.json"  # of the training data
 # An empty file in a pinned version: it is created atomically and removed with the version.

@@ -10,13 +10,25 @@ from typing import Any
 
 from grpc import StatusCode
 
+from regard.components.common.errors import UserError
+from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
 from regard.serving.server.errors import ServingError
-from regard.serving.server.servable import LoadServable
+from regard.serving.server.servable import LoadServable, Servable
 
 _MAX_SECONDS = 600.0
 log = logging.getLogger("regard.serve")
+
+
+def load_verified(name: str, path: Path) -> Servable:
+    """Load a version for TensorFlow, whose files must be those that its record names.
+
+    Raises:
+        ServingError: they are not, or the version cannot be loaded.
+    """
+    _check_record(path)
+    return Servable(name, path)
 
 
 def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
@@ -28,6 +40,7 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
     """
 
     def load(name: str, path: Path) -> CTranslate2Servable:
+        _check_record(path)
         search = read_record(path).config.get("search") or {}
         label = f"version {path.name} of model {name}"
         if not search or (unsupported := find_unsupported_search(search)):
@@ -48,6 +61,24 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
         return servable
 
     return load
+
+
+def _check_record(version: Path) -> None:
+    """Check that the files of a version are those of its record, if it has one.
+
+    Raises:
+        ServingError: one is missing, incomplete or damaged.
+    """
+    try:
+        read_record(version)  # may be incomplete itself
+        check_content(version)
+    except UserError as error:
+        message = f"Version {version.name}: {error.message}."
+    except OSError as error:
+        message = f"Version {version.name} cannot be read: {error.strerror}."
+    else:
+        return
+    raise ServingError(StatusCode.UNAVAILABLE, message)
 
 
 def _convert(version: Path, folder: Path, quantization: str) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.errors import UserError
 from regard.components.common.native_output import silence_output
-from regard.components.registry.publish import check_content
 from regard.components.registry.store import MODEL_FILE, Registry
 from regard.serving import session
 from regard.serving.saved_model import without_gc
@@ -86,7 +85,6 @@ def list_models(models: Sequence[str], file: Path | None, registry: Path) -> lis
 def _find_model(text: str, registry: Path) -> ModelConfig:
     store = Registry(registry)
     path = store.resolve(text)
-    check_content(path)
     name, has_version, _ = text.partition("@")
     is_in_registry = os.sep not in text and bool(store.versions(name))
     if not path.name.isdecimal():
@@ -135,9 +133,8 @@ def serve(
     started = time.monotonic()
     with silence_output():
         with without_gc():
-            from regard.pipeline.deployment.engines import ctranslate2_loader
+            from regard.pipeline.deployment.engines import ctranslate2_loader, load_verified
             from regard.serving.server.manager import ModelManager
-            from regard.serving.server.servable import Servable
             from regard.serving.server.server import Server
             from regard.serving.web import create_routes
 
@@ -150,7 +147,7 @@ def serve(
 
     async def run() -> None:
         threads = manager_options.threads
-        load = ctranslate2_loader(quantization, threads) if quantization else Servable
+        load = ctranslate2_loader(quantization, threads) if quantization else load_verified
         manager = ModelManager(models, manager_options, load=load)
         routes = create_routes(manager, server_options.shows_examples)
         server = Server(manager, server_options, routes)

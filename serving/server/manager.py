@@ -4,16 +4,17 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from grpc import StatusCode
 
 from regard.serving.server.batching import Batcher, Tensors
 from regard.serving.server.errors import ServingError, invalid
+from regard.serving.server.loading import check_unchanged, load_servable, snapshot_or_none
 from regard.serving.server.metrics import Metrics, microseconds_since
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
@@ -31,6 +32,8 @@ from regard.serving.server.versions import (
     list_versions,
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
 log = logging.getLogger("regard.serve")
 
 
@@ -140,10 +143,8 @@ class ModelManager:
         available = model.available() if model else []
         if number is None and available:
             number = available[-1]
-        if model is None or number not in available:
-            version = "version" if number is None else f"version {number}"
-            message = f"No {version} of model {spec.model!r} is available."
-            raise ServingError(StatusCode.NOT_FOUND, message)
+        if model is None or number is None or number not in available:
+            raise _unavailable(spec.model, number, model)
         return model.versions[number]
 
     def list_states(self, spec: ModelSpec) -> list[Version]:
@@ -283,38 +284,53 @@ class ModelManager:
                 await asyncio.get_running_loop().run_in_executor(self._load_pool, refresh)
             except Exception as error:  # the versions that are here are still served
                 log.warning("Model %s: new versions cannot be read: %s", model.config.name, error)
-        folders = list_versions(model.config.base_path)
+        folders = await self._in_load_pool(list_versions, model.config.base_path)
         if not folders:
             log.warning("Model %s has no versions in its folder.", model.config.name)
-        selected = model.config.policy.select(list(folders))
+        policy = model.config.policy
+        selected = policy.select(list(folders))
         for number in selected:
-            version = model.versions.get(number)
-            if version is None or (version.state == END and version.error is None):
-                version = model.versions[number] = Version(number)
-            if version.state == START and time.monotonic() >= version.retry_at:
-                await self._load_version(model, version, folders[number])
+            await self._try_version(model, number, folders[number])
+        if policy.latest is not None:
+            # None of the newest can be used: serve the newest one that can.
+            for number in sorted(set(folders) - set(selected), reverse=True):
+                if model.available():
+                    break
+                await self._try_version(model, number, folders[number])
         # The newest loaded version stays until a selected one is available.
         is_replaced = bool(set(model.available()) & set(selected)) or (folders and not selected)
         for number, version in list(model.versions.items()):
             if number not in selected and is_replaced:
                 self._unload(version)
-            if number not in folders and version.state == END:
+            if number not in folders and version.state in (START, END):
                 del model.versions[number]
+
+    async def _try_version(self, model: _Model, number: int, path: Path) -> None:
+        """Load a version, unless it is loaded or was tried too recently."""
+        version = model.versions.get(number)
+        if version is None or (version.state == END and version.error is None):
+            version = model.versions[number] = Version(number)
+        if version.state not in (START, END):
+            return
+        snapshot = await self._in_load_pool(snapshot_or_none, path)
+        if version.attempts.is_due(snapshot, self.options):
+            await self._load_version(model, version, path)
 
     async def _load_version(self, model: _Model, version: Version, path: Path) -> None:
         version.state = LOADING
-        loop, name, number = asyncio.get_running_loop(), model.config.name, version.number
+        name, number, options = model.config.name, version.number, self.options
         # The first version is available at once, a replacement when it is as fast.
         only = None if model.available() else DEFAULT_SIGNATURE
 
         def load() -> Servable:
             version.lock(path)
-            servable = self._load(name, path)
-            servable.warm_up(only)
-            return servable
+            return load_servable(self._load, name, path, only)
 
         try:
-            version.servable = await loop.run_in_executor(self._load_pool, load)
+            if model.available() and options.settle_seconds:
+                await asyncio.sleep(options.settle_seconds)
+                await self._in_load_pool(check_unchanged, name, path, version.attempts.snapshot)
+            version.servable = await self._in_load_pool(load)
         except Exception as exception:
             if isinstance(exception, ServingError):
                 # Without its traceback, which would keep a model whose warm-up failed in memory.
@@ -323,15 +339,19 @@ class ModelManager:
                 log.exception("Loading version %s of model %s failed.", number, name)
                 error = ServingError(StatusCode.INTERNAL, f"Could not load version {number}")
             version.unlock()
-            version.failures, version.error = version.failures + 1, error
-            version.state = START if version.failures <= self.options.load_retries else END
-            version.retry_at = time.monotonic() + self.options.retry_seconds
-            log.error("version %s of model %s: %s", number, name, error)
+            version.error = error
+            version.attempts.add_failure(options)
+            version.state = END if version.attempts.is_over(options) else START
+            rest = " It is tried again when its files change." if version.state == END else ""
+            log.error("version %s of model %s: %s%s", number, name, error, rest)
             return
         version.state, version.error = AVAILABLE, None
         log.info("serving version %s of model %s", number, name)
         if only:
             self._start_task(self._finish_warm_up(version))
+
+    async def _in_load_pool(self, function: Callable[P, T], *args: P.args) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._load_pool, function, *args)
 
     async def _finish_warm_up(self, version: Version) -> None:
         with version.hold() as servable:
@@ -355,3 +375,19 @@ class ModelManager:
             return
         version.state = UNLOADING
         self._start_task(version.unload())
+
+
+def _unavailable(name: str, number: int | None, model: _Model | None) -> ServingError:
+    """Return the error of a request for a version that is not available.
+
+    The server is at fault if the version exists and cannot be loaded, or not yet.
+    """
+    version = "version" if number is None else f"version {number}"
+    message = f"No {version} of model {name!r} is available."
+    known = model.versions if model else {}
+    wanted = known.values() if number is None else filter(None, [known.get(number)])
+    if any(one.state in (START, LOADING) or one.error is not None for one in wanted):
+        return ServingError(
+            StatusCode.UNAVAILABLE, f"{message} It could not be loaded, or not yet."
+        )
+    return ServingError(StatusCode.NOT_FOUND, message)

@@ -49,8 +49,10 @@ class ManagerOptions:
 
     Attributes:
         poll_seconds: interval between two scans for new versions; 0: scan once.
-        load_retries: how often a failed load is repeated.
-        retry_seconds: wait before a repeated load.
+        load_retries: how often a failed load is repeated while the files stay the same.
+        retry_seconds: wait before a repeated load, and the longest one while the files change.
+        settle_seconds: how long the files of a version must not have changed before it replaces
+            another.
         batching: how requests are batched.
         threads: batches that run at once.
         run_seconds: time limit for the computation of a batch, which is then cancelled.
@@ -62,6 +64,7 @@ class ManagerOptions:
     poll_seconds: float = 1.0
     load_retries: int = 5
     retry_seconds: float = 60.0
+    settle_seconds: float = 1.0
     batching: BatchingOptions = field(default_factory=BatchingOptions)
     threads: int = 2
     run_seconds: float = 30.0

@@ -14,14 +14,30 @@ from regard.serving import warmup_requests
 from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.protobuf import read_tensor, type_name
 from regard.serving.server.errors import ServingError, invalid
+from regard.serving.server.sample_row import find_row
 from regard.serving.session import DEADLINE_EXCEEDED, Session, SessionError, Signature
+from regard.serving.whole_model import IncompleteModelError, check_whole
 
 InputTypes = Mapping[str, str]  # TensorFlow's name of each input's type
 _MAX_WARMUP_REQUESTS = 1000
 _MAX_FAILURES = 10_000
 _SHORT = 0.1  # share of the time limit
-# What TensorFlow adds to an error's text: places in the graph.
+# What TensorFlow adds to an error's text: the functions and places in the graph.
 _GRAPH_NODE = re.compile(r"\s*\[\[\{\{(?:function_)?node [^}]*\}\}.*|\s*\[\[[\w/]+\]\]", re.DOTALL)
+_FUNCTION = re.compile(r"\{\{(?:function_)?node [^}]*\}\}\s*")
+_ROOT_ERRORS = re.compile(
+    r"\d+ root error\(s\) found\.\s*\(0\) [A-Z_ ]+: (.*?)(?:\s*\(1\) .*)?", re.DOTALL
+)
+# Errors that the inputs of a request can cause; every other one is the model's or the server's.
+_REJECTIONS = (
+    StatusCode.INVALID_ARGUMENT,
+    StatusCode.OUT_OF_RANGE,
+    StatusCode.DEADLINE_EXCEEDED,
+)
+_CODES = {
+    code.value[0]: code
+    for code in (*_REJECTIONS, StatusCode.RESOURCE_EXHAUSTED, StatusCode.UNAVAILABLE)
+}
 
 
 class TensorInfo(NamedTuple):
@@ -44,7 +60,7 @@ class Servable:
         path: its folder.
 
     Raises:
-        ServingError: the folder holds no SavedModel that TensorFlow can load.
+        ServingError: the folder holds no whole SavedModel that TensorFlow can load.
     """
 
     def __init__(self, name: str, path: Path):
@@ -52,7 +68,11 @@ class Servable:
         self._seconds_per_row = 0.0  # of the slowest run until now
         self._failures = 0
         try:
+            check_whole(path)
             self._session = Session(path)
+        except IncompleteModelError as error:
+            message = f"Version {path.name} of model {name} is not complete: {error}"
+            raise ServingError(StatusCode.UNAVAILABLE, message) from None
         except (OSError, SessionError) as error:
             reason = remove_path((str(error).splitlines() or ["no reason given"])[0], path)
             message = f"Could not load version {path.name} of model {name}: {reason}"
@@ -156,9 +176,9 @@ class Servable:
                 message = f"The model took more than {timeout:g} s."
                 raise ServingError(StatusCode.DEADLINE_EXCEEDED, message) from None
             self._failures += 1
-            code = {one.value[0]: one for one in StatusCode}.get(error.code, StatusCode.INTERNAL)
-            text = _GRAPH_NODE.sub("", error.message).strip()
-            raise ServingError(code, remove_path(text, self.path)) from None
+            # Of the model's errors, only these can be due to the inputs.
+            code = _CODES.get(error.code, StatusCode.INTERNAL)
+            raise ServingError(code, remove_path(_clean(error.message), self.path)) from None
         except (TypeError, ValueError) as error:
             raise invalid(remove_path(str(error), self.path)) from None
         seconds_per_row = (time.monotonic() - started) / max(rows, 1)
@@ -168,6 +188,31 @@ class Servable:
     def close(self) -> None:
         """Free the model's memory."""
         self._session.close()
+
+    def try_one_row(self, timeout: float = 0.0) -> None:
+        """Run the default signature on one row, to find out whether the model can run at all.
+
+        The row is one of the model's own. For a model without any, it is made of the types and
+        shapes of the signature; then the model may reject it, but must not fail.
+
+        Args:
+            timeout: limit for the computation, in seconds; 0: no limit.
+
+        Raises:
+            ServingError: the model cannot run.
+        """
+        if DEFAULT_SIGNATURE not in self.signatures:
+            return
+        row = find_row(self.path, self.signatures[DEFAULT_SIGNATURE])
+        if row is None:
+            return
+        try:
+            self.validate_inputs(DEFAULT_SIGNATURE, row.inputs)
+            self.run(DEFAULT_SIGNATURE, row.inputs, timeout)
+        except ServingError as error:
+            if row.is_real or error.code not in _REJECTIONS:
+                message = f"Version {self.path.name} of model {self.name} cannot run: "
+                raise ServingError(StatusCode.INTERNAL, message + error.message) from None
 
     def warm_up(self, only: str | None = None) -> None:
         """Run the warm-up requests of the model.
@@ -195,6 +240,13 @@ class Servable:
             self.validate_inputs(name, inputs)
             if only in (None, name):
                 self.run(name, inputs)
+
+
+def _clean(message: str) -> str:
+    """Return TensorFlow's message without the names of functions and nodes of the graph."""
+    if match := _ROOT_ERRORS.fullmatch(message):
+        message = match[1]
+    return _FUNCTION.sub("", _GRAPH_NODE.sub("", message)).strip()
 
 
 LoadServable = Callable[[str, Path], Servable]

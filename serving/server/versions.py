@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from grpc import StatusCode
 
 from regard.serving.contract import MODEL_FILE
 from regard.serving.locks import Lock, acquire_existing
 from regard.serving.server.batching import Batcher
 from regard.serving.server.errors import ServingError
+from regard.serving.server.loading import LoadAttempts
 from regard.serving.server.servable import Servable
 
 START, LOADING, AVAILABLE, UNLOADING, END = "START", "LOADING", "AVAILABLE", "UNLOADING", "END"
+_LOCK_SECONDS = 10.0
+_MAX_VERSION = 2**63 - 1
 log = logging.getLogger("regard.serve")
 
 
@@ -43,8 +47,7 @@ class Version:
         state: ``START``, ``LOADING``, ``AVAILABLE``, ``UNLOADING`` or ``END``.
         error: why loading failed.
         servable: the loaded model, while the version is available.
-        failures: failed attempts to load it.
-        retry_at: when to try again, in seconds of the monotonic clock.
+        attempts: failed attempts to load it.
         requests: requests in progress.
         batchers: one for each signature, created on demand.
         model_lock: the lock on its model file, while it is loaded.
@@ -54,8 +57,7 @@ class Version:
     state: str = START
     error: ServingError | None = None
     servable: Servable | None = None
-    failures: int = 0
-    retry_at: float = 0.0
+    attempts: LoadAttempts = field(default_factory=LoadAttempts)
     requests: int = 0
     batchers: dict[str, Batcher] = field(default_factory=dict)
     model_lock: Lock | None = None
@@ -93,9 +95,17 @@ class Version:
 
         A folder that is mounted read-only can be locked, too. The kernel releases the lock when the
         process dies. On a file system without locks the version is served unlocked.
+
+        Raises:
+            ServingError: another process holds the lock, for example to remove the version.
         """
-        with contextlib.suppress(OSError):
-            self.model_lock = acquire_existing(path / MODEL_FILE, timeout=None, shared=True)
+        try:
+            self.model_lock = acquire_existing(path / MODEL_FILE, _LOCK_SECONDS, shared=True)
+        except BlockingIOError:
+            message = f"Version {path.name} is locked by another process."
+            raise ServingError(StatusCode.UNAVAILABLE, message) from None
+        except OSError:
+            pass
 
     def unlock(self) -> None:
         """Release the lock on the model file."""
@@ -111,7 +121,8 @@ def list_versions(base_path: Path) -> Mapping[int, Path]:
     except OSError as error:
         log.error("%s: %s", base_path, error.strerror)
         return {}
-    return {int(name): base_path / name for name in names if name.isascii() and name.isdecimal()}
+    numbers = {name: int(name) for name in names if name.isascii() and name.isdecimal()}
+    return {number: base_path / name for name, number in numbers.items() if number <= _MAX_VERSION}
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from grpc import StatusCode
 
 from regard.components.common.errors import UserError
 from regard.models.settings.search import GreedySearchConfig
 from regard.pipeline.deployment import serve
+from regard.pipeline.deployment.engines import load_verified
+from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import VersionPolicy
 from tests.processes import free_port
 from tests.serving.server.test_ctranslate2_servable import LIMITS, publish
@@ -119,9 +122,27 @@ def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):
     process = start(tmp_path, "broken", "--port", "0", "--rest-api-port", str(free_port()))
     out, log = process.communicate(timeout=120)
     assert (process.returncode, out) == (2, "")
-    assert "version 1 of model broken: INTERNAL: Could not load version 1 of model broken" in log
+    assert "version 1 of model broken: UNAVAILABLE: " in log
+    assert "saved_model.pb is incomplete or damaged" in log
     assert log.endswith("error: No model could be loaded.\nSee the messages above.\n")
     assert "Traceback" not in log
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_text('{"digest": "0123"}'), "changed or damaged"),
+        (lambda path: path.write_text('{"digest": "01'), "not a valid record"),
+        (lambda path: path.write_text("[]"), "not a valid record"),
+    ],
+)
+def test_a_version_must_be_that_of_its_record(registry, tmp_path, damage, message):
+    version = shutil.copytree(registry / "reverser" / "1", tmp_path / "1")
+    load_verified("reverser", version).close()
+    damage(version / "regard.json")
+    with pytest.raises(ServingError, match=message) as caught:
+        load_verified("reverser", version)
+    assert caught.value.code is StatusCode.UNAVAILABLE
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """One loaded version: limits of time and memory."""
 
+import contextlib
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +109,42 @@ def test_a_closed_model_returns_its_memory(folder):
     before = load()
     after = [load() for _ in range(8)][-1]
     assert after - before < MEGABYTES
+
+
+def test_a_model_that_cannot_run_is_an_error_of_the_server(tmp_path, monkeypatch):
+    """TensorFlow loads a model without its variables, and reports FAILED_PRECONDITION later."""
+    path = fake_models.save(fake_models.Reverser(), tmp_path / "1")
+    shutil.rmtree(path / "variables")
+    with pytest.raises(ServingError, match=r"variables\.index is missing") as caught:
+        Servable("reverser", path)
+    assert caught.value.code is StatusCode.UNAVAILABLE
+    monkeypatch.setattr("regard.serving.server.servable.check_whole", lambda path: None)
+    servable = Servable("reverser", path)
+    for run in (servable.try_one_row, lambda: servable.run("", {"source": np.array([b"a"])})):
+        with pytest.raises(ServingError) as caught:
+            run()
+        assert caught.value.code is StatusCode.INTERNAL
+        assert "{{" not in caught.value.message
+        assert "__inference" not in caught.value.message
+
+
+def test_a_made_up_row_may_be_rejected_but_must_not_fail(folder, tmp_path):
+    class Model(tf.Module):
+        def __init__(self, code):
+            super().__init__()
+            self.code = code
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+        def run(self, x):
+            if self.code == "rejects":
+                tf.debugging.assert_positive(x)
+            if self.code == "fails":
+                x += tf.io.decode_raw(tf.io.read_file("/no/such/file"), tf.float32)
+            return {"y": x}
+
+    for code in ("runs", "rejects", "fails"):
+        model = Model(code)
+        tf.saved_model.save(model, str(tmp_path / code), {"serving_default": model.run})
+        expected = pytest.raises(ServingError) if code == "fails" else contextlib.nullcontext()
+        with expected:
+            Servable("model", tmp_path / code).try_one_row()

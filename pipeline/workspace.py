@@ -124,6 +124,9 @@ def lock_pipeline(
         message = f"{subject or f'The pipeline {path.parent.name}'} is in use{who}."
         raise UserError(message, str(path), f"{remedy}{kill}.") from None
     except OSError as error:  # also if the file system has no locks
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+            message = f"The lock file cannot be used: {error.strerror}."
+            raise UserError(message, str(path), "Remove it.") from error
         message = f"The pipeline's folder is not writable: {error.strerror}."
         remedy = "Set REGARD_HOME to a writable folder on a local disk with free space."
         raise UserError(message, str(path.parent), remedy) from error

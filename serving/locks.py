@@ -20,7 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
+from regard.serving.regular_files import open_regular, read_regular
+
 _POLL_SECONDS = 0.05
+_MAX_HOLDER_BYTES = 1 << 16
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
@@ -76,11 +79,12 @@ def acquire(
     Raises:
         BlockingIOError: Another process still holds the lock after ``timeout``.
         LocksUnsupportedError: The file system has no file locks.
+        OSError: The path is a symbolic link or no regular file, or cannot be written.
     """
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # the folder or the file was just removed
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
             return _lock(path, descriptor, fcntl.LOCK_EX, timeout, on_wait)
 
 
@@ -93,7 +97,7 @@ def acquire_existing(path: Path, timeout: float | None = 0.0, shared: bool = Fal
         LocksUnsupportedError: The file system has no file locks.
     """
     is_reader = shared or not os.access(path, os.W_OK)
-    descriptor = os.open(path, (os.O_RDONLY if is_reader else os.O_RDWR) | os.O_CLOEXEC)
+    descriptor = open_regular(path, os.O_RDONLY if is_reader else os.O_RDWR)
     return _lock(path, descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, timeout, None)
 
 
@@ -108,7 +112,7 @@ def host_id() -> str:
 def is_locked(path: Path) -> bool:
     """Whether a living process holds the exclusive lock of a file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_regular(path)
     except OSError:
         return False
     try:
@@ -122,8 +126,8 @@ def is_locked(path: Path) -> bool:
 def read_holder(path: Path) -> LockHolder:
     """The process that last described itself in a lock file; empty if there is none."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = json.loads(read_regular(path, _MAX_HOLDER_BYTES))
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}  # type: ignore[return-value]
 

@@ -88,7 +88,7 @@ def take_snapshot(path: Path) -> FolderSnapshot:
     for file in _files(path):
         try:
             status = file.stat()
-        except FileNotFoundError:  # a temporary file of a program that copies, or a broken link
+        except OSError:  # a temporary file that is gone, or a broken link
             snapshot.append((str(file), -1, 0, 0))
             continue
         snapshot.append((str(file), status.st_size, status.st_mtime_ns, status.st_ctime_ns))

@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from regard.components.common.errors import UserError
 from regard.components.common.files import JsonFile
 from regard.serving.contract import RECORD
+from regard.serving.regular_files import read_regular
 
+_MAX_BYTES = 16 << 20
 _MAX_VERSION = 2**63 - 1  # the highest version of a model server
 PROFILE = "assets.extra/profile.json"  # of the training data
 # An empty file in a pinned version: it is created atomically and removed with the version.
@@ -146,9 +148,12 @@ def read_record(version: Path) -> VersionRecord:
     """
     path = version / RECORD
     try:
-        return VersionRecord.model_validate_json(path.read_bytes())
+        return VersionRecord.model_validate_json(read_regular(path, _MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError):  # also if the version is being pruned
         return VersionRecord()
+    except OSError as error:
+        message = f"The record cannot be read: {error.strerror}"
+        raise UserError(message, str(path), "Remove it, or restore the record.") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

@@ -18,6 +18,7 @@ from regard.pipeline.cli.options import (
     option,
 )
 from regard.pipeline.workspace import Workspace
+from regard.serving.regular_files import read_regular
 
 if TYPE_CHECKING:
     from regard.pipeline.deployment.serve import RunningServer
@@ -186,8 +187,7 @@ _MAX_TOKEN = 4096
 
 def _read_token(file: Path) -> str:
     try:
-        with file.open(encoding="ascii") as opened:
-            token = opened.read(_MAX_TOKEN + 1).strip()
+        token = read_regular(file, _MAX_TOKEN + 1).decode("ascii").strip()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "It is not ASCII text."
         raise UserError(f"The token cannot be read: {reason}", where=str(file)) from None

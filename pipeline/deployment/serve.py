@@ -128,8 +128,10 @@ def serve(
             or a TLS file does not exist.
     """
     for file in (*(server_options.tls_files or ()), server_options.client_ca):
-        if file is not None and not file.is_file():
+        if file is not None and not file.exists():
             raise UserError("The file does not exist.", where=str(file))
+        if file is not None and not file.is_file():
+            raise UserError("The path is not a regular file.", where=str(file))
     started = time.monotonic()
     with silence_output():
         with without_gc():

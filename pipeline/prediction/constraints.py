@@ -9,6 +9,7 @@ from typing import Any
 from regard.components.common.errors import UserError
 from regard.pipeline.prediction.term_finder import TermFinder
 from regard.serving.contract import Contract
+from regard.serving.regular_files import read_regular
 
 SIGNATURE = "constrained"
 _MAX_BYTES = 1 << 24
@@ -57,10 +58,7 @@ def read_glossary(path: Path) -> dict[str, str]:
         UserError: the file cannot be read, or a line has no two terms.
     """
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            remedy = "Use a smaller glossary."
-            raise UserError(f"The file is larger than {_MAX_BYTES >> 20} MiB.", str(path), remedy)
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_regular(path, _MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise UserError(f"The file is not UTF-8: {error.reason}.", str(path)) from None
     except OSError as error:

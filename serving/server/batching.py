@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from grpc import StatusCode
@@ -54,7 +55,7 @@ class Batcher:
         self,
         options: BatchingOptions,
         run: RunBatch,
-        slots: asyncio.Semaphore,
+        slots: contextlib.AbstractAsyncContextManager[Any],
         observe: Callable[[int, float], None] = lambda rows, opened_at: None,
     ):
         self._options, self._run, self._slots, self._observe = options, run, slots, observe

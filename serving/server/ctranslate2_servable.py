@@ -91,7 +91,9 @@ class CTranslate2Servable(Servable):
         has_sign = self._target.piece_to_id("\u2581") != self._target.unk_id()
         self._unknown = b"<unk>" if has_sign else "\u2581<unk>".encode()
         self._translator = ctranslate2.Translator(
-            str(converted), inter_threads=threads, intra_threads=1
+            str(converted),
+            inter_threads=2 * threads,  # a large batch, which is divided, leaves some for others
+            intra_threads=1,
         )
 
     def run(

@@ -7,6 +7,8 @@ from grpc import StatusCode
 from regard.serving.protobuf import HTTP_STATUSES
 
 _MAX_GRPC_CHARACTERS = 1024
+_TEMPORARY = (StatusCode.UNAVAILABLE, StatusCode.RESOURCE_EXHAUSTED)
+_RETRY_SECONDS = 1
 log = logging.getLogger("regard.serve")
 
 
@@ -30,6 +32,12 @@ class ServingError(Exception):
     def http_status(self) -> int:
         """The status of the REST API."""
         return self._http_status or HTTP_STATUSES.get(self.code.name, 500)
+
+    @property
+    def retry_seconds(self) -> int:
+        """When the client may try again, for an error that may be over by then; otherwise 0."""
+        is_temporary = self.code in _TEMPORARY and self.http_status in (429, 503)
+        return _RETRY_SECONDS if is_temporary else 0
 
     @property
     def grpc_message(self) -> str:

@@ -32,6 +32,8 @@ SERVICES: dict[str, dict[str, str]] = {
         "HandleReloadConfigRequest": "ReloadConfigRequest",
     },
 }
+# When clients may try again: https://github.com/grpc/proposal/blob/master/A6-client-retries.md
+_RETRY_KEY = "grpc-retry-pushback-ms"
 _STATES = {name: number for number, name in STATES.items()}
 # One value may stand for a whole tensor, so that a message of a few bytes can declare a huge one.
 _MAX_FILLED_VALUES = 1 << 16
@@ -79,6 +81,9 @@ def _create_handler(
             # Only its texts: the traceback, like that of `abort`, would keep the whole message
             # until the next garbage collection.
             error = as_serving_error(exception)
+            if error.retry_seconds:
+                milliseconds = str(1000 * error.retry_seconds)
+                context.set_trailing_metadata(((_RETRY_KEY, milliseconds),))
             return error.code, error.grpc_message
 
     async def call(_: object, context: Any) -> bytes:

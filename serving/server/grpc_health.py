@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
@@ -19,6 +19,7 @@ from regard.serving.server.grpc_api import Receiver
 MAX_WATCHES = 100
 # A client watches again when its stream ends.
 _WATCH_SECONDS = 600.0
+_READY_SECONDS = 1.0  # between two looks of a watch at whether the server is ready
 _SERVING, _NOT_SERVING, _UNKNOWN = (
     health_pb2.HealthCheckResponse.ServingStatus.Value(name)
     for name in ("SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
@@ -31,9 +32,17 @@ class HealthService:
     Args:
         services: their names; "" stands for the whole server.
         receiver: receives the messages.
+        is_ready: whether the server can run models. If it cannot, the named services are not
+            ready, but the whole server is alive.
     """
 
-    def __init__(self, services: Iterable[str], receiver: Receiver):
+    def __init__(
+        self,
+        services: Iterable[str],
+        receiver: Receiver,
+        is_ready: Callable[[], bool] = lambda: True,
+    ):
+        self._is_ready = is_ready
         self._status = dict.fromkeys(services, _NOT_SERVING)
         self._receiver = receiver
         self._watches, self._is_closed = 0, False
@@ -67,7 +76,12 @@ class HealthService:
             service = StatusCode.NOT_FOUND, "There is no service of this name."
         if not isinstance(service, str):
             await context.abort(*service)
-        return _response(self._status[service])
+        return _response(self._current(service))
+
+    def _current(self, service: str) -> int:
+        if service and self._status.get(service) == _SERVING and not self._is_ready():
+            return _NOT_SERVING
+        return self._status.get(service, _UNKNOWN)
 
     async def _watch(self, _: object, context: Any) -> AsyncIterator[bytes]:
         if self._watches >= MAX_WATCHES:
@@ -80,14 +94,14 @@ class HealthService:
                 await context.abort(*service)
             end, previous = time.monotonic() + _WATCH_SECONDS, None
             while (seconds := end - time.monotonic()) > 0:
-                change, status = self._change, self._status.get(service, _UNKNOWN)
+                change, status = self._change, self._current(service)
                 if status != previous:
                     yield _response(status)
                 previous = status
                 if self._is_closed:
                     return
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(change.wait(), seconds)
+                    await asyncio.wait_for(change.wait(), min(seconds, _READY_SECONDS))
         finally:
             self._watches -= 1
 

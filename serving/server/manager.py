@@ -12,13 +12,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from grpc import StatusCode
 
-from regard.serving.server.batching import Batcher, Tensors
+from regard.serving.server.batching import Tensors
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.loading import check_unchanged, load_servable, snapshot_or_none
 from regard.serving.server.metrics import Metrics, microseconds_since
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
 from regard.serving.server.request_log import RequestLog
+from regard.serving.server.runner import Runner
 from regard.serving.server.servable import DEFAULT_SIGNATURE, LoadServable, Servable
 from regard.serving.server.versions import (
     AVAILABLE,
@@ -71,8 +72,7 @@ class ModelManager:
         self._models: dict[str, _Model] = {}
         self._set_models(models)
         self._load_pool = ThreadPoolExecutor(1, "load")
-        self._run_pool = ThreadPoolExecutor(options.threads, "run")
-        self._batch_slots = asyncio.Semaphore(options.threads)
+        self._runner = Runner(options, self.metrics)
         self._tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
         self._change = asyncio.Lock()  # one scan or replacement of the models at a time
@@ -81,6 +81,12 @@ class ModelManager:
     def names(self) -> list[str]:
         """The names of the models."""
         return sorted(self._models)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a model is available, and a thread to run it."""
+        is_available = any(model.available() for model in self._models.values())
+        return is_available and not self._runner.is_overdue
 
     async def start(self) -> None:
         """Load the existing versions, then keep scanning for new ones.
@@ -188,7 +194,7 @@ class ModelManager:
         with version.hold() as servable:
             servable.validate_inputs(signature, inputs)
             names = servable.select_outputs(signature, outputs)
-            results = await self._batcher(version, signature).submit(inputs)
+            results = await self._runner.batcher(version, signature, rows).submit(inputs)
         self.metrics.observe("request_example_counts", rows, model=spec.model)
         self.metrics.count("request_example_count_total", rows, model=spec.model)
         if self._log:
@@ -229,38 +235,9 @@ class ModelManager:
         self._set_models([])
         await asyncio.gather(*self._tasks)
         self._load_pool.shutdown(wait=True)
-        self._run_pool.shutdown(wait=True)
+        self._runner.close()
         if self._log:
             self._log.close()
-
-    def _batcher(self, version: Version, signature: str) -> Batcher:
-        """Return the batcher of a signature, which is created for its first request."""
-        servable, options = version.loaded, self.options.batching
-        if signature not in version.batchers:
-            is_batchable = servable.is_batchable(signature)
-            version.batchers[signature] = Batcher(
-                options if is_batchable else replace(options, max_batch_size=1),
-                lambda merged: self._compute(servable, signature, merged),
-                self._batch_slots,
-                self._observe_batch,
-            )
-        return version.batchers[signature]
-
-    async def _compute(self, servable: Servable, signature: str, inputs: Tensors) -> Tensors:
-        started = time.monotonic()
-        outputs = await asyncio.get_running_loop().run_in_executor(
-            self._run_pool, servable.run, signature, inputs, self.options.run_seconds
-        )
-        # TensorFlow Serving labels SavedModels with this runtime.
-        labels = {"model_name": servable.name, "API": "Predict", "runtime": "TF1"}
-        self.metrics.observe("runtime_latency", microseconds_since(started), **labels)
-        return outputs
-
-    def _observe_batch(self, rows: int, opened_at: float) -> None:
-        latency, labels = "batching_session:queuing_latency", {"thread_pool_name": "batch_threads"}
-        self.metrics.observe(latency, microseconds_since(opened_at), **labels)
-        self.metrics.observe("batching_session:processed_batch_size", rows)
-        self.metrics.count("batching_session:wrapped_run_count")
 
     def _set_models(self, models: Iterable[ModelConfig]) -> None:
         configs = {config.name: config for config in models}

@@ -8,6 +8,7 @@ from typing import Any
 
 from grpc import StatusCode
 
+from regard.serving.regular_files import open_regular
 from regard.serving.server.errors import ServingError, invalid
 
 PLATFORM = "tensorflow"
@@ -62,10 +63,8 @@ def read_models(path: str | os.PathLike[str]) -> list[ModelConfig]:
     from tensorflow_serving.config import model_server_config_pb2
 
     config = model_server_config_pb2.ModelServerConfig()
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise invalid(f"{os.fspath(path)} is not a regular file.")
     try:
-        with open(path, encoding="utf-8") as file:
+        with os.fdopen(open_regular(path), encoding="utf-8") as file:
             text = file.read(_MAX_CHARACTERS + 1)
         if len(text) > _MAX_CHARACTERS:
             raise invalid(f"{os.fspath(path)} has more than {_MAX_CHARACTERS:,} characters.")
@@ -125,6 +124,8 @@ def _parse_model(entry: Any) -> ModelConfig:
         platform = entry.model_platform or "none"
         raise invalid(f"Model {entry.name!r}: model_platform is {platform}. Use {PLATFORM!r}.")
     path = entry.base_path.removeprefix("file://")
+    if "\0" in path:
+        raise invalid(f"Model {entry.name!r}: base_path {entry.base_path!r} has a null character.")
     if not os.path.isabs(path):
         raise invalid(f"Model {entry.name!r}: base_path {entry.base_path!r} is not absolute.")
     choice = entry.model_version_policy.WhichOneof("policy_choice")

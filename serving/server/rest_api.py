@@ -20,6 +20,8 @@ from regard.serving.server.rest_json import dump, dump_predictions, parse_predic
 from regard.serving.server.versions import ModelSpec, Version
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
+# The paths of the Open Inference Protocol, for the probes of Kubernetes.
+LIVE_PATH, READY_PATH = "/v2/health/live", "/v2/health/ready"
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _VERSION = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _POST_PATH = re.compile(rf"/v1/models/(?P<model>[^/:]+){_VERSION}:predict", re.I)
@@ -45,12 +47,25 @@ class RestApi:
         """Return the routes, the last of which matches every path."""
         return [
             Route(METRICS_PATH, self.metrics, methods=["GET"]),
+            Route(LIVE_PATH, self.live, methods=["GET"]),
+            Route(READY_PATH, self.ready, methods=["GET"]),
             Route("/{path:path}", self.handle, methods=_METHODS),
         ]
 
     async def metrics(self, request: Request) -> Response:
         """Return the metrics for Prometheus."""
         return Response(self._manager.metrics.text(), media_type="text/plain")
+
+    async def live(self, request: Request) -> Response:
+        """Confirm that the server handles requests."""
+        return Response(b"", 200)
+
+    async def ready(self, request: Request) -> Response:
+        """Return status 200 if the server can run models, otherwise 503."""
+        if self._manager.is_ready:
+            return Response(b"", 200)
+        message = "No model is available, or all threads exceed their time limit."
+        return error_response(ServingError(StatusCode.UNAVAILABLE, message))
 
     async def handle(self, request: Request) -> Response:
         """Return the result of a request to any path, or its error as JSON."""
@@ -111,8 +126,10 @@ def _response(parts: list[bytes]) -> Response:
 
 def error_response(error: ServingError) -> Response:
     """Return an error as JSON."""
-    body = dump({"error": error.message})
-    return Response(body, error.http_status, media_type="application/json")
+    body, headers = dump({"error": error.message}), {}
+    if error.retry_seconds:
+        headers["retry-after"] = str(error.retry_seconds)
+    return Response(body, error.http_status, headers, media_type="application/json")
 
 
 def _parse_spec(match: re.Match[str]) -> ModelSpec:

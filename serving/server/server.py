@@ -156,7 +156,7 @@ class Server:
             ],
         )
         receiver = Receiver(self._admission)
-        self._health = HealthService(("", *SERVICES), receiver)
+        self._health = HealthService(("", *SERVICES), receiver, lambda: self._manager.is_ready)
         handlers = create_handlers(self._manager, receiver, self._gate)
         self._grpc.add_generic_rpc_handlers((*handlers, self._health.create_handler()))
         host = f"[{options.host}]" if ":" in options.host else options.host

@@ -49,7 +49,7 @@ class Version:
         servable: the loaded model, while the version is available.
         attempts: failed attempts to load it.
         requests: requests in progress.
-        batchers: one for each signature, created on demand.
+        batchers: by signature and by whether their requests are small, created on demand.
         model_lock: the lock on its model file, while it is loaded.
     """
 
@@ -59,7 +59,7 @@ class Version:
     servable: Servable | None = None
     attempts: LoadAttempts = field(default_factory=LoadAttempts)
     requests: int = 0
-    batchers: dict[str, Batcher] = field(default_factory=dict)
+    batchers: dict[tuple[str, bool], Batcher] = field(default_factory=dict)
     model_lock: Lock | None = None
 
     @property

@@ -77,7 +77,11 @@ def test_a_missing_asset(tmp_path):
         def __init__(self):
             super().__init__()
             file = tf.lookup.TextFileInitializer(
-                str(tmp_path / "words.txt"), tf.string, 0, tf.int64, 1
+                str(tmp_path / "words.txt"),
+                tf.string,
+                tf.lookup.TextFileIndex.WHOLE_LINE,
+                tf.int64,
+                tf.lookup.TextFileIndex.LINE_NUMBER,
             )
             self.table = tf.lookup.StaticHashTable(file, -1)
 
@@ -111,6 +115,8 @@ def test_what_else_is_in_the_folder(model):
     (model / "dangling").symlink_to("nowhere")
     (model / "loop").symlink_to(model)
     assert take_snapshot(model) != before
+    with pytest.raises(IncompleteModelError, match="symbolic links"):
+        check_whole(model)
     (model / "loop").unlink()
     check_whole(model)
     os.mkfifo(model / "other")

@@ -206,7 +206,7 @@ async def test_a_warm_up_that_fails_in_the_background_does_not_stop_the_server(s
     monkeypatch.setattr(FakeServable, "warm_up", warm_up)
     created = await start()
     await created.close()
-    assert created._run_pool._shutdown
+    assert created._runner._pool._shutdown
 
 
 async def test_rows_share_a_run_only_if_the_signature_has_a_batch(start, monkeypatch):
@@ -447,6 +447,55 @@ async def test_too_many_requests_are_rejected(start):
     assert await version(created) == 1
 
 
+async def test_large_requests_leave_room_for_small_ones(start, monkeypatch):
+    may_end, run = threading.Event(), FakeServable.run
+
+    def wait(servable, signature, inputs, timeout):
+        if len(inputs["x"]) > 8:
+            assert may_end.wait(60)
+        return run(servable, signature, inputs, timeout)
+
+    monkeypatch.setattr(FakeServable, "run", wait)
+    created = await start(threads=2, batching=BatchingOptions(max_queued_batches=4))
+    large = [
+        asyncio.ensure_future(created.predict(ModelSpec("m"), "", {"x": np.zeros(256)}))
+        for _ in range(8)
+    ]
+    await asyncio.sleep(0.05)
+    try:
+        assert [await version(created) for _ in range(3)] == [1, 1, 1]
+        assert not any(one.done() and not one.exception() for one in large)
+    finally:
+        may_end.set()
+        results = await asyncio.gather(*large, return_exceptions=True)
+    codes = [getattr(one, "code", None) for one in results]
+    assert codes.count(StatusCode.UNAVAILABLE) >= 2  # their queue is full, that of others is not
+
+
+async def test_it_is_ready_while_a_thread_is_in_time(start, monkeypatch):
+    may_end = threading.Event()
+    monkeypatch.setattr("regard.serving.server.runner._OVERDUE_SECONDS", 0.0)
+
+    def wait(servable, signature, inputs, timeout):
+        assert may_end.wait(60)
+        return {"version": np.full(len(inputs["x"]), 1)}
+
+    created = await start(threads=2, run_seconds=0.05)
+    assert created.is_ready
+    monkeypatch.setattr(FakeServable, "run", wait)
+    requests = [asyncio.ensure_future(created.predict(ModelSpec("m"), "one_row", INPUTS))]
+    await asyncio.sleep(0.2)
+    assert created.is_ready
+    requests += [asyncio.ensure_future(created.predict(ModelSpec("m"), "one_row", INPUTS))]
+    await asyncio.sleep(0.2)
+    assert not created.is_ready
+    may_end.set()
+    await asyncio.gather(*requests)
+    assert created.is_ready
+    await created.reload([])
+    assert not created.is_ready
+
+
 async def test_it_polls_for_new_versions(folder, start):
     created = await start(poll_seconds=0.02)
     (folder / "2").mkdir()
@@ -475,7 +524,7 @@ async def test_one_batcher_for_each_signature(start):
     created = await start()
     for signature in ("a", "b", "a"):
         await created.predict(ModelSpec("m"), signature, INPUTS)
-    assert set(created.find(ModelSpec("m")).batchers) == {"a", "b"}
+    assert set(created.find(ModelSpec("m")).batchers) == {("a", True), ("b", True)}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """TensorFlow Serving's models.config: parsing and errors."""
 
 import pytest
+from grpc import StatusCode
+from tensorflow_serving.config import model_server_config_pb2
 
 from regard.serving.server.errors import ServingError
-from regard.serving.server.model_config import VersionPolicy, read_models
+from regard.serving.server.model_config import VersionPolicy, parse_models, read_models
 
 MODELS = """
 model_config_list {
@@ -73,3 +75,12 @@ def test_missing_and_empty_files(tmp_path):
         read(tmp_path, "")
     with pytest.raises(ServingError, match=r"file.config has more than 1,048,576 characters"):
         read(tmp_path, " " * (1 << 21))
+
+
+def test_a_null_character_in_a_path():
+    config = model_server_config_pb2.ModelServerConfig()
+    entry = config.model_config_list.config.add(name="m", base_path="/models/\0m")
+    entry.model_platform = "tensorflow"
+    with pytest.raises(ServingError, match="null character") as caught:
+        parse_models(config)
+    assert caught.value.code is StatusCode.INVALID_ARGUMENT

@@ -1,8 +1,14 @@
 """The REST API: routes, bodies, status codes and errors."""
 
+import grpc
 import pytest
+from grpc import StatusCode
+from grpc_health.v1 import health_pb2
 
-from tests.serving.server.requests import post
+from regard.serving.server.batching import Batcher
+from regard.serving.server.errors import ServingError
+from regard.serving.server.runner import Runner
+from tests.serving.server.requests import post, predict_request
 
 
 def test_rows(server):
@@ -160,3 +166,35 @@ def test_metrics(server):
     )
     assert "made-up" not in text
     assert "# TYPE :tensorflow:serving:runtime_latency histogram" in text
+
+
+def test_readiness_fails_and_liveness_does_not(server, monkeypatch):
+    service = "tensorflow.serving.PredictionService"
+
+    def check(name):
+        call = server.channel.unary_unary("/grpc.health.v1.Health/Check")
+        request = health_pb2.HealthCheckRequest(service=name).SerializeToString()
+        return health_pb2.HealthCheckResponse.FromString(call(request)).status
+
+    paths = ("/v2/health/ready", "/v2/health/live", "/v1/models/reverser")
+    assert [server.rest.get(path).status_code for path in paths] == [200, 200, 200]
+    assert (check(service), check("")) == (1, 1)
+    monkeypatch.setattr(Runner, "is_overdue", True)
+    answers = [server.rest.get(path) for path in paths]
+    assert [one.status_code for one in answers] == [503, 200, 200]
+    assert (check(service), check("")) == (2, 1)
+
+
+def test_a_busy_server_says_when_to_try_again(server, monkeypatch):
+    async def reject(*_):
+        raise ServingError(StatusCode.UNAVAILABLE, "The batching queue is full.")
+
+    monkeypatch.setattr(Batcher, "submit", reject)
+    answer = post(server, "reverser:predict", {"instances": ["abc"]})
+    assert (answer.status_code, int(answer.headers["retry-after"])) == (503, 1)
+    with pytest.raises(grpc.RpcError) as caught:
+        server.predictions.Predict(predict_request(source=["abc"]))
+    metadata = {one.key: one.value for one in caught.value.trailing_metadata()}
+    assert metadata["grpc-retry-pushback-ms"] == "1000"
+    answer = post(server, "reverser:predict", {"instances": [1]})
+    assert (answer.status_code, "retry-after" in answer.headers) == (400, False)

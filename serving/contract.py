@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from typing_extensions import NotRequired, TypedDict
 
@@ -119,7 +119,7 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
     except OSError as error:
         raise SavedModelError(f"Its {CONTRACT} cannot be read: {error.strerror}.") from None
     try:
-        contract = json.loads(content)
+        contract: Any = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise SavedModelError(f"Its {CONTRACT} is not valid JSON: {error}") from None
     if not isinstance(contract, dict):
@@ -134,7 +134,7 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
         raise SavedModelError(f"Its {CONTRACT} describes an input without a kind.") from None
     if unknown := sorted(kinds - set(INPUT_SPECS)):
         raise SavedModelError(f"Its {CONTRACT} has inputs of unknown kinds: {', '.join(unknown)}.")
-    return contract
+    return cast(Contract, contract)
 
 
 def input_kinds(contract: Contract) -> dict[str, InputKind]:

@@ -76,7 +76,7 @@ class HealthService:
             service = StatusCode.NOT_FOUND, "There is no service of this name."
         if not isinstance(service, str):
             await context.abort(*service)
-        return _response(self._current(service))
+        return _response(self._current(str(service)))
 
     def _current(self, service: str) -> int:
         if service and self._status.get(service) == _SERVING and not self._is_ready():
@@ -94,7 +94,7 @@ class HealthService:
                 await context.abort(*service)
             end, previous = time.monotonic() + _WATCH_SECONDS, None
             while (seconds := end - time.monotonic()) > 0:
-                change, status = self._change, self._current(service)
+                change, status = self._change, self._current(str(service))
                 if status != previous:
                     yield _response(status)
                 previous = status

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from grpc import StatusCode
 
@@ -33,7 +33,6 @@ from regard.serving.server.versions import (
     list_versions,
 )
 
-P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger("regard.serve")
 
@@ -327,7 +326,7 @@ class ModelManager:
         if only:
             self._start_task(self._finish_warm_up(version))
 
-    async def _in_load_pool(self, function: Callable[P, T], *args: P.args) -> T:
+    async def _in_load_pool(self, function: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._load_pool, function, *args)
 
     async def _finish_warm_up(self, version: Version) -> None:
@@ -362,8 +361,8 @@ def _unavailable(name: str, number: int | None, model: _Model | None) -> Serving
     version = "version" if number is None else f"version {number}"
     message = f"No {version} of model {name!r} is available."
     known = model.versions if model else {}
-    wanted = known.values() if number is None else filter(None, [known.get(number)])
-    if any(one.state in (START, LOADING) or one.error is not None for one in wanted):
+    candidates = known.values() if number is None else filter(None, [known.get(number)])
+    if any(one.state in (START, LOADING) or one.error is not None for one in candidates):
         return ServingError(
             StatusCode.UNAVAILABLE, f"{message} It could not be loaded, or not yet."
         )

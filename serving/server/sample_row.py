@@ -50,8 +50,8 @@ def find_row(path: Path, signature: Signature) -> SampleRow | None:
     if inputs is not None:
         return SampleRow(inputs, is_real=True)
     arrays = {name: _make(info) for name, info in signature.inputs.items()}
-    made = {name: array for name, array in arrays.items() if array is not None}
-    return SampleRow(made, is_real=False) if len(made) == len(arrays) else None
+    complete = {name: array for name, array in arrays.items() if array is not None}
+    return SampleRow(complete, is_real=False) if len(complete) == len(arrays) else None
 
 
 def _from_warm_up(path: Path) -> dict[str, np.ndarray] | None:

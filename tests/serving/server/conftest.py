@@ -14,6 +14,7 @@ from regard.serving.server.model_config import ModelConfig, VersionPolicy
 from regard.serving.server.options import ManagerOptions, ServerOptions
 from regard.serving.server.server import Server
 from tests import fake_models, fake_tasks
+from tests.serving.server.fake_servable import folder, start  # noqa: F401  (fixtures)
 
 
 @dataclass
@@ -59,13 +60,13 @@ def run():
     """Start servers, and stop them at the end of the test."""
     running = []
 
-    def start(models, options, **server_options):
+    def start_server(models, options, **server_options):
         manager = ModelManager(models, options)
         ports = {"grpc_port": 0, "rest_port": 0, **server_options}
         running.append(Running(manager, Server(manager, ServerOptions(**ports))))
         return running[-1]
 
-    yield start
+    yield start_server
     for one in running:
         one.stop()
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Work:
-    """Enters a place, and stays until it is told to leave."""
+    """Enters a place, and stays until it may leave."""
 
     def __init__(self, place):
         self.may_leave, self.is_running = asyncio.Event(), False

@@ -41,7 +41,6 @@ PIPELINE = [
     "fsspec>=2025.2",
     "jinja2>=3.1,<4",
     "matplotlib>=3.9,<4",
-    "apscheduler>=3.11,<4",
     "tzlocal>=5,<6",
     # Serving: TensorFlow Serving's messages, the server that stands in for it, the client
     "tensorflow-serving-api>=2.19,<3",

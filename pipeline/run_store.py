@@ -242,8 +242,11 @@ def needed_versions(workspace: Workspace, model: Path) -> dict[int, str]:
     """
     reasons = {}
     for name in workspace.pipeline_names():
-        for run in runs_of(workspace.pipeline(name))[-1:]:  # only the newest can be running
-            origin = progress.read(run.events).origin if status(run) == RUNNING else {}
+        # Not only the newest by its id: the clock may have been set back.
+        for run in runs_of(workspace.pipeline(name)):
+            if status(run) != RUNNING:
+                continue
+            origin = progress.read(run.events).origin
             parent = str(origin.get("parent") or "")
             models = (*origin.get("ensemble", []), *origin.get("augmentation", []))
             for used in filter(None, (origin.get("start"), *models)):

@@ -44,8 +44,9 @@ def finish_attempt(
         now: seconds since 1970.
         exit_status: of the run, if observed.
     """
-    attempt = attempt.model_copy(update={"data": None, "ended": now, "exit_status": exit_status})
     run = find_run(paths, attempt)
+    end = {"data": None, "earlier_runs": None, "ended": now, "exit_status": exit_status}
+    attempt = attempt.model_copy(update=end)
     if run is None:
         attempt.status, attempt.text = _read_start_failure(paths, exit_status)
         return attempt
@@ -70,10 +71,12 @@ def find_run(paths: PipelinePaths, attempt: Attempt) -> Run | None:
     """Return the run of an attempt; None if it has not started."""
     for run in reversed(run_store.runs_of(paths)):
         record = run.record()
-        if record.get("started", 0.0) < attempt.started:
-            return None
+        if attempt.earlier_runs is None:  # an earlier version of Regard recorded the attempt
+            is_earlier = record.get("started", 0.0) < attempt.started
+        else:
+            is_earlier = run.id in attempt.earlier_runs
         # The process id is unknown if the scheduler was killed before it could record it.
-        if attempt.pid in (None, record.get("pid")):
+        if not is_earlier and attempt.pid in (None, record.get("pid")):
             return run
     return None
 

@@ -232,6 +232,7 @@ class ScheduleDaemon:
             started=time.time(),
             reason=decision.reason,
             data=decision.snapshot.trained_by(),
+            earlier_runs=[run.id for run in run_store.runs_of(self._paths)],
         )
         state = self._state.model_copy(update={"attempt": attempt})
         states.write_state(self._paths.schedule, state)

@@ -65,6 +65,8 @@ class Attempt(_Record):
         started: when the attempt started.
         reason: why it started.
         data: its data, until the attempt has ended.
+        earlier_runs: the ids of the runs before it, until the attempt has ended. The run of the
+            attempt is another one, even if the clock has been set back meanwhile.
         pid: process id of the run.
         ended: when the end of the attempt was recorded.
         status: ``pushed``, ``refused`` (data or settings are at fault), or a status of runs.
@@ -81,6 +83,7 @@ class Attempt(_Record):
     started: Timestamp
     reason: str
     data: TrainedData | None = None
+    earlier_runs: list[str] | None = None
     pid: int | None = None
     ended: Timestamp | None = None
     status: str = ""

@@ -97,6 +97,18 @@ def test_versions_that_a_running_pipeline_uses_are_needed(workspace):
     assert needed() == [{}, {}]
 
 
+def test_versions_are_needed_by_a_run_that_began_after_the_clock_was_set_back(workspace):
+    paths = workspace.pipeline("quickstart")
+    newer = run_store.create(paths)
+    newer.directory.rename(paths.runs / "29991231-235959")
+    with lock_pipeline(paths.lock) as lock:
+        run = run_store.create(paths)
+        lock.describe(run.id)
+        run.events.write_text(json.dumps({"time": 1.0, "kind": "origin", "parent": "4"}) + "\n")
+        needed = run_store.needed_versions(workspace, workspace.registry / "quickstart")
+    assert list(needed) == [4]
+
+
 def test_run_that_ends_during_the_check_was_not_killed(workspace, monkeypatch):
     run = run_store.create(workspace.pipeline("quickstart"))
 

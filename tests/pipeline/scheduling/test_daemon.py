@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -133,6 +134,21 @@ def test_a_failure_is_forgotten_if_the_data_changes_back(simulation):
     daemon = simulation.serve(30)
     assert simulation.statuses == ["pushed", "failed"]
     assert len(daemon.starting_with("no run: these data and settings were already used")) == 1
+
+
+def test_a_clock_set_back_during_a_run_loses_no_result(simulation, monkeypatch):
+    """The daemon's clock is an hour ahead of the clock that the run reads."""
+    simulation.serve(hours=1)
+    simulation.write_span(2)
+    ahead = SimpleNamespace(
+        time=lambda: time.time() + 3600, monotonic=time.monotonic, sleep=time.sleep
+    )
+    monkeypatch.setattr("regard.pipeline.scheduling.daemon.time", ahead)
+    simulation.serve(hours=24)
+    assert simulation.statuses == ["pushed", "pushed"]
+    runs = run_store.runs_of(simulation.paths)
+    assert [attempt.run for attempt in simulation.state.history] == [run.id for run in runs]
+    assert [attempt.earlier_runs for attempt in simulation.state.history] == [None, None]
 
 
 def test_a_stop_interrupts_the_run_which_resumes_at_the_next_start(simulation):

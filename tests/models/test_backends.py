@@ -14,18 +14,19 @@ import numpy as np
 import pytest
 
 from tests.marks import slow_except
+from tests.tolerances import assert_close
 
-# Modules of tests.models.backends, and how far their numbers may be apart.
+# Modules of tests.models.backends, and how many roundings of float32 may add up in their numbers.
 PARTS = {
-    "attention": 1e-5,
-    "images": 1e-5,
-    "pointer": 1e-4,
-    "recurrent": 2e-4,
-    "searches": 1e-4,
-    "seq2seq": 2e-4,
-    "similarity": 1e-4,
-    "span": 1e-4,
-    "transformer": 2e-5,
+    "attention": 100,
+    "images": 100,
+    "pointer": 1000,
+    "recurrent": 2000,
+    "searches": 1000,
+    "seq2seq": 2000,
+    "similarity": 1000,
+    "span": 1000,
+    "transformer": 200,
 }
 # The others compile for long.
 QUICK_PARTS = ("attention", "images", "searches", "seq2seq", "transformer")
@@ -88,4 +89,4 @@ def test_other_backends_equal_tensorflow(theirs, part):
     ours = outputs(part)
     assert len(ours) == len(theirs[part])
     for one, other in zip(ours, theirs[part], strict=True):
-        np.testing.assert_allclose(one, other, atol=PARTS[part])
+        assert_close(one, other, roundings=PARTS[part])

@@ -10,6 +10,7 @@ from regard.models.ensemble import Ensemble
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq
 from tests.models.search.toy import arrays
+from tests.tolerances import assert_close
 
 SOURCE = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 TARGET = np.array([[4, 5, 3, 0], [7, 6, 5, 3]], "int32")
@@ -61,16 +62,16 @@ def test_an_ensemble_of_copies_is_the_model(models, search, copies):
     model, ensemble = models[1], ensemble_of([models[1]] * copies)
     result, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (ensemble, model))
     np.testing.assert_array_equal(result.ids, expected.ids)
-    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-4)
+    assert_close(result.scores, expected.scores, roundings=1000)
     scores = (m.score(SOURCE, TARGET) for m in (ensemble, model))
-    np.testing.assert_allclose(*scores, atol=1e-4)
+    assert_close(*scores, roundings=1000)
 
 
 def test_probabilities_and_alignments_are_means(models):
     each = [probabilities(model) for model in models]
     result, alignments = probabilities(ensemble_of(models))
-    np.testing.assert_allclose(result, np.mean([p for p, _ in each], axis=0), atol=1e-5)
-    np.testing.assert_allclose(alignments, np.mean([a for _, a in each], axis=0), atol=1e-5)
+    assert_close(result, np.mean([p for p, _ in each], axis=0))
+    assert_close(alignments, np.mean([a for _, a in each], axis=0))
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -79,7 +80,7 @@ def test_reported_is_forced(models, search):
     result = arrays(ensemble.search(SOURCE, search, LIMITS))
     for n in range(result.ids.shape[1]):
         score_with_alignment = ensemble.score(SOURCE, result.ids[:, n])
-        np.testing.assert_allclose(result.log_probabilities[:, n], score_with_alignment, atol=1e-4)
+        assert_close(result.log_probabilities[:, n], score_with_alignment, roundings=1000)
     assert any(
         not np.array_equal(result.ids, arrays(model.search(SOURCE, search, LIMITS)).ids)
         for model in models

@@ -37,6 +37,7 @@ from regard.models.reinforce import Reinforce
 from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.serialization import ConfiguredLayer
 from tests.models.tensors import numpy, round_trip
+from tests.tolerances import assert_close
 
 HEADS = {"heads": 2, "feed_forward": 6}
 BLOCK = {"width": 8, **HEADS}
@@ -208,7 +209,7 @@ def created(name, **settings):
 def test_dropout_only_in_training(name, settings):
     _, compute = created(name, **settings)
     still = numpy(compute())
-    np.testing.assert_allclose(still, numpy(created(name)[1]()), atol=1e-6)
+    assert_close(still, numpy(created(name)[1]()))
     np.testing.assert_array_equal(still, numpy(compute()))
     assert not np.allclose(still, numpy(compute(training=True)))
 
@@ -218,10 +219,11 @@ def test_dropout_only_in_training(name, settings):
 def test_low_precision_is_close_and_keeps_its_weights_in_float32(name, policy):
     layer, compute = created(name, dtype=policy)
     result, expected = compute(), numpy(created(name)[1]())
-    low = "float32" if name == "pointer_decoder" else policy.removeprefix("mixed_")
-    assert keras.backend.standardize_dtype(result.dtype) == low
+    low = policy.removeprefix("mixed_")
+    result_type = "float32" if name == "pointer_decoder" else low
+    assert keras.backend.standardize_dtype(result.dtype) == result_type
     assert {weight.dtype for weight in layer.trainable_weights} == {"float32"}
-    np.testing.assert_allclose(numpy(result), expected, atol=0.02 * np.abs(expected).max() + 0.05)
+    assert_close(numpy(result), expected, low, roundings=10)
 
 
 @pytest.mark.parametrize("name", [name for name, layer in LAYERS.items() if layer[1] is unroll])
@@ -229,7 +231,7 @@ def test_a_step_in_low_precision_is_close(name):
     layer, _ = created(name, dtype="mixed_bfloat16")
     expected = numpy(created(name)[1]())[:, 0]
     result, state, _ = layer.step(LAYERS[name][2][:, 0], layer.start(memory_of(layer), 3))
-    np.testing.assert_allclose(numpy(result), expected, atol=0.02 * np.abs(expected).max() + 0.05)
+    assert_close(numpy(result), expected, "bfloat16", roundings=10)
     state = state.get("shared_cache", state)
     carried = state.get("cells", state.get("caches", []))
     kinds = {keras.backend.standardize_dtype(x.dtype) for x in keras.tree.flatten(carried)}
@@ -252,7 +254,7 @@ def test_compiled_equals_eager(name, settings):
     stack = {"layers": 1} if "layers" in LAYERS[name][0].keywords else {}
     _, compute = created(name, **stack, **settings)
     compiled = tf.function(compute, jit_compile=True)
-    np.testing.assert_allclose(compiled(), compute(), atol=1e-5)
+    assert_close(compiled(), compute())
 
 
 @pytest.mark.parametrize(

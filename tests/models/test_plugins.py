@@ -9,6 +9,7 @@ from regard.models.errors import UserError
 from regard.models.plugins import plugin_modules
 from regard.models.settings.attention import AttentionConfig
 from tests import plugins
+from tests.tolerances import assert_close
 
 
 def test_own_choices_need_no_entry_points(monkeypatch):
@@ -36,7 +37,7 @@ def test_a_score_of_another_package(install_plugin):
     scores = 2.0 * (query @ a) @ np.swapaxes(memory @ b, 1, 2)
     expected = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
     np.testing.assert_allclose(np.asarray(weights), expected, rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(context), expected @ memory, rtol=1e-4, atol=1e-5)
+    assert_close(np.asarray(context), expected @ memory)
 
 
 def test_a_task_of_another_package(install_plugin):

@@ -10,6 +10,7 @@ import tensorflow as tf
 from regard.models.attention.alignments.hard import HardAlignment
 from regard.models.reinforce import Reinforce
 from tests.models.tensors import gradients
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(11)
 MASK = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], "float32")
@@ -117,7 +118,7 @@ def test_rows_with_soft_weights_get_no_gradient_from_their_reward():
         return Reinforce(entropy_weight=0.0)(-2.0 * mask, weights, distribution, mask)
 
     (gradient,) = gradients(loss, RANDOM.normal(size=(2, 3, 4)).astype("float32"))
-    np.testing.assert_allclose(gradient, 0.0, atol=1e-6)
+    assert_close(gradient, 0.0)
 
 
 def test_the_expected_gradient_is_that_of_the_expected_reward():
@@ -175,7 +176,7 @@ def test_over_all_alignments_the_expected_gradient_is_that_of_the_expected_loss(
         exact.gradient(expected_loss, variables),
         strict=True,
     ):
-        np.testing.assert_allclose(result, expected, atol=2e-6)
+        assert_close(result, expected)
 
 
 def test_low_precision_does_not_round_what_comes_in():

@@ -12,6 +12,7 @@ from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.seq2seq import shift
 from tests.models.tensors import round_trip
 from tests.models.test_seq2seq import SOURCE, TARGET, make
+from tests.tolerances import assert_close
 
 ALWAYS = {"schedule": "linear", "steps": 1}  # from the second batch on every token is sampled
 PREVIOUS = np.asarray(shift(tf.constant(TARGET)))
@@ -121,8 +122,8 @@ def test_the_gradient_is_that_of_the_mixed_tokens():
 
     for one, expected in zip(*gradients(), strict=True):
         dense = (np.asarray(tf.convert_to_tensor(x)) for x in (one, expected))
-        np.testing.assert_allclose(*dense, atol=1e-6)
-    np.testing.assert_allclose(model(inputs)["logits"], plain(inputs)["logits"], atol=1e-6)
+        assert_close(*dense)
+    assert_close(model(inputs)["logits"], plain(inputs)["logits"])
 
 
 def test_the_generator_is_all_that_a_resume_needs():

@@ -7,6 +7,7 @@ import pytest
 from regard.models.similarity import Similarity
 from tests.models.backends.similarity import FIRST, MODELS, SECOND
 from tests.models.tensors import train
+from tests.tolerances import assert_close, close_to
 
 NAMES = [f"{make.__name__}, {settings['pooling']}" for make, _, settings in MODELS]
 
@@ -22,10 +23,10 @@ def created(make, reading, settings, **more):
 def test_the_order_does_not_matter(parts):
     model = created(*parts)
     there, back = model.compare(FIRST, SECOND), model.compare(SECOND, FIRST)
-    np.testing.assert_allclose(there["similarity"], back["similarity"], atol=1e-6)
-    np.testing.assert_allclose(there["first_vector"], back["second_vector"], atol=1e-6)
+    assert_close(there["similarity"], back["similarity"])
+    assert_close(there["first_vector"], back["second_vector"])
     if there["alignment"] is not None:
-        np.testing.assert_allclose(there["alignment"], back["reverse_alignment"], atol=1e-6)
+        assert_close(there["alignment"], back["reverse_alignment"])
 
 
 @pytest.mark.parametrize("parts", MODELS, ids=NAMES)
@@ -34,8 +35,8 @@ def test_a_row_in_a_batch_is_as_alone(parts):
     batched = model.compare(FIRST, SECOND)
     alone = model.compare(FIRST[1:, :2], SECOND[1:])
     for name in ("similarity", "first_vector", "second_vector", "second_weights"):
-        np.testing.assert_allclose(batched[name][1:], alone[name], atol=1e-5)
-    np.testing.assert_allclose(batched["first_weights"][1:, :2], alone["first_weights"], atol=1e-5)
+        assert_close(batched[name][1:], alone[name])
+    assert_close(batched["first_weights"][1:, :2], alone["first_weights"])
 
 
 @pytest.mark.parametrize("parts", MODELS, ids=NAMES)
@@ -43,7 +44,7 @@ def test_a_sentence_has_a_vector_of_its_own_where_it_is_read_alone(parts):
     model = created(*parts)
     if model.encodes_independently:
         actual = model.compare(FIRST, SECOND)["first_vector"]
-        np.testing.assert_allclose(model.embed(FIRST), actual, atol=1e-6)
+        assert_close(model.embed(FIRST), actual)
         assert model.embed(FIRST).shape[-1] == model.depth
     else:
         with pytest.raises(ValueError, match="depend on the other"):
@@ -78,7 +79,7 @@ def test_cosine_of_the_mean_vectors_is_the_average_of_word_vectors():
     for row in (0, 1):
         one, two = (vectors[ids[row][ids[row] > 0]].mean(0) for ids in (FIRST, SECOND))
         cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
-        assert float(actual[row]) == pytest.approx(slope * cosine + offset, abs=1e-5)
+        assert float(actual[row]) == close_to(slope * cosine + offset)
     assert (float(slope), float(offset)) == (1.0, 0.0)  # so that unlearnt ones rank as cosines do
 
 

@@ -13,6 +13,7 @@ from regard.serving.session import SessionError
 from tests import fake_models, fake_tasks
 from tests.models.tasks.exported import created
 from tests.models.tasks.tokenizers import write_tokenizers
+from tests.tolerances import assert_close, close_to
 
 SIDES = ("source", "target")
 SOURCES = ["a cat sat", "the dog ran far away", "the mat"]
@@ -65,7 +66,7 @@ def test_the_error_rate_equals_a_manual_computation(model, base_predictions, lay
     expected = weights(model, layer, head)
     right = possible = links = sure = 0
     for prediction, matrix, gold in zip(extended, expected, LINKS, strict=True):
-        np.testing.assert_allclose(prediction.outputs["forced_alignment"], matrix, atol=1e-6)
+        assert_close(prediction.outputs["forced_alignment"], matrix)
         source, target = (words(prediction.outputs[f"forced_{side}_pieces"]) for side in SIDES)
         for number, tokens in enumerate(target):
             sums = [sum(matrix[t, s] for t in tokens for s in word) for word in source]
@@ -89,7 +90,7 @@ def test_the_error_rate_equals_a_manual_computation(model, base_predictions, lay
 def test_the_default_is_the_mean_of_the_last_layer(model, base_predictions):
     default = ReferenceAttention().extend(model, base_predictions, ROWS, REFERENCES)
     for prediction, expected in zip(default, weights(model, 2, None), strict=True):
-        np.testing.assert_allclose(prediction.outputs["forced_alignment"], expected, atol=1e-5)
+        assert_close(prediction.outputs["forced_alignment"], expected)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +141,8 @@ def test_reference_scores_equal_the_score_signature(model, base_predictions):
     predictions = ReferenceScores().extend(model, base_predictions, ROWS, REFERENCES)
     for row, reference, prediction in zip(ROWS, REFERENCES, predictions, strict=True):
         scores = model.run("score", {"source": [row["source"]], "target": [reference]})
-        assert prediction.outputs["forced_score"] == pytest.approx(
-            float(scores["score"][0]), abs=1e-4
+        assert prediction.outputs["forced_score"] == close_to(
+            float(scores["score"][0]), roundings=1000
         )
         assert prediction.outputs["forced_length"] == int(scores["target_length"][0])
         assert prediction.outputs["forced_cut"] == 0

@@ -38,6 +38,7 @@ from tests.components.trainer.warm_start_models import (
     with_training,
 )
 from tests.marks import slow
+from tests.tolerances import assert_close
 
 SHORT = {"max_steps": 6, "max_epochs": None, "evaluate_every": 3, "warm_start": None}
 LORA = {"rank": 3, "alpha": 12.0}
@@ -201,17 +202,17 @@ def test_it_trains_as_the_lora_of_keras_and_is_merged(batches, tmp_path):
         one.fit(batches.epoch(0), epochs=1, shuffle=False, verbose=0)
     for layer, other in zip(layers, ours, strict=True):
         _, _, a, b = kernels[id(other.kernel)]
-        np.testing.assert_allclose(a, layer.lora_kernel_a, atol=1e-5)
-        np.testing.assert_allclose(b, layer.lora_kernel_b, atol=1e-5)
+        assert_close(a, layer.lora_kernel_a)
+        assert_close(b, layer.lora_kernel_b)
         assert np.abs(np.asarray(b)).max() > 1e-3
     inputs = next(iter(batches.epoch()))
     expected = np.asarray(unmerged(inputs)["logits"])
-    np.testing.assert_allclose(np.asarray(model(inputs)["logits"]), expected, atol=1e-5)
+    assert_close(np.asarray(model(inputs)["logits"]), expected)
     # What is exported is an ordinary model.
     exported = read_warm_start(save(tmp_path / "exported", model, config, OLD), "tiny@2")
     again = build(plain, OLD, seed=4)
     warm_start.load_weights(again, TASK, plain, OLD, exported)
-    np.testing.assert_allclose(np.asarray(again(inputs)["logits"]), expected, atol=1e-5)
+    assert_close(np.asarray(again(inputs)["logits"]), expected)
 
 
 @pytest.mark.parametrize("precision", ["mixed_float16", slow("mixed_bfloat16")])

@@ -6,6 +6,7 @@ import sentencepiece
 
 from regard.components.trainer.vocabulary_mapping import map_vocabulary
 from tests.models.tasks.tokenizers import trained
+from tests.tolerances import assert_close
 
 OLD = ["a cat sat on the mat", "the dog ran far away from home"]
 NEW = [*OLD, "the dogma of cats", "homely mats, xylophones"]
@@ -62,7 +63,7 @@ def test_rows_are_copied_averaged_or_kept(models, axis):
         if len(ids) == 1:
             np.testing.assert_array_equal(rows[row], table[ids[0]])
         elif ids:
-            np.testing.assert_allclose(rows[row], table[list(ids)].mean(axis=0))
+            assert_close(rows[row], table[list(ids)].mean(axis=0))
         else:
             np.testing.assert_array_equal(rows[row], fresh[row])
     np.testing.assert_array_equal(rows[-2:], table[-2:])  # rows of no token

@@ -8,6 +8,7 @@ from regard.models.attention import ALIGNMENTS
 from regard.models.attention.alignments import masked_softmax
 from tests.models.attention import reference
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(7)
 SOURCE = 9
@@ -51,7 +52,7 @@ def test_equals_the_formula(name, options):
     layer = created(name, **options)
     result = numpy(layer(scores, mask=mask, query=query))
     expected = reference.alignment(name, scores, query, LENGTHS, options, weights_of(layer))
-    np.testing.assert_allclose(result, expected, atol=1e-6)
+    assert_close(result, expected)
     assert (result[~np.broadcast_to(mask, result.shape)] == 0).all()
 
 
@@ -66,7 +67,7 @@ def test_a_mask_may_differ_between_steps(name, options):
         alone = layer(
             scores[:, t : t + 1, : t + 1], query=query[:, t : t + 1], position=np.array([[t]])
         )
-        np.testing.assert_allclose(result[:, t : t + 1, : t + 1], numpy(alone), atol=1e-5)
+        assert_close(result[:, t : t + 1, : t + 1], numpy(alone))
         assert (result[:, t, t + 1 :] == 0).all()
 
 
@@ -99,7 +100,7 @@ def test_gradients_by_finite_differences(name, options):
     result = gradients(value, scores, query, layer=layer)
     expected = reference.differences(loss, scores, query, *weights_of(layer))
     for ours, theirs in zip(result, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+        assert_close(ours, theirs)
 
 
 def test_softmax_equals_the_formula():
@@ -108,15 +109,15 @@ def test_softmax_equals_the_formula():
     expected = np.exp(scores) * mask
     expected /= expected.sum(-1, keepdims=True)
     result = masked_softmax(scores.astype("float32"), mask)
-    np.testing.assert_allclose(result, expected, atol=1e-6)
+    assert_close(result, expected)
 
 
 def test_softmax_does_not_overflow():
     scores = np.array([[[1e4, 1e4 - 1, -1e4]]], "float32")
     expected = reference.softmax(scores[0, 0].astype("float64"))
-    np.testing.assert_allclose(numpy(masked_softmax(scores))[0, 0], expected, atol=1e-6)
+    assert_close(numpy(masked_softmax(scores))[0, 0], expected)
     mask = np.ones((1, 1, 3), bool)
-    np.testing.assert_allclose(numpy(masked_softmax(scores, mask))[0, 0], expected, atol=1e-6)
+    assert_close(numpy(masked_softmax(scores, mask))[0, 0], expected)
 
 
 def test_sparsemax_by_hand():
@@ -124,19 +125,19 @@ def test_sparsemax_by_hand():
     differences = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0], "float32")
     scores = np.stack([differences, np.zeros(7, "float32")], axis=-1)[None]
     result = numpy(ALIGNMENTS["sparsemax"]()(scores))[0, :, 0]
-    np.testing.assert_allclose(result, [0, 0, 0.25, 0.5, 0.75, 1, 1], atol=1e-6)
+    assert_close(result, [0, 0, 0.25, 0.5, 0.75, 1, 1])
 
 
 def test_top_k_prefers_the_first_of_equal_scores():
     result = numpy(ALIGNMENTS["top_k"](k=2)(np.array([[[1.0, 3.0, 1.0, 1.0]]], "float32")))
     assert (result[0, 0] > 0).tolist() == [True, True, False, False]
-    np.testing.assert_allclose(result.sum(), 1.0, atol=1e-6)
+    assert_close(result.sum(), 1.0)
 
 
 def test_thresholded_by_hand():
     scores = np.log(np.array([[[0.05, 0.25, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]]], "float32"))
     result = numpy(ALIGNMENTS["thresholded"](threshold=0.28)(scores))[0]
-    np.testing.assert_allclose(result, [[0, 0, 3 / 7, 4 / 7]] * 2, atol=1e-6)
+    assert_close(result, [[0, 0, 3 / 7, 4 / 7]] * 2)
     best = numpy(ALIGNMENTS["thresholded"](threshold=0.9)(scores))[0]
     np.testing.assert_array_equal(best, [[0, 0, 0, 1]] * 2)
     equal = numpy(ALIGNMENTS["thresholded"](threshold=0.9)(np.zeros((1, 1, 4), "float32")))
@@ -165,6 +166,6 @@ def test_local_p_uses_the_unpadded_source_length():
     scores = np.zeros((2, 1, SOURCE), "float32")
     result = numpy(layer(scores, mask=mask, query=np.ones((2, 1, 5), "float32")))[:, 0]
     gauss = np.exp(-np.array([4.0, 1, 0, 1, 4]) / 2)
-    np.testing.assert_allclose(result[0, 2:7], gauss / 5, atol=1e-6)
-    np.testing.assert_allclose(result[1, :4], gauss[:4] / 4, atol=1e-6)
+    assert_close(result[0, 2:7], gauss / 5)
+    assert_close(result[1, :4], gauss[:4] / 4)
     assert result[0, [0, 1, 7, 8]].max() == result[1, 4:].max() == 0

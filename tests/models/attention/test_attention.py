@@ -7,6 +7,7 @@ import pytest
 from regard.models.attention import ALIGNMENTS, SCORES, Attention
 from tests.models.attention import reference
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(5)
 OPTIONS = {"location": {"max_source": 8}, "top_k": {"k": 2}, "local_m": {"window": 1}}
@@ -43,8 +44,8 @@ def test_equals_the_formulas_with_zeros_in_the_padding(score, alignment):
     attention = created(score, alignment)
     context, weights = attention(query, memory, mask=mask)
     expected, expected_weights = reference.attention(attention, query, memory, LENGTHS)
-    np.testing.assert_allclose(numpy(weights), expected_weights, atol=1e-5)
-    np.testing.assert_allclose(numpy(context), expected, atol=2e-5)
+    assert_close(numpy(weights), expected_weights)
+    assert_close(numpy(context), expected)
     assert (numpy(weights)[~np.broadcast_to(mask[:, None], weights.shape)] == 0).all()
     assert (numpy(context)[2] == 0).all()
 
@@ -55,8 +56,8 @@ def test_padding_changes_nothing(score, alignment):
     attention = created(score, alignment)
     context, weights = attention(query, memory, mask=mask)
     alone, alone_weights = attention(query[1:2], memory[1:2, :2])
-    np.testing.assert_allclose(context[1:2], alone, atol=1e-5)
-    np.testing.assert_allclose(weights[1:2, :, :2], alone_weights, atol=1e-5)
+    assert_close(context[1:2], alone)
+    assert_close(weights[1:2, :, :2], alone_weights)
 
 
 @pytest.mark.parametrize(("score", "alignment"), PAIRS)
@@ -120,7 +121,7 @@ def test_compiled_equals_eager(score, alignment):
     arguments = [tf.constant(query), tf.constant(memory), tf.constant(mask)]
     compiled = tf.function(both, jit_compile=True)(*arguments)
     for ours, theirs in zip(compiled, both(*arguments), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+        assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_single_steps_equal_all_steps_together(alignment):
             query[:, t : t + 1], prepared, position, training=True
         )
         for ours, theirs in zip(one, (whole, weights, distribution), strict=True):
-            np.testing.assert_allclose(ours, theirs[:, t : t + 1], atol=1e-6)
+            assert_close(ours, theirs[:, t : t + 1])
 
 
 @pytest.mark.parametrize("alignment", KINDS)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from regard.models.attention import ALIGNMENTS, Attention, MultiHeadAttention, Pointer
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(21)
 IDS = np.array([[4, 5, 0], [3, 6, 7]], "int32")
@@ -58,7 +59,7 @@ def outputs(result):
 
 def equal(ours, theirs):
     for one, other in zip(outputs(ours), outputs(theirs), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+        assert_close(one, other)
 
 
 def test_attention_coincides_with_keras():
@@ -70,8 +71,8 @@ def test_attention_coincides_with_keras():
         keys_last = [*inputs[:1], *inputs[2:], inputs[1]] if len(inputs) > 2 else inputs
         expected, weights = theirs(keys_last, return_attention_scores=True)
         context, ours = layer(*arguments)
-        np.testing.assert_allclose(context, expected, atol=1e-6)
-        np.testing.assert_allclose(ours[IDS > 0], weights[IDS > 0], atol=1e-6)
+        assert_close(context, expected)
+        assert_close(ours[IDS > 0], weights[IDS > 0])
         np.testing.assert_array_equal(context._keras_mask, expected._keras_mask)
 
 
@@ -93,10 +94,10 @@ def test_heads_coincide_with_keras():
     result, result_weights = layer(query, memory, values, per_head=True)
     expected, expected_weights = theirs(query, values, memory, return_attention_scores=True)
     valid = IDS > 0
-    np.testing.assert_allclose(result[valid], expected[valid], atol=1e-5)
+    assert_close(result[valid], expected[valid])
     for row, length in ((0, 2), (1, 3)):
         ours, other = result_weights[row, :, :length], expected_weights[row, :, :length]
-        np.testing.assert_allclose(ours, other, atol=1e-6)
+        assert_close(ours, other)
     np.testing.assert_array_equal(result._keras_mask, expected._keras_mask)
     assert len(layer.weights) == len(theirs.weights)
 
@@ -105,8 +106,8 @@ def test_self_attention_coincides_with_keras():
     (query, _), layer = embedded(), MultiHeadAttention(2, 8)
     (expected, weights), valid = layer(query, mask=IDS > 0), IDS > 0
     result, result_weights = layer(query)
-    np.testing.assert_allclose(result[valid], expected[valid], atol=1e-6)
-    np.testing.assert_allclose(result_weights[valid], weights[valid], atol=1e-6)
+    assert_close(result[valid], expected[valid])
+    assert_close(result_weights[valid], weights[valid])
     assert (numpy(result_weights)[0, :, 2] == 0).all()
     np.testing.assert_array_equal(result._keras_mask, valid)
 
@@ -173,7 +174,7 @@ def test_a_mask_per_query_equals_single_queries(name):
             position["position"] = np.full((2, 1), t)
         alone = outputs(layer(QUERY[:, t : t + 1], MEMORY, mask=PAIRS[:, t], **position))
         for ours, other in zip(expected, alone, strict=True):
-            np.testing.assert_allclose(ours[:, t : t + 1], other, atol=1e-6)
+            assert_close(ours[:, t : t + 1], other)
     weights = expected[-1]
     assert (weights[~PAIRS] == 0).all()
     assert np.isfinite(np.concatenate([x.ravel() for x in expected])).all()
@@ -210,7 +211,7 @@ def test_models_with_masks_are_saved_and_compiled_without_warnings(name, tmp_pat
         expected = model([IDS, SOURCE])
     valid = (IDS > 0)[..., None]
     mean = (numpy(expected[0]) * valid).sum(1) / valid.sum(1)
-    np.testing.assert_allclose(expected[1], mean, atol=1e-6)
+    assert_close(expected[1], mean)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     configs = [[layer.get_config() for layer in each.layers[3:]] for each in (model, loaded)]

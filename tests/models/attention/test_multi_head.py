@@ -8,6 +8,7 @@ from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.layers.positions import RotaryPositions
 from tests.models.attention.reference import differences
 from tests.models.tensors import fill, gradients, numpy, weights_by_name
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(4)
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], bool)
@@ -60,8 +61,8 @@ def test_self_attention_equals_the_paper(causal):
     valid = MASK[:, None, :] & (np.tril(np.ones((5, 5), bool)) | (not causal))
     outputs, weights = layer(query, mask=MASK, causal=causal, per_head=True)
     expected, expected_weights = reference(layer, query, query, valid)
-    np.testing.assert_allclose(outputs, expected, atol=1e-5)
-    np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
+    assert_close(outputs, expected)
+    assert_close(weights, expected_weights)
 
 
 def test_attention_to_a_memory_equals_the_paper():
@@ -69,8 +70,8 @@ def test_attention_to_a_memory_equals_the_paper():
     layer = created()
     outputs, weights = layer(query, memory, mask=MASK)
     expected, expected_weights = reference(layer, query, memory, MASK[:, None, :])
-    np.testing.assert_allclose(outputs, expected, atol=1e-5)
-    np.testing.assert_allclose(weights, expected_weights.mean(1), atol=1e-5)
+    assert_close(outputs, expected)
+    assert_close(weights, expected_weights.mean(1))
 
 
 def test_attention_to_a_memory_coincides_with_keras():
@@ -86,7 +87,7 @@ def test_attention_to_a_memory_coincides_with_keras():
     output = [ours["output/kernel"].reshape(2, 4, 8), ours["output/bias"]]
     theirs.set_weights([w for pair in zip(*values, strict=True) for w in pair] + output)
     expected = theirs(query, memory, attention_mask=MASK[:, None, :])
-    np.testing.assert_allclose(layer(query, memory, mask=MASK)[0][:2], expected[:2], atol=1e-5)
+    assert_close(layer(query, memory, mask=MASK)[0][:2], expected[:2])
 
 
 @pytest.mark.parametrize("alignment", sorted(ALIGNMENTS))
@@ -101,12 +102,12 @@ def test_every_pair_of_score_and_alignment(score, alignment):
     assert (weights[1, :, :, 2:] == 0).all()
     assert (weights[2] == 0).all()
     if alignment != "local_p":  # whose Gaussian is no distribution
-        np.testing.assert_allclose(weights[:2].sum(-1), 1.0, atol=1e-5)
+        assert_close(weights[:2].sum(-1), 1.0)
     bias = np.asarray(layer.output_projection.bias)
-    np.testing.assert_allclose(outputs[2], np.tile(bias, (3, 1)), atol=1e-6)
+    assert_close(outputs[2], np.tile(bias, (3, 1)))
     alone, alone_weights = layer(query[1:2], memory[1:2, :2], mask=MASK[1:2, :2], per_head=True)
-    np.testing.assert_allclose(outputs[1:2], alone, atol=1e-5)
-    np.testing.assert_allclose(weights[1:2, :, :, :2], alone_weights, atol=1e-5)
+    assert_close(outputs[1:2], alone)
+    assert_close(weights[1:2, :, :, :2], alone_weights)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_steps_equal_the_whole_sequence(rotary, relative):
         now, bias = query[:, :, t].reshape(4, 6), np.repeat(unseen, 2, axis=0)
         one, cache = layer.step(now, cache, bias, 2 * t, angles(t, t + 1))
         whole, _ = layer(query.reshape(4, 4, 6), causal=True, angles=angles(0, 4))
-        np.testing.assert_allclose(one, whole[:, t], atol=1e-5)
+        assert_close(one, whole[:, t])
     assert tuple(cache["values"].shape) == (2, 2, 8, 4)
 
 
@@ -148,8 +149,8 @@ def test_a_query_per_hypothesis_equals_all_queries_together(score, alignment):
     position = np.full([3, 3], 2, "int32")
     expected, weights, _ = layer.attend_with_distribution(query, prepared, position)
     result, attention_weights = layer.attend_once(query.reshape(9, 6), prepared, np.int32(2))
-    np.testing.assert_allclose(numpy(result).reshape(3, 3, 8), expected, atol=1e-5)
-    np.testing.assert_allclose(attention_weights, weights, atol=1e-6)
+    assert_close(numpy(result).reshape(3, 3, 8), expected)
+    assert_close(attention_weights, weights)
 
 
 @pytest.mark.parametrize(("score", "alignment"), SOME)
@@ -190,7 +191,7 @@ def test_gradient_by_finite_differences():
     result = gradients(value, query, memory)
     expected = differences(loss, query, memory)
     for ours, theirs in zip(result, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+        assert_close(ours, theirs, roundings=1000)
 
 
 def test_large_scores_in_low_precision_stay_finite():
@@ -209,4 +210,4 @@ def test_a_fully_masked_position_does_not_attend_to_the_future():
     later = inputs.copy()
     later[:, 2:] += 1.0
     changed, _ = attention(later, mask=mask, causal=True)
-    np.testing.assert_allclose(changed[:, :2], outputs[:, :2], atol=1e-6)
+    assert_close(changed[:, :2], outputs[:, :2])

@@ -7,6 +7,7 @@ import pytest
 from regard.models.attention import SCORES, Attention, MultiHeadAttention
 from tests.models.attention import reference
 from tests.models.tensors import fill, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(23)
 QUERY = RANDOM.normal(size=(2, 3, 8)).astype("float32")
@@ -28,8 +29,8 @@ def test_values_of_their_own(alignment):
     attention = created(Attention, "general", alignment)
     context, weights = attention(QUERY, MEMORY, VALUES, mask=MASK)
     _, expected = attention(QUERY, MEMORY, mask=MASK)
-    np.testing.assert_allclose(weights, expected, atol=1e-6)
-    np.testing.assert_allclose(context, numpy(weights) @ VALUES, atol=1e-5)
+    assert_close(weights, expected)
+    assert_close(context, numpy(weights) @ VALUES)
 
 
 @pytest.mark.parametrize("score", sorted(SCORES))
@@ -41,8 +42,8 @@ def test_a_memory_split_into_keys_and_values(score):
     fill(attention, RANDOM, 0.5)
     context, weights = attention(query, memory, mask=MASK)
     expected, expected_weights = reference.attention(attention, query, memory, [5, 2])
-    np.testing.assert_allclose(context, expected, atol=1e-5)
-    np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
+    assert_close(context, expected)
+    assert_close(weights, expected_weights)
     assert context.shape == (2, 3, 4)
 
 
@@ -54,9 +55,9 @@ def test_heads_with_a_split_memory_equal_separate_values():
     separate.set_weights(split.get_weights())
     expected = separate(QUERY, keys, values, mask=MASK)
     for ours, other in zip(split(QUERY, MEMORY, mask=MASK), expected, strict=True):
-        np.testing.assert_allclose(ours, other, atol=1e-6)
+        assert_close(ours, other)
     once, _ = split.attend_once(QUERY[:, 0], split.prepare(MEMORY, MASK), np.int32(0))
-    np.testing.assert_allclose(once, expected[0][:, 0], atol=1e-5)
+    assert_close(once, expected[0][:, 0])
 
 
 def test_explicit_values_take_the_place_of_a_split():
@@ -64,7 +65,7 @@ def test_explicit_values_take_the_place_of_a_split():
     context, _ = split(QUERY, MEMORY, VALUES)
     shared(QUERY, MEMORY)
     shared.set_weights(split.get_weights())
-    np.testing.assert_allclose(context, shared(QUERY, MEMORY, VALUES)[0], atol=1e-6)
+    assert_close(context, shared(QUERY, MEMORY, VALUES)[0])
 
 
 def test_values_in_some_calls_only_are_refused():
@@ -86,8 +87,8 @@ def test_a_memory_without_a_mask_is_attended_once(score):
     layer = created(MultiHeadAttention, 2, 8, score)
     expected, weights = layer(QUERY[:, :1], MEMORY, per_head=True)
     result, alone = layer.attend_once(QUERY[:, 0], layer.prepare(MEMORY), np.int32(0))
-    np.testing.assert_allclose(result, expected[:, 0], atol=1e-5)
-    np.testing.assert_allclose(alone, weights, atol=1e-6)
+    assert_close(result, expected[:, 0])
+    assert_close(alone, weights)
 
 
 def test_positions():
@@ -106,10 +107,10 @@ def test_dropout_on_the_weights():
     memory = np.broadcast_to(np.eye(5, dtype="float32"), (2, 5, 5))  # whose context is the weights
     query = np.zeros((2, 400, 5), "float32")
     context, weights = attention(query, memory, training=True)
-    np.testing.assert_allclose(weights, 0.2, atol=1e-6)
-    np.testing.assert_allclose(np.unique(context), [0.0, 0.4], atol=1e-6)
+    assert_close(weights, 0.2)
+    assert_close(np.unique(context), [0.0, 0.4])
     assert abs((numpy(context) == 0).mean() - 0.5) < 0.05
-    np.testing.assert_allclose(attention(query, memory)[0], 0.2, atol=1e-6)
+    assert_close(attention(query, memory)[0], 0.2)
 
 
 @pytest.mark.parametrize(("kind", "arguments"), [(Attention, ()), (MultiHeadAttention, (2, 8))])
@@ -124,16 +125,16 @@ def test_every_choice_of_outputs(kind, arguments):
     only = layer(QUERY, MEMORY, mask=MASK, return_context=False)
     np.testing.assert_array_equal(only, weights)
     if kind is Attention:
-        np.testing.assert_allclose(scores, layer.score(QUERY, MEMORY), atol=1e-6)
+        assert_close(scores, layer.score(QUERY, MEMORY))
         masked = np.where(MASK[:, None], numpy(scores), -np.inf)
         expected = np.exp(masked) / np.exp(masked).sum(-1, keepdims=True)
-        np.testing.assert_allclose(weights, expected, atol=1e-6)
+        assert_close(weights, expected)
     per_head = {"per_head": True} if kind is MultiHeadAttention else {}
     raw = layer(QUERY, MEMORY, return_context=False, return_weights=False, return_scores=True)
     assert len(raw.shape) == 3
     if per_head:
         heads = layer(QUERY, MEMORY, return_weights=False, return_scores=True, **per_head)[1]
-        np.testing.assert_allclose(numpy(heads).mean(1), raw, atol=1e-6)
+        assert_close(numpy(heads).mean(1), raw)
     with pytest.raises(ValueError, match="must return something"):
         layer(QUERY, MEMORY, return_context=False, return_weights=False)
 
@@ -174,6 +175,6 @@ def test_values_in_a_saved_model(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     inputs = [QUERY, MEMORY, VALUES]
     for ours, expected in zip(loaded(inputs), model(inputs), strict=True):
-        np.testing.assert_allclose(ours, expected, atol=1e-6)
+        assert_close(ours, expected)
     configs = [[layer.get_config() for layer in each.layers] for each in (model, loaded)]
     assert configs[0] == configs[1]

@@ -5,6 +5,7 @@ import pytest
 from regard.models.attention import SCORES, Pointer
 from tests.models.attention import reference
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(13)
 LENGTHS = [5, 3, 0]
@@ -30,10 +31,10 @@ def test_equals_the_formula(score, clip):
     scores = reference.scores(score, query, memory, [numpy(w) for w in pointer.weights])
     scores = scores if clip is None else clip * np.tanh(scores)
     expected = reference.alignment("soft", scores, query, LENGTHS, {}, [])
-    np.testing.assert_allclose(numpy(pointer(query, memory, MASK)), expected, atol=1e-5)
+    assert_close(numpy(pointer(query, memory, MASK)), expected)
     logits = numpy(pointer.logits(query, pointer.prepare(memory, MASK)))
     valid = np.broadcast_to(MASK[:, None], logits.shape)
-    np.testing.assert_allclose(logits[valid], scores[valid], atol=1e-5)
+    assert_close(logits[valid], scores[valid])
     assert (logits[~valid] < -1e8).all()
 
 
@@ -45,11 +46,11 @@ def test_invalid_choices_have_no_probability():
     result = numpy(pointer(query, memory, MASK, choices))
     allowed = choices & MASK[:, None]
     assert (result[~allowed] == 0).all()
-    np.testing.assert_allclose(result.sum(-1), allowed.any(-1), atol=1e-6)
+    assert_close(result.sum(-1), allowed.any(-1))
     free = numpy(pointer(query, memory, MASK))  # the ratios of those left stay
     retained = np.where(allowed, free, 0)
     total = retained.sum(-1, keepdims=True)
-    np.testing.assert_allclose(result * total, retained, atol=1e-6)
+    assert_close(result * total, retained)
 
 
 def test_without_a_mask_every_position_can_be_chosen():
@@ -72,4 +73,4 @@ def test_low_precision_gives_float32_probabilities():
     rough.set_weights(exact.get_weights())
     result = rough(query, memory, MASK)
     assert keras.backend.standardize_dtype(result.dtype) == "float32"
-    np.testing.assert_allclose(numpy(result), numpy(exact(query, memory, MASK)), atol=0.1)
+    assert_close(numpy(result), numpy(exact(query, memory, MASK)), "bfloat16", roundings=12)

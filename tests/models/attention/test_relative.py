@@ -8,6 +8,7 @@ from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.attention.relative import AlibiPositions
 from tests.models.attention.test_multi_head import softmax
 from tests.models.tensors import fill, gradients, numpy, round_trip, weights_by_name
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(9)
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], bool)
@@ -55,8 +56,8 @@ def test_self_attention_equals_the_paper(relative, causal):
     valid = MASK[:, None, :] & (np.tril(np.ones((5, 5), bool)) | (not causal))
     outputs, weights = layer(inputs, mask=MASK, causal=causal, per_head=True)
     expected, expected_weights = reference(layer, inputs, valid)
-    np.testing.assert_allclose(outputs, expected, atol=1e-5)
-    np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
+    assert_close(outputs, expected)
+    assert_close(weights, expected_weights)
 
 
 @every_kind
@@ -73,14 +74,14 @@ def test_returned_scores_include_the_positions(relative):
 def test_lengths_beyond_those_of_training(relative):
     layer, inputs = created(relative), RANDOM.normal(size=(1, 40, 6)).astype("float32")
     expected, _ = reference(layer, inputs, np.ones((1, 1, 40), bool))
-    np.testing.assert_allclose(layer(inputs)[0], expected, atol=1e-5)
+    assert_close(layer(inputs)[0], expected)
 
 
 @every_kind
 def test_a_padded_row_equals_the_row_alone(relative):
     layer, inputs = created(relative), RANDOM.normal(size=(3, 5, 6)).astype("float32")
     alone, _ = layer(inputs[1:2, :2])
-    np.testing.assert_allclose(layer(inputs, mask=MASK)[0][1:2, :2], alone, atol=1e-5)
+    assert_close(layer(inputs, mask=MASK)[0][1:2, :2], alone)
 
 
 @every_kind

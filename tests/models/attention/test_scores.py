@@ -7,6 +7,7 @@ import pytest
 from regard.models.attention import SCORES
 from tests.models.attention import reference
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(3)
 OPTIONS = {"additive": {"units": 4, "layers": 2}, "concat": {"units": 3, "layers": 3}}
@@ -34,7 +35,7 @@ def test_equals_the_formula(name, depth, options):
     query, keys = vectors(3, 5), vectors(4, depth)
     score = created(name, query, keys, **options)
     expected = reference.scores(name, query, keys, score.get_weights())
-    np.testing.assert_allclose(numpy(score(query, keys)), expected, atol=1e-5)
+    assert_close(numpy(score(query, keys)), expected)
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
@@ -43,7 +44,7 @@ def test_heads_are_independent_rows(name):
     score = created(name, query, keys)
     result = numpy(score(query, keys))
     flat = numpy(score(query.reshape(6, 3, 4), keys.reshape(6, 5, 4)))
-    np.testing.assert_allclose(result.reshape(6, 3, 5), flat, atol=1e-6)
+    assert_close(result.reshape(6, 3, 5), flat)
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
@@ -61,7 +62,7 @@ def test_gradients_by_finite_differences(name):
     result = gradients(value, query, keys, layer=score)
     expected = reference.differences(loss, query, keys, *score.get_weights())
     for ours, theirs in zip(result, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+        assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
@@ -76,8 +77,8 @@ def test_low_precision_is_close_inside_and_outside_a_call(name, dtype):
     expected = numpy(exact(query, keys))
     outside = rough.match(keras.ops.cast(query, low), rough.prepare(keras.ops.cast(keys, low)))
     assert keras.backend.standardize_dtype(outside.dtype) == low
-    np.testing.assert_allclose(numpy(outside), expected, atol=0.15, rtol=0.05)
-    np.testing.assert_allclose(numpy(rough(query, keys)), expected, atol=0.15, rtol=0.05)
+    assert_close(numpy(outside), expected, low, roundings=20)
+    assert_close(numpy(rough(query, keys)), expected, low, roundings=20)
 
 
 @pytest.mark.parametrize("name", ONE_DEPTH)
@@ -100,7 +101,7 @@ def test_the_product_of_two_kernels_is_a_bilinear_form():
     query_kernel, key_kernel = low.get_weights()
     assert np.linalg.matrix_rank(created("low_rank", query, keys, rank=2).get_weights()[0]) == 2
     general.set_weights([key_kernel @ query_kernel.T])
-    np.testing.assert_allclose(low(query, keys), general(query, keys), atol=1e-5)
+    assert_close(low(query, keys), general(query, keys))
 
 
 def test_scores_of_low_rank_have_unit_variance_at_first():
@@ -114,7 +115,7 @@ def test_cosine_has_a_trainable_temperature():
     score = SCORES["cosine"](strength=3.0)
     score(query, keys)
     assert len(score.trainable_weights) == 1
-    np.testing.assert_allclose(numpy(score(keys, keys))[0].diagonal(), 3.0, atol=1e-5)
+    assert_close(numpy(score(keys, keys))[0].diagonal(), 3.0)
 
 
 def test_cosine_with_a_zero_vector_is_zero():

@@ -8,6 +8,7 @@ from regard.models.attention import SCORES, Attention
 from regard.models.attention.alignments import local
 from tests.models.attention import reference
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(11)
 TARGET, DEPTH = 6, 4
@@ -50,8 +51,8 @@ def test_equals_the_formulas(score, alignment, source, window, lengths):
     prepared = attention.prepare(memory, mask)
     context, weights = through(attention, query, prepared, position)
     expected, expected_weights = reference.attention(attention, query, memory, lengths, position)
-    np.testing.assert_allclose(numpy(weights), expected_weights, atol=1e-5)
-    np.testing.assert_allclose(numpy(context), expected, atol=2e-5)
+    assert_close(numpy(weights), expected_weights)
+    assert_close(numpy(context), expected)
 
 
 @every_size
@@ -70,7 +71,7 @@ def test_gradients_equal_those_of_the_whole_source(score, alignment, source, win
         return gradients(value, query, memory, layer=attention)
 
     for ours, theirs in zip(of(through), of(whole), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+        assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -84,9 +85,10 @@ def test_a_mask_with_holes_and_low_precision(alignment, dtype):
     results = (attend(attention, query, prepared, position) for attend in (through, whole))
     for ours, theirs in zip(*results, strict=True):
         assert ours.dtype == theirs.dtype
-        np.testing.assert_allclose(
-            numpy(ours), numpy(theirs), atol=1e-6 if dtype == "float32" else 0.02
-        )
+        if dtype == "float32":
+            assert_close(numpy(ours), numpy(theirs))
+        else:
+            assert_close(numpy(ours), numpy(theirs), "bfloat16", roundings=4)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
@@ -107,7 +109,7 @@ def test_a_graph_of_unknown_sizes_uses_windows_if_they_are_cheaper(alignment):
         assert local.should_use_windows(2, query, prepared) == (source == 60)
         expected = whole(attention, query, prepared)
         for ours, theirs in zip(graph(query, memory), expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+            assert_close(ours, theirs)
 
 
 def test_positions_outside_the_windows_are_not_read():

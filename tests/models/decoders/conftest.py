@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tests.models.tensors import weights_by_name
+from tests.tolerances import assert_close
 
 
 def sigmoid(x):
@@ -117,8 +118,8 @@ def equals_reference():
             reference.start(one)
             expected, weights = (np.array(x) for x in run(reference, tokens[row]))
             source = weights.shape[1]
-            np.testing.assert_allclose(logits[row], expected, atol=1e-5)
-            np.testing.assert_allclose(alignments[row, :, :source], weights, atol=1e-5)
+            assert_close(logits[row], expected)
+            assert_close(alignments[row, :, :source], weights)
             assert (alignments[row, :, source:] == 0).all()
 
     return check

@@ -6,6 +6,7 @@ from regard.models.decoders import LuongDecoder
 from regard.models.decoders.base import Decoder
 from regard.models.encoders import RecurrentEncoder
 from regard.models.layers.embeddings import TokenEmbedding
+from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7]], "int32")
 
@@ -19,7 +20,7 @@ def test_shared_embeddings_keep_their_own_scale_and_dropout():
     ours.build()
     theirs.share(ours)
     theirs.build()
-    np.testing.assert_allclose(ours(TOKENS), 2.0 * np.asarray(theirs(TOKENS)), atol=1e-6)
+    assert_close(ours(TOKENS), 2.0 * np.asarray(theirs(TOKENS)))
     assert (np.asarray(theirs(TOKENS, training=True)) == 0).any()
     assert not (np.asarray(ours(TOKENS, training=True)) == 0).any()
 

@@ -11,6 +11,7 @@ from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.encoders import RecurrentEncoder
 from regard.models.search import BeamSearch, SamplingSearch
 from regard.models.seq2seq import Seq2Seq, shift
+from tests.tolerances import assert_close
 
 SOURCE = np.array([[5, 8, 7, 4, 3], [8, 6, 3, 0, 0]], "int32")
 TARGET = np.array([[8, 7, 3, 0], [8, 5, 6, 3]], "int32")
@@ -53,7 +54,7 @@ def test_as_its_formula():
     hidden = hidden + coverage[..., None] * weights["coverage_kernel"][0]
     expected = (np.tanh(hidden) @ weights["vector"])[..., 0]
     result = score.match(query.astype("f"), score.prepare(keys.astype("f")), coverage.astype("f"))
-    np.testing.assert_allclose(result, expected, atol=1e-5)
+    assert_close(result, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,11 +64,11 @@ def test_steps_equal_unroll_and_depend_on_the_sum_of_the_weights(kind):
     logits, alignments = model.decoder.unroll(tokens, memory)
     state, total = model.decoder.start(memory), np.zeros((2, 5))
     for t in range(4):
-        np.testing.assert_allclose(state["coverage"], total, atol=1e-5)
+        assert_close(state["coverage"], total)
         before = state
         result, state, alignment = model.decoder.step(tokens[:, t], state)
-        np.testing.assert_allclose(result, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
+        assert_close(result, logits[:, t])
+        assert_close(alignment, alignments[:, t])
         total += np.asarray(alignment)
         uncovered = {**before, "coverage": ops.zeros((2, 5))}
         other = model.decoder.step(tokens[:, t], uncovered)[2]
@@ -82,9 +83,9 @@ def test_scores_of_a_search_are_those_of_forced_scoring(kind, search):
     result = model.search(SOURCE, search, np.array([6, 6], "int32"))
     best = ops.convert_to_numpy(result.ids)[:, 0]
     expected = result.log_probabilities[:, 0]
-    np.testing.assert_allclose(model.score(SOURCE, best), expected, rtol=1e-4, atol=1e-4)
+    assert_close(model.score(SOURCE, best), expected, roundings=1000)
     alone = model.search(SOURCE[1:, :3], search, np.array([6], "int32"), keys=np.array([1]))
-    np.testing.assert_allclose(alone.log_probabilities[0], result.log_probabilities[1], atol=1e-4)
+    assert_close(alone.log_probabilities[0], result.log_probabilities[1], roundings=1000)
 
 
 def test_it_is_trained():

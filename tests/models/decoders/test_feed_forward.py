@@ -8,6 +8,7 @@ from regard.models.decoders import FeedForwardDecoder
 from regard.models.encoders import EmbeddingEncoder, TextConvolutionEncoder
 from regard.models.seq2seq import Seq2Seq
 from tests.models.tensors import fill, gradients, train, weights_by_name
+from tests.tolerances import assert_close
 
 SOURCE = np.array([[5, 6, 7, 8, 4, 6, 3], [4, 8, 3, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0]], "int32")
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 0, 0], [2, 8, 8, 5]], "int32")
@@ -76,8 +77,8 @@ def test_equals_the_paper_and_steps_equal_unroll(kind):
     state = decoder.start(model.encode(SOURCE))
     for t in range(4):
         step, state, alignment = decoder.step(TOKENS[:, t], state)
-        np.testing.assert_allclose(step, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-6)
+        assert_close(step, logits[:, t])
+        assert_close(alignment, alignments[:, t])
         for row, ids in enumerate(SOURCE):
             ids = ids[ids > 0]
             context = np.concatenate([[2] * size, TOKENS[row, : t + 1]]).astype(int)[-size:]
@@ -87,8 +88,8 @@ def test_equals_the_paper_and_steps_equal_unroll(kind):
             enc, p = read(w, encoder, decoder, ids, context)
             v, u = np.split(w["logits/kernel"], [5])
             expected = h @ v + enc @ u + w["logits/bias"]
-            np.testing.assert_allclose(logits[row, t], expected, atol=2e-5)
-            np.testing.assert_allclose(alignments[row, t, : len(ids)], p, atol=1e-5)
+            assert_close(logits[row, t], expected)
+            assert_close(alignments[row, t, : len(ids)], p)
             assert not alignments[row, t, len(ids) :].any()
 
 
@@ -99,8 +100,8 @@ def test_a_row_gives_alone_what_it_gives_in_a_batch(kind):
     for row, length in enumerate([7, 3, 1]):
         memory = model.encode(SOURCE[row : row + 1, :length])
         alone, weights = model.decoder.unroll(TOKENS[row : row + 1], memory)
-        np.testing.assert_allclose(logits[row], alone[0], atol=1e-5)
-        np.testing.assert_allclose(alignments[row, :, :length], weights[0], atol=1e-6)
+        assert_close(logits[row], alone[0])
+        assert_close(alignments[row, :, :length], weights[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,7 +123,7 @@ def test_every_weight_is_trained_and_tokens_before_the_window_do_not_count(kind,
     assert losses[-1] < 0.5 * losses[0]
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again.score(SOURCE, target), model.score(SOURCE, target), atol=1e-5)
+    assert_close(again.score(SOURCE, target), model.score(SOURCE, target))
 
 
 def test_new_tokens_of_a_warm_start_reach_the_query_too():
@@ -144,8 +145,8 @@ def test_other_alignments(alignment):
     state = model.decoder.start(memory)
     for t in range(4):
         step, state, alignment = model.decoder.step(TOKENS[:, t], state)
-        np.testing.assert_allclose(step, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-6)
+        assert_close(step, logits[:, t])
+        assert_close(alignment, alignments[:, t])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import LuongDecoder
+from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 GENERAL, DOT = {"score": "general"}, {"score": "dot"}
@@ -61,4 +62,4 @@ def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory
     decoder.build()
     state = decoder.start(source_memory)
     expected = source_memory["final_states"][0][:, 5:] @ np.asarray(decoder.combine.kernel)[:5]
-    np.testing.assert_allclose(state["memory"]["context"][:, 0], expected, atol=1e-6)
+    assert_close(state["memory"]["context"][:, 0], expected)

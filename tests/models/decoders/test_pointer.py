@@ -10,6 +10,7 @@ from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.attention import reference as attention_reference
 from tests.models.decoders.conftest import Reference
 from tests.models.tensors import gradients, numpy
+from tests.tolerances import assert_close
 
 # Two rows of three and two points: the chosen ones, one step late.
 TOKENS = np.array([[BOS, 6, 4, 5], [BOS, 5, 4, PAD]], "int32")
@@ -104,10 +105,10 @@ def test_equals_the_paper(settings, memory):
         width, points = expected.shape[1], weights.shape[1]
         there = np.isfinite(expected)
         result = logits[row, :steps, :width]
-        np.testing.assert_allclose(result[there], expected[there], atol=1e-5)
+        assert_close(result[there], expected[there])
         assert (result[~there] < -1e8).all()
         assert (logits[row, :steps, width:] < -1e8).all()
-        np.testing.assert_allclose(alignments[row, :steps, :points], weights, atol=1e-5)
+        assert_close(alignments[row, :steps, :points], weights)
         assert (alignments[row, :, points:] == 0).all()
 
 
@@ -126,8 +127,8 @@ def test_steps_equal_unroll(settings, each, memory):
     state = keras.tree.map_structure(lambda x: keras.ops.repeat(x, each, axis=0), state)
     for t in range(4):
         step, state, alignment = decoder.step(tokens[:, t], {**state, "memory": shared})
-        np.testing.assert_allclose(step, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
+        assert_close(step, logits[:, t])
+        assert_close(alignment, alignments[:, t])
 
 
 @pytest.mark.parametrize("visits", ["all", "once", "any"])
@@ -163,8 +164,8 @@ def test_padding_changes_nothing(settings, memory):
     }
     logits, alignments = decoder.unroll(TOKENS, source_memory)
     more, wider = decoder.unroll(TOKENS, wide)
-    np.testing.assert_allclose(more[:, :, :7], logits, atol=1e-5)
-    np.testing.assert_allclose(wider[:, :, :3], alignments, atol=1e-6)
+    assert_close(more[:, :, :7], logits)
+    assert_close(wider[:, :, :3], alignments)
     assert (numpy(more)[:, :, 7:] < -1e8).all()
 
 

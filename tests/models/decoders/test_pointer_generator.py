@@ -16,6 +16,7 @@ from regard.models.ensemble import Ensemble
 from regard.models.losses import penalty, token_losses
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq, shift
+from tests.tolerances import assert_close
 
 # The vocabulary has 9 tokens: 9 and 10 are unknown ones.
 SOURCE = np.array([[5, 9, 7, 10, 9, 3], [8, 9, 3, 0, 0, 0]], "int32")
@@ -49,12 +50,12 @@ def test_steps_equal_unroll(kind):
     memory = model.encode(SOURCE)
     tokens = shift(TARGET)
     logits, alignments = model.decoder.unroll(tokens, memory)
-    np.testing.assert_allclose(ops.sum(ops.exp(logits), -1), 1.0, atol=1e-5)
+    assert_close(ops.sum(ops.exp(logits), -1), 1.0)
     state = model.decoder.start(memory, max_length=4)
     for t in range(4):
         result, state, alignment = model.decoder.step(tokens[:, t], state)
-        np.testing.assert_allclose(result, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
+        assert_close(result, logits[:, t])
+        assert_close(alignment, alignments[:, t])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +67,7 @@ def test_an_open_gate_only_copies_the_source(kind):
     for row in range(2):
         for place, token in enumerate(SOURCE[row]):
             expected[row, :, token] += np.asarray(alignments)[row, :, place]
-    np.testing.assert_allclose(ops.exp(logits), expected, atol=1e-5)
+    assert_close(ops.exp(logits), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,16 +76,14 @@ def test_scores_are_those_of_forced_scoring(kind, search):
     model = created(kind)
     result = model.search(SOURCE, search, np.array([6, 6], "int32"))
     best = ops.convert_to_numpy(result.ids)[:, 0]
-    np.testing.assert_allclose(
-        model.score(SOURCE, best), result.log_probabilities[:, 0], rtol=1e-4, atol=1e-4
-    )
+    assert_close(model.score(SOURCE, best), result.log_probabilities[:, 0], roundings=1000)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_changes_nothing(kind):
     model = created(kind)
     wide = np.pad(SOURCE, [(0, 0), (0, 3)])
-    np.testing.assert_allclose(model.score(wide, TARGET), model.score(SOURCE, TARGET), atol=1e-5)
+    assert_close(model.score(wide, TARGET), model.score(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,8 +94,8 @@ def test_unknown_tokens_are_read_as_unknown_and_copied_apart(kind):
     logits, alignments = model.teacher_force(SOURCE, TARGET)
     swapped, same_alignments = model.teacher_force(swap[SOURCE], swap[TARGET])
     order = [*swap, *range(11, 15)]
-    np.testing.assert_allclose(swapped, np.asarray(logits)[:, :, order], atol=1e-5)
-    np.testing.assert_allclose(same_alignments, alignments, atol=1e-6)
+    assert_close(swapped, np.asarray(logits)[:, :, order])
+    assert_close(same_alignments, alignments)
     probs = np.exp(logits)
     assert (probs[0, :, 9:11] > 1e-3).all()
     assert (probs[:, :, 11:] < 1e-9).all()
@@ -131,7 +130,7 @@ def test_the_gradient_of_the_smoothed_loss():
         reference = plain(logits)
     np.testing.assert_allclose(losses, reference, rtol=1e-5)
     expected = tape.gradient(reference, logits)
-    np.testing.assert_allclose(tape.gradient(losses, logits), expected, atol=1e-6)
+    assert_close(tape.gradient(losses, logits), expected)
 
 
 def test_coverage_of_a_transformer_is_its_formula():
@@ -171,12 +170,10 @@ def test_an_ensemble_copies():
     ensemble.build()
     logits = [m.teacher_force(SOURCE, TARGET)[0] for m in models]
     expected = np.log(np.mean([np.exp(x) for x in logits], axis=0))
-    np.testing.assert_allclose(ensemble.teacher_force(SOURCE, TARGET)[0], expected, atol=1e-4)
+    assert_close(ensemble.teacher_force(SOURCE, TARGET)[0], expected, roundings=1000)
     result = ensemble.search(SOURCE, GreedySearch(), np.array([5, 5], "int32"))
     best = ops.convert_to_numpy(result.ids)[:, 0]
-    np.testing.assert_allclose(
-        ensemble.score(SOURCE, best), result.log_probabilities[:, 0], rtol=1e-4, atol=1e-4
-    )
+    assert_close(ensemble.score(SOURCE, best), result.log_probabilities[:, 0], roundings=1000)
 
 
 def test_an_ensemble_of_models_of_which_one_copies():
@@ -187,9 +184,7 @@ def test_an_ensemble_of_models_of_which_one_copies():
     probs = [np.exp(keras.ops.log_softmax(m.teacher_force(SOURCE, known)[0])) for m in models]
     probs[1] = np.pad(probs[1], [(0, 0), (0, 0), (0, 6)])
     expected = (probs[0] + probs[1]) / 2
-    np.testing.assert_allclose(
-        np.exp(ensemble.teacher_force(SOURCE, known)[0]), expected, atol=1e-5
-    )
+    assert_close(np.exp(ensemble.teacher_force(SOURCE, known)[0]), expected)
 
 
 def test_without_attention_there_is_nothing_to_copy():

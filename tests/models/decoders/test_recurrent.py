@@ -8,6 +8,7 @@ import tensorflow as tf
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.layers.cells import RecurrentCell
 from tests.models.tensors import gradients
+from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 PATHS = {"luong": LuongDecoder, "bahdanau": BahdanauDecoder}
@@ -58,8 +59,8 @@ def test_steps_equal_unroll(path, settings, memory):
     state = decoder.start(source_memory)
     for t in range(TOKENS.shape[1]):
         step_logits, state, alignment = decoder.step(TOKENS[:, t], state)
-        np.testing.assert_allclose(step_logits, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
+        assert_close(step_logits, logits[:, t])
+        assert_close(alignment, alignments[:, t])
 
 
 @every_variant
@@ -73,8 +74,8 @@ def test_hypotheses_share_one_memory(path, settings, memory):
     copied = decoder.start(rows(source_memory, 2))
     _, copied, _ = decoder.step(tokens, copied)
     expected, _, expected_alignment = decoder.step(tokens, copied)
-    np.testing.assert_allclose(logits, expected, atol=1e-5)
-    np.testing.assert_allclose(alignment, expected_alignment, atol=1e-5)
+    assert_close(logits, expected)
+    assert_close(alignment, expected_alignment)
 
 
 @every_variant
@@ -84,8 +85,8 @@ def test_padding_does_not_change_a_row(path, settings, memory):
     one = keras.tree.map_structure(lambda x: x[1:], source_memory)
     one |= {"values": one["values"][:, :2], "mask": one["mask"][:, :2]}
     alone_logits, alone_alignments = decoder.unroll(TOKENS[1:], one)
-    np.testing.assert_allclose(logits[1:], alone_logits, atol=1e-5)
-    np.testing.assert_allclose(alignments[1:, :, :2], alone_alignments, atol=1e-5)
+    assert_close(logits[1:], alone_logits)
+    assert_close(alignments[1:, :, :2], alone_alignments)
 
 
 @pytest.mark.parametrize(("path", "settings"), [VARIANTS[i] for i in (1, 5, 6)], ids=str)
@@ -96,7 +97,7 @@ def test_a_graph_of_unknown_sizes_equals_eager(path, settings, memory):
     )
     graph = tf.function(decoder.unroll, input_signature=shapes)
     for ours, expected in zip(graph(*inputs), decoder.unroll(*inputs), strict=True):
-        np.testing.assert_allclose(ours, expected, atol=1e-5)
+        assert_close(ours, expected)
 
 
 @every_path
@@ -110,7 +111,7 @@ def test_a_memory_without_final_states_starts_from_its_mean(path, attention, mem
     other = make(path, attention=attention, final_depth=5)
     other.set_weights(decoder.get_weights())
     expected, _ = other.unroll(TOKENS, {**source_memory, "final_states": [mean, mean]})
-    np.testing.assert_allclose(decoder.unroll(TOKENS, noisy)[0], expected, atol=1e-5)
+    assert_close(decoder.unroll(TOKENS, noisy)[0], expected)
 
 
 @every_path
@@ -152,12 +153,12 @@ def test_hard_alignments_come_with_their_distribution(path, settings, memory):
     logits, alignments, distribution = (np.asarray(x) for x in unrolled)
     assert logits.shape == (40, 4, 9)
     assert set(np.unique(alignments)) == {0.0, 1.0}
-    np.testing.assert_allclose(alignments.sum(-1), 1, atol=1e-6)
-    np.testing.assert_allclose(distribution.sum(-1), 1, atol=1e-5)
+    assert_close(alignments.sum(-1), 1)
+    assert_close(distribution.sum(-1), 1)
     assert (distribution[20:, :, 2] == 0).all()  # padding
     assert (alignments.argmax(-1) != distribution.argmax(-1)).any()  # drawn, not the best
     # The rows are equal except for the sample.
-    np.testing.assert_allclose(distribution[:20, 0], distribution[:1, 0].repeat(20, 0), atol=1e-6)
+    assert_close(distribution[:20, 0], distribution[:1, 0].repeat(20, 0))
     assert len(np.unique(alignments[:20, 0], axis=0)) > 1
     _, still, best = decoder.unroll_with_distribution(tokens, source_memory)
     np.testing.assert_array_equal(np.argmax(still, -1), np.argmax(best, -1))
@@ -171,7 +172,7 @@ def test_hard_attention_of_several_heads_trains_straight_through(path, memory):
     tokens = np.repeat(TOKENS, 20, axis=0)
     trained = tf.function(lambda: decoder.unroll(tokens, source_memory, training=True))
     alignments = np.asarray(trained()[1])
-    np.testing.assert_allclose(alignments * 5, np.round(alignments * 5), atol=1e-5)
+    assert_close(alignments * 5, np.round(alignments * 5))
     assert len(np.unique(alignments[:20, 0], axis=0)) > 1  # every row has samples of its own
     assert (alignments != np.asarray(trained()[1])).any()
     with pytest.raises(ValueError, match="use one head"):
@@ -209,4 +210,4 @@ def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, memory, m
     deferred = computed()
     monkeypatch.setattr(RecurrentCell, "deferred_gradient", lambda *_: None)
     for ours, theirs in zip(deferred, computed(), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-4)
+        assert_close(ours, theirs)

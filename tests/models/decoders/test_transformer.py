@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders.transformer import TransformerDecoder
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(12)
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -38,8 +39,8 @@ def test_steps_equal_unroll(settings, source_memory):
     state = decoder.start(source_memory, max_length=6)
     for t in range(TOKENS.shape[1]):
         step_logits, state, alignment = decoder.step(TOKENS[:, t], state)
-        np.testing.assert_allclose(step_logits, logits[:, t], atol=1e-5)
-        np.testing.assert_allclose(alignment, alignments[:, t], atol=1e-5)
+        assert_close(step_logits, logits[:, t])
+        assert_close(alignment, alignments[:, t])
 
 
 @every_variant
@@ -51,8 +52,8 @@ def test_attention_heads_of_all_layers(settings, source_memory):
     assert result["target"].shape == (2, 3, 2, 4, 4)
     # The model's alignment is the mean of the last layer's heads.
     _, alignment = decoder.unroll(TOKENS, source_memory)
-    np.testing.assert_allclose(result["cross"][:, -1].mean(1), alignment, atol=1e-6)
-    np.testing.assert_allclose(result["target"].sum(-1), 1.0, atol=1e-5)
+    assert_close(result["cross"][:, -1].mean(1), alignment)
+    assert_close(result["target"].sum(-1), 1.0)
     later = np.triu(np.ones((4, 4), bool), 1)
     assert (result["target"][..., later] == 0).all()
     assert (result["cross"][1, ..., 2] == 0).all()  # padding
@@ -64,8 +65,8 @@ def test_padding_does_not_change_a_row(settings, source_memory):
     batched, alignments = decoder.unroll(TOKENS, source_memory)
     one = {name: value[1:, :2] for name, value in source_memory.items()}
     alone, weights = decoder.unroll(TOKENS[1:, :3], one)
-    np.testing.assert_allclose(batched[1:, :3], alone, atol=1e-5)
-    np.testing.assert_allclose(alignments[1:, :3, :2], weights, atol=1e-5)
+    assert_close(batched[1:, :3], alone)
+    assert_close(alignments[1:, :3, :2], weights)
     assert (keras.ops.convert_to_numpy(alignments)[1, :, 2] == 0).all()
 
 
@@ -87,8 +88,8 @@ def test_hypotheses_share_one_memory_and_cache(settings, source_memory):
     for row in range(4):
         one = {name: value[row // 2 : row // 2 + 1] for name, value in source_memory.items()}
         expected, weights = decoder.unroll(read[row : row + 1], one)
-        np.testing.assert_allclose(logits[row], expected[0, 1], atol=1e-5)
-        np.testing.assert_allclose(alignment[row], weights[0, 1], atol=1e-5)
+        assert_close(logits[row], expected[0, 1])
+        assert_close(alignment[row], weights[0, 1])
 
 
 def test_the_maximum_length_is_required(source_memory):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.encoders.convolutional import ConvolutionalEncoder
+from tests.tolerances import assert_close
 
 IMAGES = np.random.default_rng(6).integers(0, 256, (3, 16, 24, 3)).astype("uint8")
 
@@ -32,7 +33,7 @@ def test_an_image_in_a_batch_is_as_alone(self_attention):
     if self_attention:
         encoder.self_attention.gamma.assign(1.0)
     alone = encoder(IMAGES[1:2])["values"]
-    np.testing.assert_allclose(encoder(IMAGES)["values"][1:2], alone, atol=1e-5)
+    assert_close(encoder(IMAGES)["values"][1:2], alone)
 
 
 def test_a_change_of_the_image_is_seen_where_it_is():
@@ -60,7 +61,7 @@ def test_positions_say_where_a_cell_is_whatever_is_in_it(positions):
         if "positions" not in variable.path:
             variable.assign(next(weights))
     added = np.asarray(placed(IMAGES)["values"]) - np.asarray(plain(IMAGES)["values"])
-    np.testing.assert_allclose(added[0], added[2], atol=1e-5)
+    assert_close(added[0], added[2])
     distances = np.linalg.norm(added[0, :, None] - added[0, None], axis=-1)
     assert distances[~np.eye(24, dtype=bool)].min() > 0.1
-    np.testing.assert_allclose(added[0].reshape(4, 6, 6)[2, :, :3].std(axis=0), 0, atol=1e-5)
+    assert_close(added[0].reshape(4, 6, 6)[2, :, :3].std(axis=0), 0)

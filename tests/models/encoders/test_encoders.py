@@ -12,6 +12,7 @@ from regard.models.encoders import (
     TransformerEncoder,
 )
 from tests.models.tensors import fill, gradients, numpy
+from tests.tolerances import assert_close
 
 LENGTHS = [4, 2, 0]
 TOKENS = np.array([[5, 6, 7, 3], [4, 3, 0, 0], [0, 0, 0, 0]], "int32")
@@ -94,13 +95,11 @@ def test_a_padded_row_gives_what_it_gives_alone(kind, batch):
     assert all(final.shape == (3, encoder.final_depth) for final in finals)
     np.testing.assert_array_equal(memory["mask"], TOKENS != 0)
     assert (values[TOKENS == 0] == 0).all()
-    is_deep = isinstance(encoder, TransformerEncoder | TextConvolutionEncoder | EncoderStack)
-    atol = 1e-5 if is_deep else 1e-6
     for row, length in enumerate(LENGTHS[:2]):
         alone = encoder(batch[row : row + 1, :length])
-        np.testing.assert_allclose(values[row, :length], alone["values"][0], atol=atol)
+        assert_close(values[row, :length], alone["values"][0])
         for ours, theirs in zip(finals, alone.get("final_states", []), strict=True):
-            np.testing.assert_allclose(ours[row], theirs[0], atol=atol)
+            assert_close(ours[row], theirs[0])
 
 
 @every_case

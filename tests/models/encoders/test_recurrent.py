@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.encoders import RecurrentEncoder
+from tests.tolerances import assert_close
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 
@@ -48,7 +49,7 @@ def test_coincides_with_keras(cell, layers, bidirectional):
             directions.append(keras.ops.flip(result, 1) if d else result)
         outputs = keras.ops.concatenate(directions, -1)
     real = (IDS != 0)[..., None]
-    np.testing.assert_allclose(memory["values"] * real, outputs * real, atol=1e-5)
+    assert_close(memory["values"] * real, outputs * real)
     assert memory["values"].shape[-1] == encoder.depth
 
 
@@ -61,10 +62,8 @@ def test_reversed_is_reading_the_reversed_row(cell):
         real = row[row != 0]
         expected = plain(real[::-1][None])
         result = reverse(row[None])
-        np.testing.assert_allclose(
-            result["values"][0, : len(real)], expected["values"][0, ::-1], atol=1e-6
-        )
-        np.testing.assert_allclose(result["final_states"], expected["final_states"], atol=1e-6)
+        assert_close(result["values"][0, : len(real)], expected["values"][0, ::-1])
+        assert_close(result["final_states"], expected["final_states"])
     assert not np.allclose(reverse(IDS)["values"], plain(IDS)["values"])
 
 
@@ -73,8 +72,8 @@ def test_the_final_state_is_the_last_one_read_and_the_top_layer_comes_last():
     memory = encoder(IDS)
     top = np.asarray(memory["final_states"][0])[:, encoder.depth :]
     values = np.asarray(memory["values"])
-    np.testing.assert_allclose(top[:, :4], [values[0, 3, :4], values[1, 1, :4]], atol=1e-6)
-    np.testing.assert_allclose(top[:, 4:], values[:, 0, 4:], atol=1e-6)
+    assert_close(top[:, :4], [values[0, 3, :4], values[1, 1, :4]])
+    assert_close(top[:, 4:], values[:, 0, 4:])
 
 
 @pytest.mark.parametrize(("embedding", "added"), [(3, [False, True]), (8, [True, True])])
@@ -85,7 +84,7 @@ def test_residual_adds_the_input_where_it_fits(embedding, added):
         outputs, _ = encoder._run(cell, keras.ops.convert_to_tensor(inputs), IDS != 0, False)
         outputs = np.asarray(outputs) * (IDS != 0)[..., None]
         inputs = outputs + inputs if fits else outputs
-    np.testing.assert_allclose(encoder(IDS)["values"], inputs, atol=1e-6)
+    assert_close(encoder(IDS)["values"], inputs)
 
 
 def test_what_is_dropped_of_the_memory():

@@ -11,6 +11,7 @@ from regard.models.encoders import (
 )
 from regard.models.seq2seq import Seq2Seq
 from tests.models.tensors import fill, round_trip
+from tests.tolerances import assert_close
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
 CONVOLUTIONAL = {"type": "convolutional", "units": 5, "layers": 1}
@@ -95,9 +96,7 @@ def test_mixed_precision(positions):
     mixed.set_weights(exact.get_weights())
     values = mixed(IDS)["values"]
     assert keras.backend.standardize_dtype(values.dtype) == "bfloat16"
-    np.testing.assert_allclose(
-        keras.ops.cast(values, "float32"), exact(IDS)["values"], atol=0.1, rtol=0.1
-    )
+    assert_close(values, exact(IDS)["values"], "bfloat16", roundings=12)
 
 
 def test_an_unknown_type_is_refused():

@@ -5,6 +5,7 @@ import pytest
 
 from regard.models.layers.bridge import Bridge
 from tests.models.tensors import fill
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(5)
 MASK = np.array([[True, True, True], [True, False, False]])
@@ -36,20 +37,20 @@ def expected(layer, finals):
 def test_equals_the_formula_whatever_the_encoder_has(states):
     layer, source_memory = bridge(), memory(states)
     finals = source_memory["final_states"] if states == 2 else source_memory["final_states"] * 2
-    np.testing.assert_allclose(layer(source_memory), expected(layer, finals), atol=1e-6)
+    assert_close(layer(source_memory), expected(layer, finals))
 
 
 def test_more_states_than_the_cell_has_are_left():
     layer, source_memory = bridge(state_names=("h",)), memory()
     theirs = expected(layer, source_memory["final_states"][:1])
-    np.testing.assert_allclose(layer(source_memory), theirs, atol=1e-6)
+    assert_close(layer(source_memory), theirs)
 
 
 def test_a_memory_without_states_is_summed_up_by_the_mean_of_what_is_real():
     layer, source_memory = bridge(final_depth=0), memory(0)
     mean = np.stack([source_memory["values"][0].mean(0), source_memory["values"][1, 0]])
-    np.testing.assert_allclose(layer.summary(source_memory)[0], mean, atol=1e-6)
-    np.testing.assert_allclose(layer(source_memory), expected(layer, [mean, mean]), atol=1e-6)
+    assert_close(layer.summary(source_memory)[0], mean)
+    assert_close(layer(source_memory), expected(layer, [mean, mean]))
 
 
 def test_zeros_need_no_weights():

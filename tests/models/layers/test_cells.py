@@ -4,6 +4,7 @@ import pytest
 
 from regard.models.layers.cells import GRUCell, LSTMCell, RNNCell
 from regard.models.layers.loops import batch_first, scan_steps
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(7)
 
@@ -28,7 +29,7 @@ def test_equals_the_equations():
     output, result = cell(x, (h, c), extra)
     np.testing.assert_array_equal(output, result[0])
     for ours, expected in zip(result, reference(x, h, c, *weights, extra=extra), strict=True):
-        np.testing.assert_allclose(ours, expected, atol=1e-6)
+        assert_close(ours, expected)
 
 
 def test_the_forget_gate_starts_open():
@@ -60,7 +61,7 @@ def test_gru_coincides_with_keras():
     # Keras has a bias of the input and one of the state for every gate.
     bias = np.concatenate([biases.sum(0)[:8], biases[0, 8:]])
     ours.set_weights([kernel, recurrent, bias, biases[1, 8:]])
-    np.testing.assert_allclose(run(ours, x), theirs(x), atol=1e-5)
+    assert_close(run(ours, x), theirs(x))
 
 
 def test_the_simple_cell_coincides_with_keras_and_elman():
@@ -72,12 +73,12 @@ def test_the_simple_cell_coincides_with_keras_and_elman():
     ours = RNNCell(4)
     ours.build((None, 3))
     ours.set_weights(weights)
-    np.testing.assert_allclose(run(ours, x), theirs(x), atol=1e-5)
+    assert_close(run(ours, x), theirs(x))
     kernel, recurrent, bias = weights
     h = np.zeros((2, 4))
     for step in range(6):
         h = np.tanh(x[:, step] @ kernel + h @ recurrent + bias)
-    np.testing.assert_allclose(run(ours, x)[:, -1], h, atol=1e-5)
+    assert_close(run(ours, x)[:, -1], h)
 
 
 def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
@@ -89,7 +90,7 @@ def test_gru_adds_the_extra_input_to_the_gates_and_never_resets_it():
     kernel, recurrent, extra_kernel, *biases = cell.get_weights()
     whole.set_weights([np.concatenate([kernel, extra_kernel]), recurrent, *biases])
     expected, _ = whole(np.concatenate([x, extra], -1), (h,))
-    np.testing.assert_allclose(cell(x, (h,), extra)[0], expected, atol=1e-6)
+    assert_close(cell(x, (h,), extra)[0], expected)
 
 
 @pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
@@ -104,7 +105,7 @@ def test_directions_are_cells_of_their_own(make):
         for weight, pair in zip(one.weights, both.get_weights(), strict=True):
             weight.assign(np.reshape(pair[direction], weight.shape))
         alone, *_ = one(x[direction], one.start(5))
-        np.testing.assert_allclose(h[direction], alone, atol=1e-6)
+        assert_close(h[direction], alone)
     first, second = both.get_weights()[1]
     assert not np.allclose(first, second)
 
@@ -116,7 +117,7 @@ def test_a_projection_of_all_steps_equals_numpy(directions):
     cell.build((None, 128))
     x = RANDOM.normal(size=(23, directions, 32, 128)).astype("float32")
     kernel, _, bias = (np.asarray(weight, "float64") for weight in cell.get_weights())
-    np.testing.assert_allclose(cell.project(x), x @ kernel + bias, atol=1e-4)
+    assert_close(cell.project(x), x @ kernel + bias, roundings=1000)
 
 
 @pytest.mark.parametrize("make", [LSTMCell, GRUCell, RNNCell])
@@ -124,7 +125,7 @@ def test_every_gate_starts_orthogonal(make):
     cell = make(6)
     cell.build((None, 3))
     for gate in np.split(np.asarray(cell.recurrent_kernel), cell.blocks, axis=-1):
-        np.testing.assert_allclose(gate.T @ gate, np.eye(6), atol=1e-5)
+        assert_close(gate.T @ gate, np.eye(6))
 
 
 @pytest.mark.parametrize("kind", [LSTMCell, GRUCell])
@@ -133,17 +134,17 @@ def test_cells_work_in_keras_rnn(kind, tmp_path):
     x = RANDOM.normal(size=(2, 6, 3)).astype("float32")
     cell = kind(4)
     output, *state = keras.layers.RNN(cell, return_sequences=True, return_state=True)(x)
-    np.testing.assert_allclose(output, run(cell, x), atol=1e-6)
-    np.testing.assert_allclose(state[0], output[:, -1], atol=1e-6)
+    assert_close(output, run(cell, x))
+    assert_close(state[0], output[:, -1])
     assert len(state) == len(cell.state_names)
     ids = keras.Input((None,), dtype="int32")
     embedded = keras.layers.Embedding(5, 3, mask_zero=True)(ids)
     model = keras.Model(ids, keras.layers.RNN([kind(4), kind(2)])(embedded))
     padded, alone = model(np.array([[1, 2, 0, 0]])), model(np.array([[1, 2]]))
-    np.testing.assert_allclose(padded, alone, atol=1e-6)
+    assert_close(padded, alone)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(loaded(np.array([[1, 2]])), alone, atol=1e-6)
+    assert_close(loaded(np.array([[1, 2]])), alone)
 
 
 def test_keras_lstm_coincides():
@@ -153,7 +154,7 @@ def test_keras_lstm_coincides():
     ours = keras.layers.RNN(LSTMCell(4), return_sequences=True)
     ours.build(x.shape)
     ours.set_weights(theirs.get_weights())
-    np.testing.assert_allclose(ours(x), expected, atol=1e-5)
+    assert_close(ours(x), expected)
 
 
 def test_two_directions_do_not_fit_into_keras_rnn():

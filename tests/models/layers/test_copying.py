@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.layers.copying import Copying
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(2)
 LOGITS = RANDOM.normal(size=(2, 3, 7)).astype("float32")
@@ -35,19 +36,19 @@ def reference(layer):
 def test_as_its_formula():
     layer = created()
     result = np.asarray(layer(LOGITS, WEIGHTS, IDS, FEATURES), "float64")
-    np.testing.assert_allclose(np.exp(result), reference(layer), atol=1e-6)
-    np.testing.assert_allclose(np.exp(result).sum(-1), 1.0, atol=1e-6)
+    assert_close(np.exp(result), reference(layer))
+    assert_close(np.exp(result).sum(-1), 1.0)
 
 
 def test_a_piece_that_stands_twice_gets_both_weights():
     result = Copying.distribution(WEIGHTS, IDS, 11)
-    np.testing.assert_allclose(result[0, :, 4], WEIGHTS[0, :, 0] + WEIGHTS[0, :, 2], rtol=1e-6)
+    assert_close(result[0, :, 4], WEIGHTS[0, :, 0] + WEIGHTS[0, :, 2])
     np.testing.assert_array_equal(result[1, :, 0], 0.0)
 
 
 def test_without_a_look_everything_is_written():
     result = created()(LOGITS, np.zeros_like(WEIGHTS), IDS, FEATURES)
-    np.testing.assert_allclose(result[..., :7], keras.ops.log_softmax(LOGITS), atol=1e-5)
+    assert_close(result[..., :7], keras.ops.log_softmax(LOGITS))
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
@@ -56,4 +57,4 @@ def test_half_precision(policy):
     half = keras.ops.cast(LOGITS, layer.compute_dtype)
     result = layer(half, WEIGHTS, IDS, keras.ops.cast(FEATURES, layer.compute_dtype))
     assert keras.backend.standardize_dtype(result.dtype) == "float32"
-    np.testing.assert_allclose(np.exp(result).sum(-1), 1.0, atol=1e-5)
+    assert_close(np.exp(result).sum(-1), 1.0)

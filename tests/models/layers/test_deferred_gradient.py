@@ -8,6 +8,7 @@ import tensorflow as tf
 from regard.models.encoders import RecurrentEncoder
 from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
 from tests.models.tensors import gradients
+from tests.tolerances import assert_close
 
 STEPS, BATCH, UNITS = 7, 6, 4
 
@@ -47,7 +48,7 @@ def computed(lead, deferred, dtype="float32"):
 @pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "side by side"])
 def test_equals_the_sum_of_all_steps(lead):
     for ours, theirs in zip(computed(lead, True), computed(lead, False), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+        assert_close(ours, theirs)
 
 
 def test_in_bfloat16_it_is_no_further_from_float32():
@@ -75,4 +76,4 @@ def test_a_gradient_from_outside_of_the_graph_finds_the_inputs():
         for call in (encoder, tf.function(encoder))
     )
     for ours, theirs in zip(outside, inside, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+        assert_close(ours, theirs)

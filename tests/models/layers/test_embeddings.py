@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from regard.models.layers.embeddings import PointEmbedding, TokenEmbedding, source_embedding
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(7)
 IDS = np.array([[3, 1, 4, 0], [1, 5, 5, 2]])
@@ -36,7 +37,7 @@ def test_attend_is_a_product_with_the_table_itself(scale, shape):
     expected = np.einsum("...d,vd->...v", hidden.astype("float64"), np.asarray(layer.table))
     result = layer.attend(ops.convert_to_tensor(hidden))
     assert result.shape == (*shape[:-1], 6)
-    np.testing.assert_allclose(result, expected, atol=1e-6)
+    assert_close(result, expected)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
@@ -48,7 +49,7 @@ def test_mixed_precision_computes_low_and_keeps_the_table_high(policy):
     kinds = [keras.backend.standardize_dtype(t.dtype) for t in (vectors, scores, layer.table)]
     assert kinds == [low, low, "float32"]
     exact = 4 * np.asarray(layer.table)[IDS] @ np.asarray(layer.table).T / 2
-    np.testing.assert_allclose(ops.cast(scores, "float32"), exact, atol=0.03)
+    assert_close(scores, exact, low, roundings=4)
 
 
 def test_padding_is_no_piece():
@@ -66,7 +67,7 @@ def points(seed=3):
 def test_a_point_is_mapped_and_padding_is_nothing():
     layer = PointEmbedding(5)
     result = np.asarray(layer(points()))
-    np.testing.assert_allclose(result, points() @ np.asarray(layer.kernel), atol=1e-6)
+    assert_close(result, points() @ np.asarray(layer.kernel))
     assert (result[1, 2] == 0).all()
     np.testing.assert_array_equal(layer.mask(points()), [[True] * 3, [True, True, False]])
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.layers.grid import Coordinates, GridPositions, GridSelfAttention
+from tests.tolerances import assert_close
 
 GRID = np.random.default_rng(4).normal(size=(2, 3, 4, 8)).astype("float32")
 
@@ -20,7 +21,7 @@ def test_coordinates():
     result = np.asarray(Coordinates()(GRID))
     np.testing.assert_array_equal(result[..., :8], GRID)
     np.testing.assert_allclose(result[1, :, 2, 8], [-1, 0, 1])
-    np.testing.assert_allclose(result[0, 1, :, 9], [-1, -1 / 3, 1 / 3, 1], atol=1e-6)
+    assert_close(result[0, 1, :, 9], [-1, -1 / 3, 1 / 3, 1])
 
 
 @pytest.mark.parametrize("depth", [8, 7])
@@ -37,7 +38,7 @@ def test_a_cell_gets_the_sinusoids_of_its_row_and_of_its_column(depth):
                     phase = place / 10000 ** (2 * (i // 2) / half)
                     wave = np.cos(phase) if i % 2 else np.sin(phase)
                     expected[:, row, column, start + i] += wave
-    np.testing.assert_allclose(layer(grid), expected, atol=1e-5)
+    assert_close(layer(grid), expected)
 
 
 def test_rows_and_columns_are_learned_apart():
@@ -46,8 +47,8 @@ def test_rows_and_columns_are_learned_apart():
     rows, columns = (np.asarray(side.table) for side in layer.sides)
     assert (rows.shape, columns.shape) == ((3, 4), (4, 4))
     result = np.asarray(layer(GRID)) - GRID
-    np.testing.assert_allclose(result[1, :, 2, :4], rows, atol=1e-6)
-    np.testing.assert_allclose(result[0, 1, :, 4:], columns, atol=1e-6)
+    assert_close(result[1, :, 2, :4], rows)
+    assert_close(result[0, 1, :, 4:], columns)
 
 
 def test_it_begins_as_if_it_were_not_there():
@@ -66,7 +67,7 @@ def test_as_its_formula():
         cells = GRID[row].reshape(12, 8).astype("float64")
         scores = np.exp((cells @ f) @ (cells @ g).T)
         attended = (scores / scores.sum(-1, keepdims=True)) @ (cells @ h) @ v
-        np.testing.assert_allclose(result[row].reshape(12, 8), cells + 0.7 * attended, atol=1e-5)
+        assert_close(result[row].reshape(12, 8), cells + 0.7 * attended)
 
 
 @pytest.mark.parametrize("depth", [1, 4])

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from regard.models.layers import loops
 from regard.models.layers.loops import batch_first, scan_steps
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(7)
 
@@ -20,8 +21,8 @@ def test_scan_gives_each_input_its_own_slice(count):
 
     last, all_totals = scan_steps(step, np.zeros(2, "float32"), inputs)
     expected = np.cumsum(sum(x.sum(-1) for x in inputs), axis=0)
-    np.testing.assert_allclose(all_totals, expected, atol=1e-5)
-    np.testing.assert_allclose(last, expected[-1], atol=1e-5)
+    assert_close(all_totals, expected)
+    assert_close(last, expected[-1])
 
 
 def test_rows_first_swaps_steps_and_rows():

@@ -3,6 +3,7 @@
 import numpy as np
 
 from regard.models.layers.matching import AttentionFlow, CrossAttention
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(5)
 STATES = RANDOM.normal(size=(2, 4, 3)).astype("float32")
@@ -28,10 +29,8 @@ def test_as_its_formula():
         alignments = scores / scores.sum(-1, keepdims=True)
         result = alignments @ b
         both = np.concatenate([a, result, a - result, a * result, SAME[row, :n, None]], -1)
-        np.testing.assert_allclose(weights[row, :n, :m], alignments, atol=1e-5)
-        np.testing.assert_allclose(
-            composed[row, :n], np.maximum(both @ kernel + bias, 0), atol=1e-5
-        )
+        assert_close(weights[row, :n, :m], alignments)
+        assert_close(composed[row, :n], np.maximum(both @ kernel + bias, 0))
     np.testing.assert_array_equal(composed[1, 2:], 0.0)
     np.testing.assert_array_equal(weights[1, 2:], 0.0)
     np.testing.assert_array_equal(weights[1, :, 3:], 0.0)
@@ -67,9 +66,9 @@ def test_attention_flow_follows_the_paper():
         back = softmax(similarity.max(1))
         summary = np.tile(back @ h, (n, 1))
         expected = np.concatenate([h, attended, h * attended, h * summary], -1)
-        np.testing.assert_allclose(output[row, :n], expected, atol=1e-5)
-        np.testing.assert_allclose(to_question[row, :n, :m], softmax(similarity), atol=1e-6)
-        np.testing.assert_allclose(to_passage[row, :n], back, atol=1e-6)
+        assert_close(output[row, :n], expected)
+        assert_close(to_question[row, :n, :m], softmax(similarity))
+        assert_close(to_passage[row, :n], back)
     for padded in (output[1, 2:], to_question[1, 2:], to_question[1, :, 3:], to_passage[1, 2:]):
         np.testing.assert_array_equal(padded, 0.0)
 
@@ -77,7 +76,7 @@ def test_attention_flow_follows_the_paper():
 def test_attention_flow_of_an_empty_question_is_finite():
     output, to_question, to_passage = flow()(STATES, MASK, OTHER, np.zeros_like(OTHER_MASK))
     np.testing.assert_array_equal(to_question, 0.0)
-    np.testing.assert_allclose(to_passage[1], [0.5, 0.5, 0.0, 0.0])
+    assert_close(to_passage[1], [0.5, 0.5, 0.0, 0.0])
     assert np.isfinite(output).all()
 
 

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from regard.models.layers.normalization import LayerNormalization
 from tests.models.tensors import gradients, numpy
+from tests.tolerances import assert_close
 
 
 def pair(dtype):
@@ -49,7 +50,7 @@ def test_equals_the_formula():
     gamma, beta = (np.array(weight) for weight in ours.weights)
     centred = inputs - inputs.mean(-1, keepdims=True)
     expected = gamma * centred / np.sqrt(inputs.var(-1, keepdims=True) + 1e-5) + beta
-    np.testing.assert_allclose(ours(inputs, training=True), expected, atol=1e-5)
+    assert_close(ours(inputs, training=True), expected)
 
 
 @pytest.mark.parametrize(
@@ -78,4 +79,4 @@ def test_every_option_of_keras_in_training(options):
 
         results.append([value(inputs), *gradients(value, inputs, layer=layer)])
     for ours, theirs in zip(*results, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+        assert_close(ours, theirs)

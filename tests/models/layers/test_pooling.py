@@ -8,6 +8,7 @@ import pytest
 
 from regard.models.layers.pooling import POOLINGS
 from regard.models.serialization import spec
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(3)
 STATES = RANDOM.normal(size=(3, 5, 4)).astype("float32")
@@ -78,8 +79,8 @@ def test_as_its_formula(name):
     for row, length in enumerate(LENGTHS[:2]):
         states = STATES[row, :length].astype("float64")
         vector, expected = reference(pooling, states, GUIDE[row].astype("float64"))
-        np.testing.assert_allclose(vectors[row], vector, atol=1e-5)
-        np.testing.assert_allclose(weights[row, :length], expected, atol=1e-5)
+        assert_close(vectors[row], vector)
+        assert_close(weights[row, :length], expected)
         np.testing.assert_array_equal(weights[row, length:], 0.0)
     np.testing.assert_array_equal(vectors[2], 0.0)  # an empty row
     np.testing.assert_array_equal(weights[2], 0.0)
@@ -90,8 +91,8 @@ def test_a_padded_row_is_as_alone(name):
     pooling = make(name, **REFERENCES[name][1])
     batched, weights = pooling(STATES, MASK, GUIDE)
     alone, alone_weights = pooling(STATES[1:2, :2], MASK[1:2, :2], GUIDE[1:2])
-    np.testing.assert_allclose(batched[1:2], alone, atol=1e-6)
-    np.testing.assert_allclose(weights[1:2, :2], alone_weights, atol=1e-6)
+    assert_close(batched[1:2], alone)
+    assert_close(weights[1:2, :2], alone_weights)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -140,7 +141,7 @@ def test_the_mask_is_that_of_keras_or_all_positions(name):
     for ours, other in zip(
         pooling(STATES, **guide), pooling(STATES, np.ones((3, 5), bool), **guide), strict=True
     ):
-        np.testing.assert_allclose(ours, other, atol=1e-6)
+        assert_close(ours, other)
     ids = np.array([[1, 2, 0], [3, 0, 0], [4, 5, 6]])
     embedded = keras.layers.Embedding(9, 4, mask_zero=True)(ids)
     with warnings.catch_warnings():
@@ -148,7 +149,7 @@ def test_the_mask_is_that_of_keras_or_all_positions(name):
         implicit = pooling(embedded, **guide)
     explicit = pooling(np.array(embedded), ids > 0, **guide)
     for ours, other in zip(implicit, explicit, strict=True):
-        np.testing.assert_allclose(ours, other, atol=1e-6)
+        assert_close(ours, other)
     assert getattr(implicit[0], "_keras_mask", None) is None
 
 

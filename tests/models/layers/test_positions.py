@@ -10,6 +10,7 @@ from regard.models.layers.positions import (
     SinusoidalPositions,
     rotate,
 )
+from tests.tolerances import assert_close, close_to
 
 RANDOM = np.random.default_rng(6)
 
@@ -27,7 +28,7 @@ def test_sinusoids_equal_the_paper(depth):
         for number in range(depth):
             phase = pos / 10000 ** (2 * (number // 2) / depth)
             expected[row, number] = np.cos(phase) if number % 2 else np.sin(phase)
-    np.testing.assert_allclose(result[0], expected, atol=1e-4)
+    assert_close(result[0], expected, roundings=1000)
 
 
 def test_learned_positions_are_rows_and_the_last_one_stands_for_all_beyond():
@@ -35,7 +36,7 @@ def test_learned_positions_are_rows_and_the_last_one_stands_for_all_beyond():
     vectors = RANDOM.normal(size=(2, 5, 3)).astype("float32")
     result = layer(vectors, positions(0, 1, 3, 4, 1000))
     table = np.asarray(layer.table)
-    np.testing.assert_allclose(result, vectors + table[[0, 1, 3, 3, 3]], atol=1e-6)
+    assert_close(result, vectors + table[[0, 1, 3, 3, 3]])
 
 
 @pytest.mark.parametrize("make", [SinusoidalPositions, LearnedPositions])
@@ -46,11 +47,11 @@ def test_concatenated_positions_are_projected_with_the_vectors(make):
     kernel, bias = (np.asarray(w, "float64") for w in layer.project.weights)
     encoded = np.broadcast_to(layer.position_vectors(at, 4), (2, 3, 4))
     expected = np.concatenate([vectors, encoded], -1) @ kernel + bias
-    np.testing.assert_allclose(result, expected, atol=1e-5)
+    assert_close(result, expected)
     added = make(max_positions=8)
     added.build((None, None, 4))
     added.set_weights(layer.get_weights()[: len(added.weights)])
-    np.testing.assert_allclose(added(vectors, at), vectors + encoded, atol=1e-6)
+    assert_close(added(vectors, at), vectors + encoded)
     with pytest.raises(ValueError, match="Unknown merge 'sum'"):
         make(merge="sum")
 
@@ -73,7 +74,7 @@ def test_rotated_products_depend_on_the_distance_alone(shift):
         return np.asarray(rotate(query, angles)) @ np.swapaxes(rotate(keys, angles), -1, -2)
 
     at = positions(0, 2, 7)
-    np.testing.assert_allclose(products(at), products(at + shift), atol=1e-4)
+    assert_close(products(at), products(at + shift), roundings=1000)
     assert not np.allclose(products(at), query @ np.swapaxes(keys, -1, -2), atol=1e-2)
 
 
@@ -84,8 +85,8 @@ def test_a_rotation_turns_each_pair_by_its_angle():
     for i in range(depth // 2):
         turned = complex(vector[0, 0, 0, i], vector[0, 0, 0, i + depth // 2])
         turned *= np.exp(1j * at / 10000 ** (2 * i / depth))
-        assert result[i] == pytest.approx(turned.real, abs=1e-5)
-        assert result[i + depth // 2] == pytest.approx(turned.imag, abs=1e-5)
+        assert result[i] == close_to(turned.real)
+        assert result[i + depth // 2] == close_to(turned.imag)
 
 
 @pytest.mark.parametrize("name", sorted(POSITIONS))
@@ -95,12 +96,12 @@ def test_rows_may_be_at_different_positions(name):
     at = np.array([[3], [5]], "int32")
     batched = layer(vectors, at)
     for row in (slice(0, 1), slice(1, 2)):
-        np.testing.assert_allclose(batched[row], layer(vectors[row], at[row]), atol=1e-6)
+        assert_close(batched[row], layer(vectors[row], at[row]))
     if layer.angles(at, 4) is not None:
         heads = RANDOM.normal(size=(2, 2, 1, 4)).astype("float32")
         turned = rotate(heads, layer.angles(at, 4))
         one = rotate(heads[1:], layer.angles(at[1:], 4))
-        np.testing.assert_allclose(turned[1:], one, atol=1e-6)
+        assert_close(turned[1:], one)
 
 
 @pytest.mark.parametrize("name", sorted(POSITIONS))
@@ -108,5 +109,5 @@ def test_positions_count_from_zero_and_keep_the_mask(name):
     layer = POSITIONS[name]()
     embedded = keras.layers.Embedding(9, 4, mask_zero=True)(np.array([[1, 2, 0], [3, 0, 0]]))
     result = layer(embedded)
-    np.testing.assert_allclose(result, layer(embedded, positions(0, 1, 2)), atol=1e-6)
+    assert_close(result, layer(embedded, positions(0, 1, 2)))
     np.testing.assert_array_equal(result._keras_mask, [[1, 1, 0], [1, 0, 0]])

@@ -3,6 +3,7 @@ import pytest
 
 from regard.models.layers.transformer import DecoderBlock, EncoderBlock
 from tests.models.tensors import weights_by_name
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(9)
 MASK = np.array([[1, 1, 1], [1, 1, 0]], bool)
@@ -78,9 +79,9 @@ def test_an_encoder_block_equals_the_paper(norm):
     inputs = RANDOM.normal(size=(2, 3, 8)).astype("float32")
     reference = Reference(block)
     expected = reference.network(reference.itself(inputs, MASK[:, None, :]))
-    np.testing.assert_allclose(block(inputs, mask=MASK), expected, atol=2e-5)
+    assert_close(block(inputs, mask=MASK), expected)
     _, weights = block.call_with_weights(inputs, mask=MASK)
-    np.testing.assert_allclose(weights, reference.attended["attention"], atol=2e-5)
+    assert_close(weights, reference.attended["attention"])
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -92,6 +93,6 @@ def test_a_decoder_block_equals_the_paper(norm):
     hidden = reference.itself(inputs, np.tril(np.ones((4, 4), bool)))
     expected = reference.network(reference.memory(hidden, values, MASK[:, None, :]))
     outputs, attention = block(inputs, block.prepare(values, MASK))
-    np.testing.assert_allclose(outputs, expected, atol=2e-5)
-    np.testing.assert_allclose(attention.cross, reference.attended["cross"], atol=2e-5)
-    np.testing.assert_allclose(attention.target, reference.attended["attention"], atol=2e-5)
+    assert_close(outputs, expected)
+    assert_close(attention.cross, reference.attended["cross"])
+    assert_close(attention.target, reference.attended["attention"])

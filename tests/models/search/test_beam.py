@@ -9,6 +9,7 @@ from regard.models.search.beam import MIN_COVERAGE
 from regard.models.search.candidates import _flat_indices
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
+from tests.tolerances import assert_close, close_to
 
 TOY = Toy()
 
@@ -51,8 +52,8 @@ def test_a_wide_beam_is_exhaustive(alpha, beta):
         assert targets_of(result, row)[:10] == ranked[:10]
         for rank, target in enumerate(ranked[:10]):
             score, logp = every[target]
-            assert result.scores[row, rank] == pytest.approx(score, abs=1e-4)
-            assert result.log_probabilities[row, rank] == pytest.approx(logp, abs=1e-4)
+            assert result.scores[row, rank] == close_to(score, roundings=1000)
+            assert result.log_probabilities[row, rank] == close_to(logp, roundings=1000)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -69,7 +70,7 @@ def test_stopping_early_loses_nothing(size, alpha, beta):
             assert targets_of(every, row) == targets
             assert targets_of(best, row) == targets[:1]
             scores = [score for _, score, _ in expected]
-            np.testing.assert_allclose(every.scores[row, : len(scores)], scores, atol=1e-4)
+            assert_close(every.scores[row, : len(scores)], scores, roundings=1000)
 
 
 @pytest.mark.parametrize("patience", [0.4, 1.0, 1.5, 40.0])

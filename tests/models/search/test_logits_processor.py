@@ -9,6 +9,7 @@ from regard.models.search.base import MIN_SCORE
 from regard.models.search.logits_processor import LogitsProcessor
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
+from tests.tolerances import assert_close
 
 VOCABULARY = 9
 
@@ -84,7 +85,7 @@ def test_the_scores_of_allowed_tokens_are_log_probabilities():
     expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     tokens = [token for token in range(VOCABULARY) if token not in (PAD, BOS)]
     scores = keras.ops.convert_to_numpy(scores)
-    np.testing.assert_allclose(scores[:, tokens], expected[:, tokens], atol=1e-5)
+    assert_close(scores[:, tokens], expected[:, tokens])
 
 
 @pytest.mark.parametrize("run", [1, 2, 3])
@@ -110,4 +111,4 @@ def test_bfloat16_logits_are_taken_in_float32():
     assert keras.backend.standardize_dtype(scores.dtype) == "float32"
     expected = np.exp([1.0, 3.0, 1.5]) / np.exp([0.0, 1.0, 2.0, 3.0, 1.5]).sum()
     allowed_scores = keras.ops.convert_to_numpy(scores)[scores > MIN_SCORE / 2]
-    np.testing.assert_allclose(np.exp(allowed_scores), expected, atol=1e-6)
+    assert_close(np.exp(allowed_scores), expected)

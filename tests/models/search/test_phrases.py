@@ -7,6 +7,7 @@ from regard.models.search import BeamSearch
 from regard.models.vocabulary import EOS, PAD
 from tests.models.search.test_beam import penalised
 from tests.models.search.toy import Toy, arrays, targets_of
+from tests.tolerances import assert_close, close_to
 
 TOY = Toy(scale=1.5)
 # The tokens of the toy's vocabulary are 1 (UNK), 4, 5 and 6.
@@ -52,8 +53,8 @@ def test_a_wide_beam_is_exhaustive(phrases, alpha, beta):
         ranked = sorted(every, key=lambda target: -every[target][0])[:3]
         assert targets_of(result, row) == ranked
         for rank, target in enumerate(ranked):
-            assert result.scores[row, rank] == pytest.approx(every[target][0], abs=1e-4)
-            assert result.log_probabilities[row, rank] == pytest.approx(every[target][1], abs=1e-4)
+            assert result.scores[row, rank] == close_to(every[target][0], roundings=1000)
+            assert result.log_probabilities[row, rank] == close_to(every[target][1], roundings=1000)
 
 
 @pytest.mark.parametrize("phrases", OVERLAPPING.values(), ids=OVERLAPPING)
@@ -102,7 +103,7 @@ def test_rows_have_their_own_phrases():
             )
         )
         assert targets_of(batched, row) == targets_of(alone, 0)
-        np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
+        assert_close(batched.scores[row], alone.scores[0], roundings=1000)
 
 
 def test_without_phrases_nothing_changes():
@@ -115,7 +116,7 @@ def test_without_phrases_nothing_changes():
         assert targets_of(none, 1) == targets_of(plain, 1)
         for row in (0, 2):
             assert targets_of(empty, row) == targets_of(plain, row)
-            np.testing.assert_allclose(empty.scores[row], plain.scores[row], atol=1e-4)
+            assert_close(empty.scores[row], plain.scores[row], roundings=1000)
 
 
 def test_a_prefix_may_cover_a_phrase():

@@ -14,6 +14,7 @@ from regard.models.search import BeamSearch, GreedySearch, SamplingSearch
 from regard.models.seq2seq import Seq2Seq
 from regard.models.vocabulary import EOS, PAD
 from tests.models.search.toy import arrays, targets_of
+from tests.tolerances import assert_close, close_to
 
 LENGTHS = np.array([4, 2, 3])
 POINTS = np.zeros((3, 4, 3), "float32")
@@ -89,9 +90,7 @@ def test_every_answer_can_be_one_and_is_scored_as_if_it_were_given(models, visit
     for n in range(result.ids.shape[1]):
         there = result.lengths[:, n] > 0
         teacher_forced = np.asarray(models[visits].score(POINTS, result.ids[:, n]))
-        np.testing.assert_allclose(
-            result.log_probabilities[there, n], teacher_forced[there], atol=1e-4
-        )
+        assert_close(result.log_probabilities[there, n], teacher_forced[there], roundings=1000)
 
 
 @pytest.mark.parametrize("visits", VISITS)
@@ -102,7 +101,7 @@ def test_probabilities_of_all_answers_sum_to_one(models, visits):
         scores = np.asarray(models[visits].score(points, ids_of(answers, n)), "float64")
         # With points that may come again, answers longer than any search gives are left out.
         total = np.exp(scores).sum()
-        assert total < 0.999 if visits == "any" else total == pytest.approx(1, abs=1e-4)
+        assert total < 0.999 if visits == "any" else total == close_to(1, roundings=1000)
         assert (scores > -100).all()
 
 
@@ -116,7 +115,7 @@ def test_a_wide_beam_finds_the_best_of_all(models, visits):
         scores = np.asarray(models[visits].score(points, ids_of(answers, n)))
         best = tuple(i - FIRST for i in targets_of(result, row)[0][:-1])
         assert best == answers[scores.argmax()]
-        assert result.log_probabilities[row, 0] == pytest.approx(scores.max(), abs=1e-4)
+        assert result.log_probabilities[row, 0] == close_to(scores.max(), roundings=1000)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -132,7 +131,7 @@ def test_batched_and_padded_is_alone(models, visits, name):
         np.testing.assert_array_equal(batched.lengths[row], alone.lengths[0])
         there = alone.lengths[0] > 0
         ours, theirs = batched.log_probabilities[row], alone.log_probabilities[0]
-        np.testing.assert_allclose(ours[there], theirs[there], atol=1e-4)
+        assert_close(ours[there], theirs[there], roundings=1000)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -148,7 +147,7 @@ def test_in_a_graph_it_is_the_same(models, name):
     expected = find(model, search, keys=lengths)
     result = arrays(graph(POINTS, lengths))
     np.testing.assert_array_equal(result.ids, expected.ids)
-    np.testing.assert_allclose(result.log_probabilities, expected.log_probabilities, atol=1e-4)
+    assert_close(result.log_probabilities, expected.log_probabilities, roundings=1000)
 
 
 def test_a_prefix_and_a_least_length_are_kept(models):
@@ -171,4 +170,4 @@ def test_one_point_and_none(models):
             assert targets_of(result, 0)[0] == (FIRST, EOS)
             assert targets_of(result, 1)[0] == (EOS,)
             if visits == "all":
-                np.testing.assert_allclose(result.log_probabilities[:, 0], 0, atol=1e-6)
+                assert_close(result.log_probabilities[:, 0], 0)

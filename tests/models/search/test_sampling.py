@@ -8,6 +8,7 @@ from regard.models.noise import gumbel_noise
 from regard.models.search import SamplingSearch
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
+from tests.tolerances import assert_close
 
 TOY = Toy(scale=0.5)
 SAMPLES = 2000
@@ -132,7 +133,7 @@ def test_noise_is_the_same_for_ever():
         for part in (counter, 7):
             x = mixed((x + part * 0x9E3779B9) % 2**32)
         values.append(-np.log(-np.log1p(-(x + 0.5) / 2**32)))
-    np.testing.assert_allclose(result, values, rtol=1e-5, atol=1e-5)
+    assert_close(result, values)
 
 
 def mixed(x):

@@ -9,6 +9,7 @@ from regard.models.search import SEARCHES, BeamSearch, GreedySearch, SamplingSea
 from regard.models.search.base import Search, take_rows
 from regard.models.vocabulary import BOS, EOS, PAD
 from tests.models.search.toy import Toy, arrays, targets_of
+from tests.tolerances import assert_close, close_to
 
 TOY = Toy()
 LIMITS = np.array([3, 9, 6])
@@ -42,7 +43,7 @@ def test_reported_is_forced(search):
     for row in range(3):
         for n, target in enumerate(targets_of(result, row)):
             expected = TOY.score(row, target)
-            assert result.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
+            assert result.log_probabilities[row, n] == close_to(expected, roundings=1000)
 
 
 def test_cached_is_uncached(search):
@@ -50,7 +51,7 @@ def test_cached_is_uncached(search):
     state = TOY.uncached_state(9)
     again = arrays(search(TOY.uncached(9), state, LIMITS, keys=KEYS))
     np.testing.assert_array_equal(result.ids, again.ids)
-    np.testing.assert_allclose(result.scores, again.scores, atol=1e-4)
+    assert_close(result.scores, again.scores, roundings=1000)
 
 
 def test_batched_is_one_by_one(search):
@@ -72,7 +73,7 @@ def test_batched_is_one_by_one(search):
         np.testing.assert_array_equal(batched.ids[row, :, :length], alone.ids[0])
         assert (batched.ids[row, :, length:] == PAD).all()
         np.testing.assert_array_equal(batched.lengths[row], alone.lengths[0])
-        np.testing.assert_allclose(batched.scores[row], alone.scores[0], atol=1e-4)
+        assert_close(batched.scores[row], alone.scores[0], roundings=1000)
 
 
 IN_GRAPHS = ["greedy, no repeats", "beam, no repeats", "beam, impatient", "sampling, cut"]
@@ -105,7 +106,7 @@ def test_in_a_graph_it_is_the_same(name, rows, vocabulary):
     arguments = (tf.constant(x, tf.int32) for x in (LIMITS, KEYS, TOY.vocabulary))
     result = arrays(graph(*arguments))
     np.testing.assert_array_equal(result.ids, expected.ids)
-    np.testing.assert_allclose(result.scores, expected.scores, atol=1e-5)
+    assert_close(result.scores, expected.scores)
 
 
 @pytest.mark.parametrize("minimums", [None, [1, 1, 1], [3, 5, 6], [9, 9, 9]])
@@ -130,7 +131,7 @@ def test_a_prefix_is_kept_and_counted(search):
         for n, target in enumerate(targets_of(result, row)):
             assert target[: len(token_ids)] == token_ids
             expected = TOY.score(row, target)
-            assert result.log_probabilities[row, n] == pytest.approx(expected, abs=1e-4)
+            assert result.log_probabilities[row, n] == close_to(expected, roundings=1000)
     np.testing.assert_array_equal(result.ids[2], free.ids[2])
 
 
@@ -157,7 +158,7 @@ def test_beam_of_one_is_greedy():
         greedy = find(GreedySearch(**penalties), **options)
         beam = find(BeamSearch(1, length_penalty=0.0, **penalties), **options)
         np.testing.assert_array_equal(greedy.ids, beam.ids)
-        np.testing.assert_allclose(greedy.log_probabilities, beam.log_probabilities, atol=1e-5)
+        assert_close(greedy.log_probabilities, beam.log_probabilities)
 
 
 def test_sampling_from_the_best_piece_alone_is_greedy():

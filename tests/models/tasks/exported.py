@@ -1,7 +1,6 @@
 """Small translators, built and exported as the Trainer does it, and checks of what is exported."""
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from regard.components.settings.trainer import TrainerConfig
@@ -14,6 +13,7 @@ from regard.components.trainer.export import (
 from regard.models import tasks
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.tokenizers import write_tokenizers
+from tests.tolerances import assert_close
 
 TRANSFORMER = {"type": "transformer", "layers": 2, "heads": 2, "feed_forward": 8}
 TRAINING = {"precision": "float32", "label_smoothing": 0.0}
@@ -89,7 +89,7 @@ def assert_equal_outputs(result, expected):
         if value.dtype == tf.string:
             assert result[name].numpy().tolist() == value.numpy().tolist()
         else:
-            np.testing.assert_allclose(result[name], value, atol=1e-5)
+            assert_close(result[name], value)
 
 
 def servable(folder):

@@ -1,12 +1,12 @@
 """The signature ``heads``: every head of every layer, of any text, saved and loaded."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from regard.models.tasks import search_outputs, served_text
 from tests.models.tasks.exported import assert_equal_outputs, created, servable
 from tests.models.tasks.tokenizers import write_tokenizers
+from tests.tolerances import assert_close
 
 SOURCES = ["a cat sat", "the dog ran far away", "", "a"]
 TARGETS = ["the dog", "", "a cat sat on", "unseen ☃"]
@@ -56,7 +56,7 @@ def test_rows_are_distributions_over_what_is_real(loaded, result):
     for name in ("source_heads", "cross_heads", "target_heads"):
         rows, columns = (result[length].numpy() for length in outputs[name][2:])
         for weights, row, column in zip(result[name].numpy(), rows, columns, strict=True):
-            np.testing.assert_allclose(weights[..., :row, :column].sum(-1), 1.0, atol=1e-4)
+            assert_close(weights[..., :row, :column].sum(-1), 1.0, roundings=1000)
             assert (weights[..., row:, :] == 0).all()
             assert (weights[..., column:] == 0).all()
 
@@ -70,7 +70,7 @@ def test_batched_is_one_by_one(loaded, result):
             one = alone[attention_map["weights"]][0].numpy()
             rows, columns = one.shape[2:]
             batched = result[attention_map["weights"]][row, :, :, :rows, :columns]
-            np.testing.assert_allclose(one, batched, atol=1e-5)
+            assert_close(one, batched)
 
 
 def test_what_was_read_is_one_behind_what_is_written(result):

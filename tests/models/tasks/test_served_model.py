@@ -12,6 +12,7 @@ from regard.models.tasks.served_model import quantize, with_signature
 from regard.serving import saved_model
 from tests.models.tasks.exported import build, config, created
 from tests.models.tasks.tokenizers import write_tokenizers
+from tests.tolerances import close_to
 
 
 def test_every_weight_is_stored_once_and_no_layer_is(tmp_path):
@@ -65,7 +66,7 @@ def test_an_int8_model_computes_with_rounded_weights(kind, tmp_path, monkeypatch
         pairs = zip(int8.predict(signature, sources), wide.predict(signature, sources), strict=True)
         for one, other in pairs:
             assert one.hypothesis == other.hypothesis
-            assert one.score == pytest.approx(other.score, abs=1e-5)
+            assert one.score == close_to(other.score)
     files = [
         tmp_path / name / "variables/variables.data-00000-of-00001" for name in ("int8", "float")
     ]

@@ -12,6 +12,7 @@ from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
 from regard.models.tasks.served_text import ServedText
 from tests.models.tasks.exported import assert_equal_outputs, created, servable
 from tests.models.tasks.tokenizers import write_tokenizers
+from tests.tolerances import assert_close, close_to
 
 SENTENCES = ["a cat sat", "the dog ran far away", "", "a", "unseen ☃ words", "x " * 300]
 SECTIONS = {
@@ -82,7 +83,7 @@ def test_alignments_are_distributions_over_the_real_source(loaded):
     assert alignment.dtype == np.float32
     for row in range(len(SENTENCES)):
         target, source = int(result["target_length"][row]), int(result["source_length"][row])
-        np.testing.assert_allclose(alignment[row, :target, :source].sum(-1), 1.0, atol=1e-4)
+        assert_close(alignment[row, :target, :source].sum(-1), 1.0, roundings=1000)
         assert (alignment[row, target:] == 0).all()
         assert (alignment[row, :, source:] == 0).all()
 
@@ -171,11 +172,11 @@ def test_a_given_answer_gets_the_score_that_the_model_gives_it(in_memory, loaded
         token_ids = tokenizers["target"].tokenize(target).numpy().tolist()
         ids = np.array([[*source, 3]], "int32"), np.array([[*token_ids, 3]], "int32")
         expected = float(model.score(*ids)[0]) if sentence else np.nan
-        assert messages["score"][row] == pytest.approx(expected, abs=1e-4, nan_ok=True)
+        assert messages["score"][row] == close_to(expected, roundings=1000, nan_ok=True)
         length = messages["target_length"][row]
         assert length == len(token_ids) + 1
-        assert messages["target_scores"][row, :length].sum() == pytest.approx(
-            float(model.score(*ids)[0]), abs=1e-4
+        assert messages["target_scores"][row, :length].sum() == close_to(
+            float(model.score(*ids)[0]), roundings=1000
         )
         assert (messages["target_scores"][row, length:] == 0).all()
         assert messages["target_pieces"][row, length - 1] == b"</s>"
@@ -193,14 +194,14 @@ def test_what_the_search_found_is_scored_as_it_found_it(loaded):
         token_ids = answers["target_pieces"][row, : lengths[0]].numpy().tolist()
         if token_ids == scored["target_pieces"][row, : lengths[1]].numpy().tolist():
             same += 1
-            assert float(scored["score"][row]) == pytest.approx(
-                float(answers["score"][row]), abs=1e-4, nan_ok=not SENTENCES[row]
+            assert float(scored["score"][row]) == close_to(
+                float(answers["score"][row]), roundings=1000, nan_ok=not SENTENCES[row]
             )
             size = lengths[0], int(scored["source_length"][row])
             alignments = [
                 result["alignment"][row, : size[0], : size[1]] for result in (answers, scored)
             ]
-            np.testing.assert_allclose(*alignments, atol=1e-4)
+            assert_close(*alignments, roundings=1000)
     assert same >= 2
 
 
@@ -308,7 +309,7 @@ def test_n_best(in_memory):
     assert {value.shape for value in result.values()} == {(5, 3)}
     best = served.module.align(sources)
     assert result["hypotheses"][:, 0].tolist() == best["translation"].numpy().tolist()
-    np.testing.assert_allclose(result["log_probabilities"][:, 0], best["score"], atol=1e-5)
+    assert_close(result["log_probabilities"][:, 0], best["score"])
     assert (np.diff(result["scores"], axis=1) <= 0).all()
     assert len(set(result["hypotheses"][1])) == 3
     assert result["lengths"][:, 0].tolist() == best["target_length"].numpy().tolist()

@@ -14,6 +14,7 @@ from regard.serving.server.server import Server
 from tests import fake_models, fake_tasks
 from tests.processes import free_port
 from tests.serving.server.conftest import Running
+from tests.tolerances import close_to
 
 ROWS = [{"source": text} for text in ("abc", "", "a longer text", "ü")]
 
@@ -51,7 +52,7 @@ def test_a_served_model_equals_its_folder(folder, ports, scheme):
         served.predict("serving_default", ROWS), local.predict("serving_default", ROWS), strict=True
     ):
         assert one.hypothesis == other.hypothesis
-        assert one.score == pytest.approx(other.score)
+        assert one.score == close_to(other.score)
 
 
 def test_the_task_and_the_contract_follow_from_the_names(folder, ports):

@@ -13,6 +13,7 @@ from regard.pipeline.prediction.search_options import load_with_search
 from regard.serving.contract import TRAINING, read_contract
 from regard.serving.saved_model import load
 from tests.models.tasks.exported import config, export_model
+from tests.tolerances import close_to
 
 SIDES = {"type": "recurrent", "units": 8}, {"type": "luong", "units": 8}
 ROWS = [{"source": text} for text in ("a cat sat", "the dog ran far away", "a")]
@@ -43,7 +44,7 @@ def test_the_model_is_that_which_was_exported(version):
     assert again.contract == own.contract
     for new, old in zip(outputs(again, "align"), outputs(own, "align"), strict=True):
         assert new["translation"] == old["translation"]
-        assert new["alignment"] == pytest.approx(old["alignment"], abs=1e-5)
+        assert new["alignment"] == close_to(old["alignment"])
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_one_output_with_its_score(version, capfd):
     predict(str(version), ["a cat sat"], with_score=True)
     number, text = capfd.readouterr().out.rstrip("\n").split("\t")
     (expected,) = load(version).predict("serving_default", ROWS[:1])
-    assert (float(number), text) == (pytest.approx(expected.score, abs=1e-5), expected.hypothesis)
+    assert (float(number), text) == (close_to(expected.score), expected.hypothesis)
 
 
 def test_options_combine_with_a_prefix_but_not_lists(version, capfd):

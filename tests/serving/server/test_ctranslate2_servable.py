@@ -15,6 +15,7 @@ from regard.serving.server.ctranslate2_servable import SIGNATURES, find_unsuppor
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
 from tests.models.tasks.exported import TRANSFORMER, export_model
+from tests.tolerances import assert_close
 
 SIDE = {**TRANSFORMER, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
 LIMITS = {"max_source_length": 12, "max_length_factor": 1.5, "max_length_offset": 3}
@@ -81,7 +82,7 @@ def assert_same(outputs, expected):
         if value.dtype == object:
             assert outputs[name].tolist() == value.tolist()
         else:
-            np.testing.assert_allclose(outputs[name], value, atol=1e-4, err_msg=name)
+            assert_close(outputs[name], value, roundings=1000, err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["", *SIGNATURES[:2], "score", "constrained", "heads"])
@@ -121,7 +122,7 @@ def test_rows_do_not_depend_on_their_batch(engine):
             if value.dtype == object:
                 assert inside == value[0] if value.ndim == 1 else (inside == value[0]).all()
             else:
-                np.testing.assert_allclose(inside, value[0], atol=1e-5, err_msg=name)
+                assert_close(inside, value[0], err_msg=name)
 
 
 def test_only_special_rows_are_left_to_tensorflow(engine, monkeypatch):
@@ -163,11 +164,13 @@ def test_n_best_of_a_beam(tmp_path, in_process):
     assert outputs["hypotheses"].shape == (len(TEXTS), 2)
     same = outputs["hypotheses"][:, 0] == expected["hypotheses"][:, 0]
     assert same.mean() >= 0.8  # the searches stop in different ways
-    np.testing.assert_allclose(
-        outputs["log_probabilities"][same, 0], expected["log_probabilities"][same, 0], atol=1e-4
+    assert_close(
+        outputs["log_probabilities"][same, 0],
+        expected["log_probabilities"][same, 0],
+        roundings=1000,
     )
     texts = [bool(one.strip()) for one in TEXTS]
-    np.testing.assert_allclose(outputs["scores"][texts], outputs["log_probabilities"][texts])
+    assert_close(outputs["scores"][texts], outputs["log_probabilities"][texts])
 
 
 def test_int8_is_verified(version, in_process):

@@ -7,6 +7,7 @@ import pytest
 from regard.models.attention.alignments import masked_softmax
 from regard.models.attention.alignments.hard import HardAlignment
 from tests.models.tensors import gradients, numpy
+from tests.tolerances import assert_close
 
 SCORES = np.array([0.0, 1.0, 2.0, -1.0, 3.0], "float32")
 MASK = np.array([1, 1, 1, 1, 0], bool)
@@ -25,8 +26,8 @@ def hard(**options):
 def test_samples_follow_the_softmax(training):
     scores, mask = rows(500, 8)
     weights = numpy(hard(training=training)(scores, mask=mask, training=True))
-    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
-    np.testing.assert_allclose(weights.max(-1), 1.0, atol=1e-6)
+    assert_close(weights.sum(-1), 1.0)
+    assert_close(weights.max(-1), 1.0)
     assert (weights[..., 4] == 0).all()
     expected = numpy(masked_softmax(SCORES, MASK))[:4] * 4000
     result = weights.sum((0, 1))[:4]
@@ -71,7 +72,7 @@ def test_inference_takes_the_argmax_and_returns_its_probability(training):
     scores, mask = rows(2)
     weights, distribution = hard(training=training).align_with_distribution(scores, mask=mask)
     assert numpy(weights)[:, 0].tolist() == [[0, 0, 1, 0, 0]] * 2
-    np.testing.assert_allclose(numpy(distribution), numpy(masked_softmax(scores, mask)))
+    assert_close(numpy(distribution), numpy(masked_softmax(scores, mask)))
 
 
 def test_only_rewarded_samples_are_stochastic():
@@ -124,7 +125,7 @@ def test_straight_through_gradients(options, learns):
         lambda x: keras.ops.sum(hard(**options)(x, mask=mask, training=True) * taste), scores
     )
     (soft,) = gradients(lambda x: keras.ops.sum(masked_softmax(x, mask) * taste), scores)
-    np.testing.assert_allclose(result, soft if learns else 0.0 * soft, atol=1e-6)
+    assert_close(result, soft if learns else 0.0 * soft)
 
 
 def test_the_distribution_has_a_gradient():

@@ -22,6 +22,7 @@ from tests.marks import slow_except
 from tests.models.tasks.exported import servable
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train
+from tests.tolerances import assert_close
 
 TASK = tasks.get("captioning")
 RANDOM = np.random.default_rng(0)
@@ -144,17 +145,17 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     assert not tasks.describe("captioning").has_input_length
     assert set(served.contract["signatures"]) == set(loaded.signatures)
     inside = served.module.align(tf.constant(PNGS))
-    np.testing.assert_allclose(batched["score"], inside["score"], atol=1e-5)
+    assert_close(batched["score"], inside["score"])
     assert batched["alignment"].shape[2:] == captioner.encoder.grid
     answer = loaded.signatures["serving_default"](image=tf.constant(PNGS))
     assert answer["caption"].numpy().tolist() == batched["caption"].numpy().tolist()
     for row in range(3):
         alone = align(image=tf.constant(PNGS[row : row + 1]))
         assert alone["caption"][0] == batched["caption"][row]
-        np.testing.assert_allclose(alone["score"][0], batched["score"][row], atol=1e-4)
+        assert_close(alone["score"][0], batched["score"][row], roundings=1000)
         length = int(batched["length"][row])
         sums = batched["alignment"][row].numpy().sum(axis=(1, 2))
-        np.testing.assert_allclose(sums[:length], 0.0 if name == "no attention" else 1.0, atol=1e-4)
+        assert_close(sums[:length], 0.0 if name == "no attention" else 1.0, roundings=1000)
         np.testing.assert_array_equal(sums[length:], 0.0)
     assert align(image=tf.constant([], tf.string))["caption"].shape == (0,)
     arguments = loaded.signatures["score"](
@@ -165,10 +166,10 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
         expected = captioner.score(
             decode_images(tf.constant(PNGS[row : row + 1]), 16, 24), tf.constant([one])
         )
-        np.testing.assert_allclose(arguments["score"][row], expected[0], atol=1e-4)
+        assert_close(arguments["score"][row], expected[0], roundings=1000)
     sums = arguments["alignment"].numpy().sum(axis=(2, 3))
     real = np.arange(sums.shape[1])[None] < arguments["length"].numpy()[:, None]
-    np.testing.assert_allclose(sums, real * (name != "no attention"), atol=1e-4)
+    assert_close(sums, real * (name != "no attention"), roundings=1000)
     assert set(arguments) == set(served.contract["signatures"]["score"]["outputs"])
     characters = MAX_TOKEN_CHARACTERS * SEARCH["max_length_offset"]
     tokens = int(tokenizer.tokenize(("blue " * 90)[:characters]).shape[0])
@@ -186,7 +187,7 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
         assert result["cross_heads"].shape[4:] == captioner.encoder.grid
         for row, length in enumerate(result["length"].numpy()):
             sums = result["cross_heads"][row, :, :, :length].numpy().sum(axis=(-2, -1))
-            np.testing.assert_allclose(sums, 1.0, atol=1e-4)
+            assert_close(sums, 1.0, roundings=1000)
 
 
 def test_answers_while_training(tokenizer):

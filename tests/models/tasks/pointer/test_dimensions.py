@@ -26,6 +26,7 @@ from regard.pipeline.prediction.input_rows import InputParser
 from regard.serving import saved_model
 from tests.models.tasks.exported import servable
 from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, section, training
+from tests.tolerances import assert_close, close_to
 
 POINTS = np.random.default_rng(3).random((2, 5, 3)).astype("float32")
 
@@ -46,7 +47,7 @@ def test_rows_are_scaled_by_one_factor_and_marked(dimensions):
     source = TASK.source_input(result)[0].numpy()
     low, high = points.min(0), points.max(0)
     expected = (points - (low + high) / 2) / ((high - low) / 2).max()
-    np.testing.assert_allclose(source[:, :-1], expected, atol=1e-5)
+    assert_close(source[:, :-1], expected)
     np.testing.assert_array_equal(source[:, -1], 1.0)
     assert TASK.lengths(result).numpy().tolist() == [[5], [3]]
     assert TASK.raw_inputs(row, {})["points"].shape == (4, dimensions)
@@ -75,11 +76,11 @@ def test_exported_models_take_points_of_three_dimensions(encoder, tmp_path):
     alone = served.predict("align", [{"points": POINTS[1, :3]}])[0]
     assert sorted(both[0].hypothesis) == list(range(5))
     assert both[1].hypothesis == alone.hypothesis
-    np.testing.assert_allclose(both[1].outputs["score"], alone.outputs["score"], atol=1e-5)
+    assert_close(both[1].outputs["score"], alone.outputs["score"])
     # The third coordinate counts.
     flat = POINTS[0] * [1, 1, 0]
-    assert served.predict("align", [{"points": flat}])[0].outputs["score"] != pytest.approx(
-        both[0].outputs["score"], abs=1e-6
+    assert served.predict("align", [{"points": flat}])[0].outputs["score"] != close_to(
+        both[0].outputs["score"]
     )
     (row,) = next(InputParser(served.contract).parse(["[[0, 1, 2], [2, 1, 0], [1, 1, 1]]"]))
     assert sorted(served.predict("align", [row.values])[0].hypothesis) == [0, 1, 2]

@@ -1,10 +1,10 @@
 """Points as a model reads them."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from regard.models.tasks.pointer.served import mark_points, normalize_points
+from tests.tolerances import assert_close, close_to
 
 RANDOM = np.random.default_rng(0)
 LENGTHS = np.array([5, 2, 1, 0])
@@ -24,8 +24,8 @@ def test_each_row_fills_the_square():
         if length > 1:
             low, high = inputs.min(0), inputs.max(0)
             expected = (inputs - (low + high) / 2) / ((high - low).max() / 2)
-            np.testing.assert_allclose(real, expected, atol=1e-5)
-            assert np.abs(real).max() == pytest.approx(1.0, abs=1e-5)
+            assert_close(real, expected)
+            assert np.abs(real).max() == close_to(1.0)
     assert (result[2, 0] == 0).all()
 
 
@@ -52,7 +52,7 @@ def test_points_in_one_place_and_points_at_the_ends_of_float32():
     assert (result.numpy() == 0).all()
     largest = np.finfo("float32").max
     result = normalize_points(np.array([[[-largest, 0], [largest, 0]]], "float32"), [2])
-    np.testing.assert_allclose(result, [[[-1, 0], [1, 0]]])
+    assert_close(result, [[[-1, 0], [1, 0]]])
 
 
 def test_no_rows_and_no_points():

@@ -12,6 +12,7 @@ from regard.serving.session import SessionError
 from tests.marks import slow, slow_except
 from tests.models.tasks.exported import servable
 from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, rows, section, training
+from tests.tolerances import assert_close, close_to
 
 LENGTHS = [6, 3, 4, 5]
 KINDS = {
@@ -73,7 +74,7 @@ def test_the_contract_is_kept(exported):
         steps = attention[np.arange(length), answer.hypothesis]
         assert answer.score <= np.log(steps).sum() + 1e-4
         if length == n and config["model"]["visits"] != "any":
-            assert answer.score == pytest.approx(np.log(steps).sum(), abs=1e-4)
+            assert answer.score == close_to(np.log(steps).sum(), roundings=1000)
 
 
 def test_answers_are_those_of_the_model(exported):
@@ -83,7 +84,7 @@ def test_answers_are_those_of_the_model(exported):
     here = module.align(tf.constant(points), tf.constant(lengths))
     there = served.run("align", {"points": points, "points_length": lengths})
     for name, value in here.items():
-        np.testing.assert_allclose(there[name], value, atol=1e-5)
+        assert_close(there[name], value)
     assert here["positions"].shape == (4, 6)
     assert here["positions"].dtype == here["length"].dtype == tf.int32
     following = np.arange(6) >= here["length"].numpy()[:, None]
@@ -106,13 +107,13 @@ def test_alone_is_batched_is_padded(exported):
         (default,) = served.predict("serving_default", [question])
         assert alone.hypothesis == batched[row].hypothesis == default.hypothesis
         for other in (batched[row].score, default.score, wide["score"][row]):
-            assert alone.score == pytest.approx(float(other), abs=1e-4)
+            assert alone.score == close_to(float(other), roundings=1000)
         one, other = alone.outputs["alignment"], batched[row].outputs["alignment"]
-        np.testing.assert_allclose(one, other, atol=1e-5)
+        assert_close(one, other)
         n, length = lengths[row], len(alone.hypothesis)
         assert wide["positions"][row].tolist() == alone.hypothesis + [-1] * (11 - length)
-        np.testing.assert_allclose(wide["alignment"][row, :length, :n], one, atol=1e-5)
-        assert float(tf.reduce_sum(wide["alignment"][row])) == pytest.approx(one.sum(), abs=1e-4)
+        assert_close(wide["alignment"][row, :length, :n], one)
+        assert float(tf.reduce_sum(wide["alignment"][row])) == close_to(one.sum(), roundings=1000)
 
 
 def test_a_given_answer_gets_its_score(exported):
@@ -124,13 +125,13 @@ def test_a_given_answer_gets_its_score(exported):
     ]
     scored = served.predict("score", inputs)
     for answer, one in zip(answers, scored, strict=True):
-        assert one.score == pytest.approx(answer.score, abs=1e-4)
+        assert one.score == close_to(answer.score, roundings=1000)
         length = len(answer.hypothesis)
         steps = one.outputs["position_scores"]
         assert (steps.shape, one.outputs["length"]) == ((length,), length)
         assert steps.sum() >= one.score - 1e-4  # the end has its own
     (alone,) = served.predict("score", inputs[2:3])
-    assert alone.score == pytest.approx(scored[2].score, abs=1e-5)
+    assert alone.score == close_to(scored[2].score)
     if config["model"]["visits"] != "any":
         (twice,) = served.predict("score", [{**questions[0], "positions": [0, 0, 1]}])
         assert twice.score < -1e8
@@ -176,7 +177,7 @@ def test_scores_are_the_models(exported):
     for row, answer in enumerate(answers):
         target[row, : len(answer.hypothesis) + 1] = [*(i + 4 for i in answer.hypothesis), 3]
     result = [answer.score for answer in answers]
-    np.testing.assert_allclose(result, model.score(read, target), atol=1e-4)
+    assert_close(result, model.score(read, target), roundings=1000)
 
 
 @pytest.mark.parametrize("exported", ["hulls", "any, drawn"], indirect=True)
@@ -195,7 +196,7 @@ def test_the_best_of_several(exported):
             answers.append(positions[:length].tolist())
             assert is_answer(answers[-1], n, config["model"]["visits"])
         assert answers[0] == best[row].hypothesis
-        assert outputs["log_probabilities"][0] == pytest.approx(best[row].score, abs=1e-4)
+        assert outputs["log_probabilities"][0] == close_to(best[row].score, roundings=1000)
         assert outputs["log_probabilities"][0] >= outputs["log_probabilities"][1]
         (alone,) = served.predict("nbest", requested()[row : row + 1])
         np.testing.assert_array_equal(alone.outputs["hypotheses"], outputs["hypotheses"])

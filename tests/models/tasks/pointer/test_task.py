@@ -12,6 +12,7 @@ from regard.models.tasks.pointer.settings import PointerPreprocessing
 from regard.pipeline.datasets.point_sets import left_to_right
 from tests.marks import slow
 from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section
+from tests.tolerances import assert_close
 
 POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]
 ANSWERS = [[0, 2, 1], [1, 0]]
@@ -104,12 +105,12 @@ def test_rows_to_train_on():
     created = TASK.model_inputs(result)
     zeros = [[0.0] * 3] * 3
     expected = [[[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]], [[7, 8, 1], *zeros[:2]], zeros]
-    np.testing.assert_allclose(created["source"], expected)
+    assert_close(created["source"], expected)
     assert created["source"].dtype == tf.float32
     assert created["target"].numpy().tolist() == [[4, 6, 5, 3], [4, 3, 0, 0], [3, 0, 0, 0]]
     assert created["target"].dtype == tf.int32
     row = {name: value[0] for name, value in result.items()}
-    np.testing.assert_allclose(TASK.raw_inputs(row, {})["points"], created["source"][0, :, :2])
+    assert_close(TASK.raw_inputs(row, {})["points"], created["source"][0, :, :2])
 
 
 def sorting(rows, seed):

@@ -1,7 +1,6 @@
 """Pairs of sentences: what is trained on, what is served, what answers while training."""
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text as text
@@ -13,6 +12,7 @@ from regard.models.tasks.similarity.served import split_words, word_ids
 from regard.models.tasks.similarity.settings import SimilarityModelConfig
 from regard.models.vocabulary import UNK
 from tests.models.tasks.tokenizers import trained
+from tests.tolerances import assert_close
 
 FIRST = ["a cat sat on the mat", "the dog ran", "the zebra ran away", ""]
 SECOND = ["the cat sat", "a dog ran far away from home", "a zebra", "a cat"]
@@ -62,7 +62,7 @@ def test_preprocessing(tokenizer):
     model = section(scale={"low": 1.0, "high": 5.0})
     settings = TASK.description.preprocessing_settings(model)
     result = TASK.preprocess(inputs, {"first": tokenizer, "second": tokenizer}, settings)
-    np.testing.assert_allclose(result["target"], [[0.0], [0.75]])
+    assert_close(result["target"], [[0.0], [0.75]])
     assert result["first_ids"].to_list() == tokenizer.tokenize(FIRST[:2]).to_list()
     row = {name: value[1] for name, value in result.items()}
     assert TASK.lengths(result)[1].numpy().tolist() == [7]
@@ -90,7 +90,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
     answer = loaded.signatures["serving_default"](
         first=tf.constant(FIRST), second=tf.constant(SECOND)
     )
-    np.testing.assert_allclose(result["similarity"], answer["similarity"], atol=1e-6)
+    assert_close(result["similarity"], answer["similarity"])
     assert result["first_length"].numpy().tolist() == [5, 3, 4, 0]
     assert result["second_length"].numpy().tolist() == [3, 5, 2, 2]
     assert result["cut"].numpy().tolist() == [1, 2, 0, 0]
@@ -102,7 +102,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
         alone = align(
             first=tf.constant(FIRST[row : row + 1]), second=tf.constant(SECOND[row : row + 1])
         )
-        np.testing.assert_allclose(alone["similarity"][0], result["similarity"][row], atol=1e-5)
+        assert_close(alone["similarity"][0], result["similarity"][row])
         ids = [
             word_ids(
                 tokenizer, split_words(tokenizer, tf.constant([side[row]]))[:, :5], 7
@@ -111,7 +111,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
         ]
         if all(part.shape[1] for part in ids):
             inside = 1.0 + 4.0 * model.compare(*ids)["similarity"]
-            np.testing.assert_allclose(inside[0], result["similarity"][row], atol=1e-5)
+            assert_close(inside[0], result["similarity"][row])
     empty = align(first=tf.constant([], tf.string), second=tf.constant([], tf.string))
     assert empty["similarity"].shape == (0,)
 
@@ -139,7 +139,7 @@ def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
     hypotheses, references = answer(batch)
     assert references == [[2.0], [5.0]]
     inside = model(batch)["similarity"]
-    np.testing.assert_allclose(hypotheses, 1.0 + 4.0 * inside.numpy(), atol=1e-5)
+    assert_close(hypotheses, 1.0 + 4.0 * inside.numpy())
 
 
 def test_word_vectors_go_into_the_shared_embedding(tokenizer):

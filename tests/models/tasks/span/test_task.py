@@ -25,6 +25,7 @@ from tests.models.tasks.tokenizers import trained
 from tests.pipeline.deployment.test_serve import start
 from tests.processes import free_port
 from tests.serving.server.requests import predict_request
+from tests.tolerances import assert_close, close_to
 
 TASK = tasks.get("span")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -185,23 +186,21 @@ def test_served_as_the_model(rules, tmp_path):
         spans = zip(align["passage_begins"][row], align["passage_ends"][row], strict=True)
         pieces = [passage[b:e] for b, e in list(spans)[:count]]
         assert [one.decode() for one in align["passage_pieces"][row, :count]] == pieces
-        np.testing.assert_allclose(align["alignment"][row, :, :count].sum(-1), 1.0, atol=1e-5)
+        assert_close(align["alignment"][row, :, :count].sum(-1), 1.0)
         np.testing.assert_array_equal(align["alignment"][row, :, count:], 0.0)
         ids = [tokenize(tokenizer, tf.constant([side[row]])).ids for side in (PASSAGES, QUESTIONS)]
         logits = model({"passage": ids[0][:, :7].to_tensor(), "question": ids[1].to_tensor()})
         probabilities = tf.nn.softmax(logits["logits"][0]).numpy()
-        np.testing.assert_allclose(align["alignment"][row, :, :count], probabilities, atol=1e-5)
+        assert_close(align["alignment"][row, :, :count], probabilities)
         log_probs = tf.math.log(probabilities)
         first, last, score = best_spans(log_probs[None, -2], log_probs[None, -1], 3)
         first, last, score = int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
         assert begin == align["passage_begins"][row, first]
         assert end == align["passage_ends"][row, last]
         assert last - first < 3
-        assert best["score"][row] == pytest.approx(score, abs=1e-4)
+        assert best["score"][row] == close_to(score, roundings=1000)
         alone = loaded["align"](**{name: value[row : row + 1] for name, value in inputs.items()})
-        np.testing.assert_allclose(
-            alone["alignment"][0], align["alignment"][row, :, :count], atol=1e-5
-        )
+        assert_close(alone["alignment"][0], align["alignment"][row, :, :count])
     empty = loaded["align"](passage=tf.constant([], tf.string), question=tf.constant([], tf.string))
     assert empty["answer"].shape == (0,)
 
@@ -227,7 +226,7 @@ def test_the_best_answers_are_all_spans_in_the_order_of_their_probability(rules)
         expected = np.array(sorted(expected, key=lambda span: -span[0])[:20])
         names = ("scores", "begins", "ends", "lengths")
         columns = np.array([nbest[name][row] for name in names]).T[: len(expected)]
-        np.testing.assert_allclose(columns, expected, atol=1e-4)
+        assert_close(columns, expected, roundings=1000)
         texts = [one.decode() for one in nbest["hypotheses"][row]]
         offsets = list(zip(nbest["begins"][row], nbest["ends"][row], strict=True))
         assert texts == [passage[begin:end] for begin, end in offsets]
@@ -272,8 +271,8 @@ def test_a_server_gives_the_same_over_rest_and_grpc(rules, tmp_path):
                     assert np.char.decode(value.astype(bytes), "utf-8").tolist() == by_name[key]
                     assert value.tolist() == expected[key].numpy().tolist()
                 else:
-                    np.testing.assert_allclose(by_name[key], value, rtol=1e-6)
-                    np.testing.assert_allclose(expected[key], value, atol=1e-4, rtol=1e-5)
+                    assert_close(by_name[key], value)
+                    assert_close(expected[key], value, roundings=1000)
         channel.close()
     finally:
         process.kill()
@@ -296,7 +295,7 @@ def test_a_list_of_encoders(rules):
     for row in range(2):
         alone = align(*(value[row : row + 1] for value in inputs))
         assert alone["answer"][0] == batched["answer"][row]
-        np.testing.assert_allclose(alone["score"][0], batched["score"][row], atol=1e-5)
+        assert_close(alone["score"][0], batched["score"][row])
 
 
 def test_answers_while_training_are_texts_of_the_passage(rules):

@@ -16,6 +16,7 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from benchmarks.cluster.engines import ROOT
 from regard.components.common import events
+from regard.components.common.prediction_table import CANDIDATE
 
 # What the Beam jobs write: node and name of the artifact.
 ARTIFACTS = (
@@ -114,15 +115,21 @@ class PipelineRun:
 
         Of the statistics, without the lists of the most frequent texts: TFDV approximates them from
         16,384 different texts on, and the approximation depends on the order of the workers.
-        Without the Predictor's file of speeds.
+        Without the Predictor's file of speeds, and without its predictions, whose scores differ by
+        rounding.
         """
         return {
             f"{node}/{name}/{path.relative_to(folder)}": _digest(path)
             for node, name in ARTIFACTS
             for folder in sorted((self._pipeline / "artifacts" / node / name).glob("*"))
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name != "predictions.json"
+            if path.is_file() and path.name not in ("predictions.json", CANDIDATE)
         }
+
+    def predictions(self) -> Path:
+        """The table of predictions of the only run."""
+        (path,) = (self._pipeline / "artifacts" / "Predictor").rglob(CANDIDATE)
+        return path
 
     def temporary_files(self, node: str = "") -> list[Path]:
         """Files and folders of unfinished work in the artifacts, of one node or of all."""

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from regard.components.common import events
+from regard.components.common.processor import describe_slow_precision, read_features
 from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.fine_tuning import LowRankAdapters
 from regard.models.schedules import schedule
@@ -149,12 +150,18 @@ def compile_model(model: TrainableModel, training: TrainingConfig) -> None:
 def resolve_precision(config: TrainerConfig) -> TrainerConfig:
     """Replace the precision ``auto`` by the fast format of this machine's GPUs.
 
+    Report another one that is slow on this machine.
+
     A training in a mixed format gets a checkpoint folder of its own, since its state differs: in
     float16, there is the scale of the loss.
     """
+    capabilities = _gpu_capabilities()
     if config.training.precision != "auto":
+        text = describe_slow_precision(config.training.precision, read_features())
+        if text and not capabilities:
+            events.emit("note", node=NODE, text=text)
         return config
-    precision = fast_precision(_gpu_capabilities())
+    precision = fast_precision(capabilities)
     key = config.checkpoint_key
     if precision != "float32":
         key = f"{key}-{precision}"

@@ -51,7 +51,7 @@ def validate(
         name, title = configs[0].name, f"pipeline {configs[0].name}"
     checked = configs[0]
     check_start(checked, workspace)
-    notes: list[str] = []
+    notes = _precision_notes(checked.training.precision)
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
         summary = survey_corpus(plan, status.update)
@@ -82,6 +82,16 @@ def validate(
             out.print(line, soft_wrap=True)
     for note in notes:
         out.print(f"  {note}", soft_wrap=True)
+
+
+def _precision_notes(precision: str) -> list[str]:
+    """Return a note if the precision of the training is slow on this machine."""
+    from regard.components.common.processor import describe_slow_precision, read_features
+    from regard.pipeline.doctor.machine import query_driver
+
+    text = describe_slow_precision(precision, read_features())
+    gpus, _ = query_driver() if text else ([], "")
+    return [text] if text and not gpus else []
 
 
 def _span_lines(summary: SpanSummary, root: Path) -> Iterator[str]:

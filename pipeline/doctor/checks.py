@@ -10,6 +10,7 @@ from typing import Literal
 from packaging.requirements import Requirement
 
 from regard.components.common.files import is_writable
+from regard.components.common.processor import has_fast_bfloat16
 from regard.components.common.provenance import package_version as installed_version
 from regard.pipeline.doctor.machine import GIB
 
@@ -80,15 +81,17 @@ def check_memory(total: int, available: int) -> Check:
     return Check("memory", "warn", text, remedy)
 
 
-def check_processor(cores: int, flags: set[str]) -> Check:
-    """Require AVX for TensorFlow's wheels, and recommend AVX2."""
-    if flags and "avx" not in flags:
+def check_processor(cores: int, features: set[str]) -> Check:
+    """Require AVX for TensorFlow's wheels, recommend AVX2, and report whether bfloat16 is fast."""
+    if features and "avx" not in features:
         return Check("processor", "fail", "no AVX", "TensorFlow's wheels need AVX.")
-    if flags and "avx2" not in flags:
+    if features and "avx2" not in features:
         return Check("processor", "warn", "no AVX2", "Regard works, but several times slower.")
     text = f"{cores} {'core' if cores == 1 else 'cores'}"
-    if "avx512_bf16" in flags:
-        text += ", AVX512-BF16: training.precision mixed_bfloat16 is faster"
+    if has_fast_bfloat16(features):
+        text += ", fast bfloat16: training.precision mixed_bfloat16 is faster than float32"
+    elif features:
+        text += ", no AVX512-BF16: training.precision mixed_bfloat16 is slower than float32"
     return Check("processor", "ok", text)
 
 

@@ -57,14 +57,6 @@ def memory() -> tuple[int, int]:
     return total, available
 
 
-def cpu_flags() -> set[str]:
-    """The processor features as the kernel names them, such as ``avx512_bf16``."""
-    for line in _read("/proc/cpuinfo").splitlines():
-        if line.startswith("flags"):
-            return set(line.partition(":")[2].split())
-    return set()
-
-
 def query_driver() -> tuple[list[str], str]:
     """One line per GPU from nvidia-smi: name, memory and driver version; and its error message."""
     tool = shutil.which("nvidia-smi")

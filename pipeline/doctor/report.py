@@ -12,6 +12,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from regard.components.common.processor import read_features
 from regard.pipeline.doctor import checks, gpus, machine
 from regard.pipeline.doctor.checks import SHIM, Check, installed_version
 from regard.pipeline.workspace import Workspace
@@ -32,7 +33,7 @@ def run_checks(environ: Mapping[str, str] = os.environ) -> list[Check]:
         checks.check_installation(libc, way, shim),
         checks.check_python(sys.version_info[:3]),
         *checks.check_packages(_requirements()),
-        checks.check_processor(machine.cores(), machine.cpu_flags()),
+        checks.check_processor(machine.cores(), read_features()),
         checks.check_memory(*machine.memory()),
         gpus.check(way),
         checks.check_home(home, machine.free_disk(home)),

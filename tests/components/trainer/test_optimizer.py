@@ -17,6 +17,7 @@ from regard.components.trainer.optimizer import (
 from regard.models.attention.scores.products import CosineScore
 from regard.models.settings.text_to_text import TextToTextModelConfig
 from tests.components.trainer.tiny_training import TinyTask, batches, training_config
+from tests.tolerances import assert_close
 
 OPTIMIZERS = {
     "Adam": (Adam, keras.optimizers.Adam, {}),
@@ -124,7 +125,7 @@ def test_accumulation_equals_the_joint_batch():
     reference.train_step({name: joined([part[name] for part in parts]) for name in parts[0]})
     assert int(model.optimizer.iterations) == 1
     for one, other in zip(model.get_weights(), reference.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+        assert_close(one, other)
 
 
 def joined(tensors):
@@ -155,6 +156,28 @@ def trainer_config(precision):
 def test_an_explicit_precision_is_kept():
     config = trainer_config("mixed_float16")
     assert resolve_precision(config) == config
+
+
+@pytest.mark.parametrize(
+    ("features", "gpus", "notes"),
+    [
+        ({"avx2"}, [], 1),
+        ({"avx2", "avx512_bf16"}, [], 0),
+        ({"avx2"}, [(9, 0)], 0),
+        (set(), [], 0),
+    ],
+)
+def test_a_precision_that_is_slow_on_this_machine_is_reported(monkeypatch, features, gpus, notes):
+    emitted = []
+    monkeypatch.setattr(optimizer_module, "read_features", lambda: features)
+    monkeypatch.setattr(optimizer_module, "_gpu_capabilities", lambda: gpus)
+    monkeypatch.setattr(
+        optimizer_module.events, "emit", lambda kind, **event: emitted.append((kind, event["text"]))
+    )
+    config = trainer_config("mixed_bfloat16")
+    assert resolve_precision(config) == config
+    assert len(emitted) == notes
+    assert all(kind == "note" and "mixed_bfloat16" in text for kind, text in emitted)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,9 @@ def test_memory():
     [
         ({"sse2"}, "fail", "no AVX"),
         ({"avx"}, "warn", "no AVX2"),
-        ({"avx", "avx2"}, "ok", "2 cores"),
-        ({"avx", "avx2", "avx512_bf16"}, "ok", "bfloat16"),
+        ({"avx", "avx2"}, "ok", "mixed_bfloat16 is slower"),
+        ({"avx", "avx2", "avx512_bf16"}, "ok", "mixed_bfloat16 is faster"),
+        ({"avx", "avx2", "amx_bf16"}, "ok", "mixed_bfloat16 is faster"),
         (set(), "ok", "2 cores"),  # some systems have no /proc/cpuinfo
     ],
 )

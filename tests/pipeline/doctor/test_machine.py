@@ -49,14 +49,6 @@ def test_memory_respects_a_container_limit(monkeypatch):
     assert machine.memory() == (8192, 7168)
 
 
-def test_cpu_flags(monkeypatch):
-    flags = "processor : 0\nflags\t\t: fpu avx2 avx512_bf16\n"
-    set_kernel_files(monkeypatch, {"/proc/cpuinfo": flags})
-    assert machine.cpu_flags() == {"fpu", "avx2", "avx512_bf16"}
-    set_kernel_files(monkeypatch, {})
-    assert machine.cpu_flags() == set()
-
-
 @pytest.mark.parametrize(
     ("script", "expected"),
     [

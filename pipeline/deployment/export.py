@@ -71,7 +71,7 @@ def to_ctranslate2(
     record = read_record(version)
     _check_supported(version, record.config.get("model"))  # before anything large is read
     _validate_folder(folder, force, version.resolve(), registry.resolve())
-    _require_ctranslate2()
+    _check_engine(quantization)
     check_content(version)
     trained = RebuiltModel(version, model)
     settings = trained.config.model_settings
@@ -80,7 +80,7 @@ def to_ctranslate2(
     weights = {weight.path: np.asarray(weight) for weight in trained.model.weights}
     spec = ctranslate2.create_specification(weights, settings, vocabularies)
     spec.validate()
-    spec.optimize(quantization=quantization)
+    ctranslate2.quantize(spec, quantization)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
         (temporary := Path(work, "export")).mkdir()
@@ -122,12 +122,24 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
         raise UserError("The folder does not contain an exported model.", str(folder), remedy)
 
 
-def _require_ctranslate2() -> None:
+def _check_engine(quantization: str) -> None:
+    """Check that CTranslate2 is installed, and that it computes 16-bit integers here if required.
+
+    Otherwise it would convert them to its own 8-bit integers, whose products overflow on some
+    processors; see `ctranslate2.quantize`.
+
+    Raises:
+        UserError: it is not, or does not.
+    """
     try:
-        import ctranslate2  # noqa: F401
+        import ctranslate2 as engine
     except ImportError:
         remedy = 'Install it with: pip install "regard[ctranslate2]"'
         raise UserError("CTranslate2 is not installed.", remedy=remedy) from None
+    if quantization == "int16" and "int16" not in engine.get_supported_compute_types("cpu"):
+        message = "CTranslate2 computes with 16-bit integers on processors of Intel only."
+        remedy = "Use int8 or float32 on this processor."
+        raise UserError(message, "int16", remedy)
 
 
 def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
@@ -171,7 +183,10 @@ def _compare_scores(
     if quantization == "float32" and not largest <= TOLERANCE:
         raise RuntimeError(problem)
     if not largest <= TOLERANCE_QUANTIZED:
-        raise UserError(problem, remedy=f"Use another quantization than {quantization}.")
+        problem += f" At most {TOLERANCE_QUANTIZED} is allowed with {quantization}."
+        remedy = f"Use another quantization than {quantization}, for example float32, or serve"
+        remedy += " with TensorFlow, which stores 8-bit matrices if serving.quantization is int8."
+        raise UserError(problem, remedy=remedy)
     return largest
 
 

@@ -19,6 +19,9 @@ EPSILON = 1e-5  # of layer normalization
 # Maximum length; CTranslate2 always reads positions from a table.
 POSITIONS = 2048
 _BASE = 10000.0
+# The largest magnitude of an 8-bit weight. Processors without VNNI instructions add two products of
+# an activation (at most 255) and a weight in 16 bits, and 2 * 255 * 127 would overflow.
+_MAX_INT8 = 64
 
 Weights = Mapping[str, np.ndarray]
 
@@ -99,6 +102,41 @@ def create_specification(
         spec.decoder.projection.weight = table
         spec.decoder.projection.bias = decoder_weights["logits_bias"]
     return spec
+
+
+def quantize(spec: TransformerSpec, quantization: str) -> None:
+    """Convert the weights of a model to a type.
+
+    CTranslate2's own int8 uses the whole range of 8 bits, whose products overflow on processors
+    without VNNI instructions. This one uses 7 bits, so that all processors compute the same scores.
+
+    Args:
+        spec: a validated specification, which is changed.
+        quantization: the type, for example ``int8``.
+    """
+    from ctranslate2.specs import model_spec
+
+    if quantization != "int8":
+        spec.optimize(quantization=quantization)
+        return
+    spec.optimize()
+    model_spec.visit_spec(spec, _quantize_weight)
+
+
+def _quantize_weight(layer: Any, path: str, value: Any) -> None:
+    """Replace a weight by integers and a factor for each row, if the layer allows it."""
+    from ctranslate2.specs import model_spec
+
+    name = path.rpartition("/")[2]
+    is_alias = isinstance(value, str)
+    if is_alias or not hasattr(layer, f"{name}_scale"):
+        return
+    weights = value.numpy()
+    largest = np.maximum(np.abs(weights).max(axis=1), 1e-20)  # a row may be zero
+    factors = _MAX_INT8 / largest
+    integers = np.rint(weights * factors[:, None]).astype(np.int8)
+    setattr(layer, name, model_spec.NumpyVariable(integers))
+    setattr(layer, f"{name}_scale", model_spec.NumpyVariable(factors.astype(np.float32)))
 
 
 def _layer_options(side: Mapping[str, Any]) -> dict[str, Any]:

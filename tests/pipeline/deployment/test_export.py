@@ -77,6 +77,16 @@ def test_int8_is_smaller(registry, tmp_path):
     assert small.difference > exact.difference
 
 
+def test_int16_is_refused_where_ctranslate2_would_compute_in_8_bits(
+    registry, tmp_path, monkeypatch
+):
+    kinds = {"float32", "int8"}
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: kinds)
+    with pytest.raises(UserError, match="of Intel only"):
+        to_ctranslate2("small", registry, tmp_path / "fast", "int16")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_an_earlier_export_is_replaced(registry, tmp_path):
     folder = tmp_path / "fast"
     folder.mkdir()

@@ -75,6 +75,7 @@ class ExampleValidator(Component):
         checks: JSON of ``data.checks``.
         pinned_schema: a comment with the name of ``data.schema``, and its content; empty without.
         features: JSON list of the features.
+        targets: JSON of ``TargetSettings``.
         production: JSON with the ``version`` in production, the path of its ``profile``, and the
             ``digest`` of that file, for the cache; or with ``latest`` as ``version`` and the folder
             of all ``versions``, of which the newest is used; empty if there is none.
@@ -86,7 +87,8 @@ class ExampleValidator(Component):
     """
 
     EXECUTOR = ExampleValidatorExecutor
-    PARAMETERS = {"checks": str, "pinned_schema": str, "features": str, "production": str}
+    _TEXTS = ("checks", "pinned_schema", "features", "targets", "production")
+    PARAMETERS = dict.fromkeys(_TEXTS, str)
     INPUTS = {"statistics": ExampleStatistics, "schema": Schema, "examples": Examples}
     OUTPUTS = {"anomalies": ExampleAnomalies, "findings": Findings}
 

@@ -7,13 +7,15 @@ Multilingual Neural Machine Translation System: Enabling Zero-Shot Translation",
 import unicodedata
 from collections.abc import Iterable
 
+from regard.models.characters import is_blank, limit_marks
+
 # Characters that the normalization NFKC changes to "<", and this one.
 _BRACKETS = "<\ufe64\uff1c"
 
 
 def add_tag(tag: str, text: str) -> str:
     """Return a text that begins with a tag; a blank text stays as it is, for it has no output."""
-    return f"<{tag}> {text}" if text.strip() else text
+    return f"<{tag}> {text}" if not is_blank(text) else text
 
 
 def split_tag(text: str, tags: Iterable[str]) -> tuple[str | None, str]:
@@ -28,7 +30,7 @@ def find_tag(text: str, tags: Iterable[str]) -> str | None:
     """Return a tag that a text contains anywhere; a model would read it as the tag."""
     if not any(bracket in text for bracket in _BRACKETS):
         return None
-    plain = unicodedata.normalize("NFKC", text).casefold()  # as SentencePiece may do
+    plain = unicodedata.normalize("NFKC", limit_marks(text)).casefold()  # as SentencePiece may do
     plain = "".join(letter for letter in plain if unicodedata.category(letter) != "Cc")
     return next((tag for tag in tags if f"<{tag.casefold()}>" in plain), None)
 

@@ -13,6 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
+from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.registry.store import LATEST
 from regard.components.trainer.training_key import trainer_code
 from regard.models.tags import user_symbols
@@ -75,6 +76,7 @@ def build_pipeline(
         checks=config.data.checks.to_json(),
         pinned_schema=cache_keys.pinned_schema(config),
         features=stored,
+        targets=TargetSettings.from_sections(config.tokenizer, config.evaluation).to_json(),
         production=context.production_profile,
     )
     augmenter, train_examples = None, examples
@@ -142,6 +144,7 @@ def build_pipeline(
         examples=examples,
         model=model,
         features=stored,
+        targets=TargetSettings.from_sections(config.tokenizer, config.evaluation).to_json(),
         production=context.production,
         production_version=context.production_version,
         batch_size=config.evaluation.batch_size,

@@ -93,6 +93,7 @@ class Contract(TypedDict):
     heads: NotRequired[HeadsEntry | None]  # not in older exports
     cut: str | None
     tags: NotRequired[list[str]]
+    blank: NotRequired[str]
     signatures: dict[str, SignatureEntry]
 
 

@@ -21,6 +21,7 @@ from regard.components.predictor import batch_results
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.decode import ModelDoFn
 from regard.components.settings.trainer import StartingModel
+from regard.models.characters import is_blank
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
 from regard.models.tasks.description import Feature
 from regard.serving import saved_model
@@ -87,7 +88,7 @@ class ModelPass:
             scores = [one.outputs["score"] / one.outputs["target_length"] for one in predictions]
             return [math.inf if math.isnan(one) else -one for one in scores]
         texts = [None if one.truncated else one.hypothesis for one in predictions]
-        return [text if text and text.strip() else None for text in texts]
+        return [None if text is None or is_blank(text) else text for text in texts]
 
 
 class PassDoFn(ModelDoFn):

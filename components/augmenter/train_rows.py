@@ -20,6 +20,7 @@ from regard.components.data.images import Images
 from regard.components.data.text_files import read_lines
 from regard.components.settings import augmentation as sections
 from regard.components.settings.trainer import StartingModel
+from regard.models.characters import is_blank
 from regard.models.tasks.description import Feature
 
 Paths = Sequence[str]
@@ -92,7 +93,7 @@ class TrainRows:
             encode = ExampleEncoder(self.features, file, Images(""))
             lines = enumerate(read_lines(file, encoding=self.encoding), 1)
             # U+FFFD stands for what cannot be decoded.
-            texts = (one for one in lines if one[1].strip() and "\ufffd" not in one[1])
+            texts = (one for one in lines if not is_blank(one[1]) and "\ufffd" not in one[1])
             for line, text in itertools.islice(texts, limit):
                 values = [text if feature.name == "target" else None for feature in self.features]
                 writer.write(encode(line, values))

@@ -9,6 +9,7 @@ from typing import Any
 
 from regard.components.common.formatting import format_count, truncate
 from regard.components.data.images import Images
+from regard.models.characters import is_blank
 from regard.models.tasks.description import Feature
 
 # A text or the path of an image is a str, several texts a list of them; a number is a float;
@@ -134,7 +135,7 @@ class CellParser:
 def _parse_text(feature: Feature, name: str, cell: str) -> Any:
     """Parse the text of a cell; None for an empty cell."""
     # An empty text is a value; the data checks count it.
-    if not cell.strip() and (feature.optional or feature.kind != "text"):
+    if is_blank(cell) and (feature.optional or feature.kind != "text"):
         return None
     try:
         if feature.kind == "number":

@@ -8,6 +8,7 @@ from regard.components.data.images import Images
 from regard.components.data.split_assignment import canonical
 from regard.components.data.target_overlap import hash64
 from regard.components.data.text_analysis import normalize
+from regard.models.characters import is_blank
 from regard.models.tasks.description import Feature
 
 
@@ -58,7 +59,7 @@ class ComparedValues:
         is_text = self._text_inputs == self._inputs
         text = "\n".join(normalize(t) for i in self._inputs for t in values[i]) if is_text else ""
         tag = "".join(f"{t}\0" for i in self._tags for t in values[i])
-        return tag + text.replace("\0", " ") if text.strip() else ""
+        return tag + text.replace("\0", " ") if not is_blank(text) else ""
 
 
 def value_lists(

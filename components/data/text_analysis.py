@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import regex
 
+from regard.models.characters import limit_marks
 from regard.models.vocabulary import UNSPACED
 
 _LETTER = rf"[[\w\p{{N}}]--[{UNSPACED}]]"
@@ -25,7 +26,7 @@ _ASCII_NON_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha(
 def normalize(text: str) -> str:
     """Return the form in which two texts count as the same: stripped and NFC-normalised."""
     text = text.strip()
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return text if text.isascii() else _compose(text)
 
 
 def split_words(text: str) -> list[str]:
@@ -36,10 +37,15 @@ def split_words(text: str) -> list[str]:
     """
     if text.isascii():
         return _PLAIN_WORD.findall(text)
-    text = unicodedata.normalize("NFC", text)
+    text = _compose(text)
     if not _NOT_PLAIN.search(text):
         return _PLAIN_WORD.findall(text)
     return _WORD.findall(text)
+
+
+def _compose(text: str) -> str:
+    """Return a text in NFC, without the excess of long runs of combining marks."""
+    return unicodedata.normalize("NFC", limit_marks(text))
 
 
 def count_scripts(text: str) -> Counter[str]:

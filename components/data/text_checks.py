@@ -12,6 +12,7 @@ from regard.components.common.formatting import truncate
 from regard.components.data.text_analysis import count_scripts
 from regard.components.data.text_markup import find_entity, find_tokenization
 from regard.components.settings.data_checks import DataChecksConfig, LanguageCheckConfig
+from regard.models.characters import is_blank
 
 # C0 except tab and line ends, C1, soft hyphen, zero-width characters, direction marks, line and
 # paragraph separators, the replacement character, and private use.
@@ -51,7 +52,7 @@ def check_texts(inputs: Texts, references: Texts, checks: DataChecksConfig) -> l
     sides = [texts for texts in (*inputs, *references) if texts]
     if not sides:
         return []
-    lengths = [[len(text.strip()) for text in texts] for texts in sides]
+    lengths = [[0 if is_blank(text) else len(text.strip()) for text in texts] for texts in sides]
     first_lengths = [side[0] for side in lengths]
     names = []
     if checks.empty_side and min(map(min, lengths)) == 0:

@@ -12,6 +12,7 @@ from regard.components.common.formatting import format_count
 from regard.components.data.text_analysis import count_scripts, script_name
 from regard.components.evaluator.results import DegenerateCheck, DegenerateExample
 from regard.components.settings.evaluation import OutputChecksConfig
+from regard.models.characters import is_blank
 from regard.models.metrics import Rows
 
 _MAX_EXAMPLES = 5
@@ -49,7 +50,7 @@ Degeneration = tuple[float, str]
 
 def check_empty(row: OutputRow) -> Degeneration | None:
     """Find an empty output where no reference is empty."""
-    if row.hypothesis.strip() or not all(text.strip() for text in row.references):
+    if not is_blank(row.hypothesis) or any(map(is_blank, row.references)):
         return None
     return float(len(row.references[0])), ""
 
@@ -76,7 +77,7 @@ def check_repetition(row: OutputRow) -> Degeneration | None:
 def check_length(row: OutputRow) -> Degeneration | None:
     """Find an output much longer or shorter than every reference, but not an empty one."""
     length, lengths = len(row.hypothesis.strip()), [len(text.strip()) for text in row.references]
-    if not length or max(length, *lengths) < _MIN_RATIO_CHARACTERS:
+    if is_blank(row.hypothesis) or max(length, *lengths) < _MIN_RATIO_CHARACTERS:
         return None
     ratio = min(max(length, other) / max(min(length, other), 1) for other in lengths)
     if ratio <= row.max_ratio:

@@ -101,7 +101,8 @@ def _warn_about_tokenization(rows: Rows, config: EvaluationConfig) -> None:
     if has_bleu and config.tokenize in ("13a", "intl") and unspaced > len(letters) / 2:
         text = (
             f"evaluation.tokenize: {config.tokenize} separates words at spaces, which most of the "
-            "references lack, so BLEU is too low. Set zh for Chinese, ja-mecab for Japanese"
+            "references lack, so BLEU is too low. Set zh for Chinese, ja-mecab for Japanese, char "
+            "for other scripts"
         )
         events.emit("warning", node=NODE, text=text)
 

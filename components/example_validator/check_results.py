@@ -14,6 +14,12 @@ from regard.components.data.row_values import ComparedValues, format_values
 from regard.components.data.text_analysis import script_name
 from regard.components.data.text_markup import find_entity, find_tokenization
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
+from regard.components.example_validator.target_checks import (
+    TargetSettings,
+    is_changed,
+    normalize_target,
+    output_features,
+)
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from regard.models.tasks.description import Feature
 
@@ -33,6 +39,7 @@ _DESCRIPTIONS = {
     "encoding": "were decoded with the wrong encoding",
     "html_entities": "contain HTML entities",
     "tokenization": "were tokenized before",
+    "normalization": "have a target that the tokenizer's normalization changes",
 }
 # What to do about all rows, where the name of the check does not say it.
 _REMEDIES = {
@@ -41,6 +48,7 @@ _REMEDIES = {
     "`sacremoses detokenize`; otherwise requests must be tokenized in the same way",
 }
 _MARKUP = {"html_entities": find_entity, "tokenization": find_tokenization}
+_WITHOUT_DROP = ("target_overlap", "normalization")
 _OF_OTHER_SPLITS = ("overlap", "near_overlap", "target_overlap")
 
 
@@ -100,12 +108,14 @@ class FindingBuilder:
         shards: the corpus.
         features: of a row.
         usual_scripts: the usual scripts of each feature.
+        targets: settings of the texts that the model writes.
     """
 
     checks: DataChecksConfig
     shards: Sequence[Shard]
     features: Sequence[Feature]
     usual_scripts: Mapping[str, set[str]]
+    targets: TargetSettings
 
     @property
     def _active(self) -> dict[str, CheckConfig]:
@@ -195,6 +205,13 @@ class FindingBuilder:
                 for text in values:
                     if (fixed := text_checks.fix_encoding(text)) != text:
                         yield f"{feature.name} should be {text_checks.changed_part(fixed, text)!r}"
+            elif name == "normalization" and feature.name in output_features(self.features):
+                for text in values:
+                    if is_changed(text, self.targets.normalization):
+                        other = normalize_target(text, self.targets.normalization)
+                        part = text_checks.changed_part(other, text)
+                        old = text_checks.changed_part(text, other)
+                        yield f"{feature.name} becomes {part!r}, not {old!r}"
             elif name == "script":
                 usual = self.usual_scripts.get(feature.name)
                 for script in text_checks.unusual_scripts(joined, usual):
@@ -240,7 +257,10 @@ def failures(findings: Mapping[str, CheckFinding]) -> Iterator[UserError]:
     for name, finding in findings.items():
         if finding["exceeded"] and finding["action"] == "fail":
             key = f"data.checks.{name}"
-            remedy = f"Fix the rows, raise `{key}.limit`, or set `{key}.action` to warn or drop."
+            others = "warn" if name in _WITHOUT_DROP else "warn or drop"
+            remedy = f"Fix the rows, raise `{key}.limit`, or set `{key}.action` to {others}."
+            if name == "normalization":
+                remedy = f"{remedy} `tokenizer.normalization: identity` keeps every character."
             yield UserError(describe(name, finding), finding["examples"][0]["where"], remedy)
 
 

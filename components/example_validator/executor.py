@@ -32,6 +32,10 @@ from regard.components.example_validator import (
 )
 from regard.components.example_validator.scan_results import Outputs, combine_outputs, find_problems
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
+from regard.components.example_validator.target_checks import (
+    TargetSettings,
+    find_unsuitable_metrics,
+)
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
@@ -45,7 +49,8 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         """Check every row; warn or fail according to the limits of ``checks``.
 
         Raises:
-            UserError: a check with the action ``fail`` exceeds its limit.
+            UserError: a check with the action ``fail`` exceeds its limit, or a metric with a
+                threshold does not suit the targets.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         uri = artifact_utils.get_single_uri(output_dict["findings"])
@@ -68,8 +73,9 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         features = [Feature(**f) for f in json.loads(exec_properties["features"])]
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         shards = _shards(examples)
-        counts, words = self._scan(shards, features, checks, uri)
-        findings, overlap = find_problems(counts, shards, features, checks)
+        targets = TargetSettings.from_json(exec_properties["targets"])
+        counts, words = self._scan(shards, features, checks, targets, uri)
+        findings, overlap = find_problems(counts, shards, features, checks, targets)
         rows: Counter[str] = Counter()
         for index, count in sorted(counts.rows.items()):  # Beam's order varies
             rows[shards[index].split] += count
@@ -95,7 +101,8 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
             *drift_check.drift_warnings(drift),
         ]:
             events.emit("warning", node="ExampleValidator", text=text)
-        for error in (*check_results.failures(findings), *drift_check.drift_failures(drift)):
+        errors = [*check_results.failures(findings), *drift_check.drift_failures(drift)]
+        for error in (*errors, *find_unsuitable_metrics(counts.words, targets)):
             raise error
         if pinned and sentences:
             name = pinned.partition("\n")[0].removeprefix("# ")
@@ -107,13 +114,14 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         shards: Sequence[Shard],
         features: Sequence[Feature],
         checks: DataChecksConfig,
+        targets: TargetSettings,
         uri: str,
     ) -> tuple[CheckCounts, dict[str, WordProfile]]:
         """Scan the shards in a Beam pipeline, whose results are a file for each shard."""
         folder = os.path.join(uri, f".parts-{uuid.uuid4().hex[:8]}")
         train = [shard for shard in shards if shard.split == "train"]
         others = [shard for shard in shards if shard.split != "train"]
-        scan = _Scanner(features, checks, folder)
+        scan = _Scanner(features, checks, targets, folder)
         try:
             with self._make_beam_pipeline() as pipeline:
                 rest = pipeline | "Others" >> beam.Create(others) | "ScanOthers" >> beam.Map(scan)
@@ -144,8 +152,15 @@ class _Stored(NamedTuple):
 class _Scanner:
     """Scans shards, and writes the outputs of each to a file; a process builds the index once."""
 
-    def __init__(self, features: Sequence[Feature], checks: DataChecksConfig, folder: str):
-        self._features, self._checks, self._folder = features, checks, folder
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        checks: DataChecksConfig,
+        targets: TargetSettings,
+        folder: str,
+    ):
+        self._features, self._checks, self._targets = features, checks, targets
+        self._folder = folder
         self._shared = Shared()
 
     def path(self, shard: Shard) -> str:
@@ -161,7 +176,8 @@ class _Scanner:
 
         index = self._shared.acquire(build) if shard.split == "train" else None
         entries, content = [], bytearray()
-        for name, key, value in row_checks.scan_shard(shard, index, self._features, self._checks):
+        outputs = row_checks.scan_shard(shard, index, self._features, self._checks, self._targets)
+        for name, key, value in outputs:
             pickled = pickle.dumps(value)
             entries.append((name, key, len(pickled)))
             content += pickled

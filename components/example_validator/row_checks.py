@@ -11,8 +11,15 @@ from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
 from regard.components.data.text_checks import check_texts, dominant_scripts, other_languages
 from regard.components.example_validator import duplicates, shard_rows
+from regard.components.example_validator.target_checks import (
+    TargetSettings,
+    count_words,
+    is_changed,
+    output_features,
+)
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
+from regard.models.characters import is_blank
 from regard.models.tasks.description import Feature
 
 _SCRIPTS_PREFIX = "scripts "
@@ -80,6 +87,7 @@ def scan_shard(
     index: NearDuplicateIndex | None,
     features: Sequence[Feature],
     checks: DataChecksConfig,
+    targets: TargetSettings,
 ) -> Iterator[tuple[str, Any, Any]]:
     """Read a shard once for all checks and the profile.
 
@@ -88,6 +96,7 @@ def scan_shard(
         index: of the other splits; None for a shard of these.
         features: of a row.
         checks: the checks that are set.
+        targets: settings of the texts that the model writes.
 
     Yields:
         The name of an output, the key of an element or None, and the element: ``counts``, the
@@ -96,6 +105,7 @@ def scan_shard(
         other splits); ``near``, the hits among those (of train).
     """
     is_train = shard.split == "train"
+    names = output_features(features)
     counts = shard_rows.CheckCounts()
     packer = duplicates.HashPacker(is_train)
     compared = ComparedValues(features)
@@ -108,8 +118,8 @@ def scan_shard(
     number = 0
     for number, row in enumerate(shard.rows(features), 1):
         ref, values = shard_rows.row_reference(shard.index, number - 1), row.values
-        sources, targets = compared.sides(values)
-        for name in check_texts(sources, targets, checks):
+        inputs, references = compared.sides(values)
+        for name in check_texts(inputs, references, checks):
             counts.add(name, ref)
         for i, lengths in sizes.items():
             for length in value_lengths(features[i], values[i]):
@@ -119,14 +129,25 @@ def scan_shard(
             counts.add("language", ref)
         if checks.script and texts:
             count_row_scripts(counts, ref, by_name, is_train)
+        outputs = [text for name in names for text in by_name[name]]
+        if checks.normalization and any(is_changed(t, targets.normalization) for t in outputs):
+            counts.add("normalization", ref)
+        if is_train and targets.thresholds:
+            for name in names:
+                words = count_words(" ".join(by_name[name]))
+                counts.words.setdefault(name, Counter()).update(words)
         hashes: list[tuple[duplicates.Kind, int]] = []
         if checks.duplicates and is_train:
             hashes.append(("rows", compared.row_hash(values)))
         if checks.overlap:
             hashes.append(("inputs", compared.input_hash(values)))
         if checks.target_overlap:
-            references = (text for texts in targets for text in texts if text.strip())
-            hashes += [("references", text_hash(text)) for text in references]
+            hashes += [
+                ("references", text_hash(text))
+                for texts in references
+                for text in texts
+                if not is_blank(text)
+            ]
         for kind, key in hashes:
             packer.add(ref, kind, key)
         if checks.near_overlap and (text := compared.input_text(values)):
@@ -137,13 +158,13 @@ def scan_shard(
         if word_counter:
             for i, name in texts.items():
                 for text in values[i]:
-                    for word_bucket, words in word_counter.add(name, text):
-                        yield "words", word_bucket, words
+                    for word_bucket, bucket_words in word_counter.add(name, text):
+                        yield "words", word_bucket, bucket_words
 
     for bucket, packed in packer.packed():
         yield "packed", bucket, packed
-    for word_bucket, words in word_counter.flush() if word_counter else ():
-        yield "words", word_bucket, words
+    for word_bucket, bucket_words in word_counter.flush() if word_counter else ():
+        yield "words", word_bucket, bucket_words
     if index:
         yield "near", None, index.hits()
         counts.capped = index.capped

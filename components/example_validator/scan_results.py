@@ -9,6 +9,7 @@ from regard.components.data.text_checks import usual_scripts
 from regard.components.example_validator import duplicates, row_checks, training_profile
 from regard.components.example_validator.check_results import CheckFinding, FindingBuilder
 from regard.components.example_validator.shard_rows import CheckCounts, Shard, read_referenced_rows
+from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.models.tasks.description import Feature
 
@@ -37,6 +38,7 @@ def find_problems(
     shards: Sequence[Shard],
     features: Sequence[Feature],
     checks: DataChecksConfig,
+    targets: TargetSettings,
 ) -> tuple[dict[str, CheckFinding], list[int]]:
     """Return the finding of each check, and the hashes of references of other splits in train.
 
@@ -45,10 +47,11 @@ def find_problems(
         shards: the corpus.
         features: of a row.
         checks: the checks that are set.
+        targets: settings of the texts that the model writes.
     """
     usual = usual_scripts(counts.letters)
     counts = row_checks.count_unusual_scripts(counts, usual)
     overlap = duplicates.count_target_overlap(counts)
-    builder = FindingBuilder(checks, shards, features, usual)
+    builder = FindingBuilder(checks, shards, features, usual, targets)
     rows = read_referenced_rows(shards, features, builder.example_references(counts))
     return builder.findings(counts, rows), overlap

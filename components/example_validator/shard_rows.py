@@ -47,6 +47,7 @@ class CheckCounts:
         counts: the rows of each check by shard.
         examples: for each check references of rows, each with that of the row it repeats, or None.
         letters: the letters of each feature of train by script.
+        words: counts of ``count_words`` for each text of train that the model outputs.
         lengths: the histogram of the lengths of each feature by shard.
         overlaps: references of other splits in train, packed as in ``duplicates``.
         capped: rows of train that were not compared with all similar rows.
@@ -57,6 +58,7 @@ class CheckCounts:
     counts: dict[str, Counter[int]] = field(default_factory=dict)
     examples: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
     letters: dict[str, Counter[str]] = field(default_factory=dict)
+    words: dict[str, Counter[str]] = field(default_factory=dict)
     lengths: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     overlaps: bytes = b""
     capped: int = 0
@@ -82,6 +84,8 @@ class CheckCounts:
                 total.examples[check] = sorted(both, key=lambda pair: pair[0])[:MAX_EXAMPLES]
             for feature, by_script in part.letters.items():
                 total.letters.setdefault(feature, Counter()).update(by_script)
+            for feature, words in part.words.items():
+                total.words.setdefault(feature, Counter()).update(words)
             for feature, histograms in part.lengths.items():
                 # A shard is scanned as a whole: no two parts have lengths of the same one.
                 total.lengths.setdefault(feature, {}).update(histograms)

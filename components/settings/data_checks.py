@@ -69,6 +69,16 @@ class TargetOverlapCheckConfig(CheckConfig):
     action: Literal["warn", "fail"] = "warn"
 
 
+class NormalizationCheckConfig(CheckConfig):
+    """Rows with a target that the normalization of the tokenizer changes.
+
+    Attributes:
+        action: What happens above the limit.
+    """
+
+    action: Literal["warn", "fail"] = "warn"
+
+
 class EncodingCheckConfig(CheckConfig):
     """Rows decoded with the wrong encoding.
 
@@ -151,6 +161,9 @@ class DataChecksConfig(CheckSetConfig):
         html_entities: Rows with HTML entities, for example &quot; for a quotation mark.
         tokenization: Rows that were tokenized before, by Moses for example: spaces before commas,
             periods and 's, or @-@ for a hyphen.
+        normalization: Rows with a target that tokenizer.normalization changes, for example a hard
+            space, … or full-width signs, so that a model cannot write it. Case and the number of
+            spaces do not count.
         drift_words: Jensen-Shannon divergence, 0 to 1, of the words in train from those of the
             production model's data; the maximum of all sides.
         drift_oov: Share of words in train that are new since the production model, beyond the share
@@ -173,6 +186,7 @@ class DataChecksConfig(CheckSetConfig):
     encoding: EncodingCheckConfig | None = EncodingCheckConfig(limit=0.001)
     html_entities: CheckConfig | None = CheckConfig(limit=0.01)
     tokenization: CheckConfig | None = CheckConfig(limit=0.1)
+    normalization: NormalizationCheckConfig | None = NormalizationCheckConfig(limit=0.05)
     drift_words: DriftCheckConfig | None = DriftCheckConfig(limit=0.03)
     drift_oov: DriftCheckConfig | None = DriftCheckConfig(limit=0.02)
     drift_lengths: DriftCheckConfig | None = DriftCheckConfig()

@@ -22,7 +22,8 @@ class TokenizerConfig(Section):
             vocabulary.
         input_sentence_size: Maximum number of sentences to train on; larger corpora are sampled by
             hash.
-        normalization: Unicode normalization before tokenization; _cf also folds case.
+        normalization: Unicode normalization before tokenization; _cf also folds case. U+200C stays
+            between letters if the training text has it there.
         punctuation: split: separate punctuation from words, as word vectors need it; it is not
             joined again in outputs.
         word_list: File of words or word vectors, .txt or .gz, whose words are added to those of

@@ -148,7 +148,7 @@ def _train(
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
         own = [symbol for feature in group for symbol in symbols[feature]]
         try:
-            trained[group] = train_tokenizer(sample, config, own)
+            trained[group] = train_tokenizer(sample, config, own, sample.counts.joined > 0)
         except VocabularySizeError as error:
             errors[name] = error
     if errors:

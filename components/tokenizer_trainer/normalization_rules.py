@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import sentencepiece
 
+from regard.components.tokenizer_trainer.joiner_rules import JOINER
+
 # The half-width kana U+FF66 to U+FF9D and their two marks by their full-width forms.
 _HALF_WIDTH = {unicodedata.normalize("NFKC", chr(c)): chr(c) for c in range(0xFF66, 0xFF9E)}
 _HALF_WIDTH_MARKS = {"\u3099": "\uff9e", "\u309a": "\uff9f"}
 
 
-def punctuation_splitting_rules(name: str) -> str:
+def punctuation_splitting_rules(name: str, keep_joiners: bool = False) -> str:
     """Return SentencePiece's rules with spaces around punctuation and symbols.
 
     Word vectors are of words without punctuation: "dog", not "dog,". As rules of the tokenizer,
@@ -19,6 +21,7 @@ def punctuation_splitting_rules(name: str) -> str:
 
     Args:
         name: one of SentencePiece's own sets of rules, which is extended.
+        keep_joiners: whether U+200C stays, as in ``joiner_rules``.
 
     Returns:
         One rule per line: hexadecimal code points, a tab, and those that replace them.
@@ -34,6 +37,8 @@ def punctuation_splitting_rules(name: str) -> str:
         character = chr(code)
         category = unicodedata.category(character)
         if category in ("Cn", "Co", "Cs"):  # unassigned, private use, surrogates
+            continue
+        if keep_joiners and character == JOINER:
             continue
         replaced = normalizer.normalize(character)
         if category[0] in "PS" and replaced.strip():

@@ -11,6 +11,7 @@ import heapq
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from regard.components.common.files import atomic_path
+from regard.models.characters import is_blank
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -31,18 +33,24 @@ MAX_BYTES = 16384
 
 # Rows parsed at a time: memory holds their images too.
 _BATCH = 256
+# A joiner between letters; vowel signs of Indic scripts are not letters to `re`.
+_JOINED = re.compile(r"(?:\w|[^\x00-\x7f\s])\u200c(?:\w|[^\x00-\x7f\s])")
 _COUNTS_KEY = b"counts"
 _ROWS_PER_GROUP = 1 << 14
 
 
 @dataclass
 class SentenceCounts:
-    """How many sentences were read, are empty, are too long, and are used for training."""
+    """How many sentences were read, are empty, are too long, and are used for training.
+
+    ``joined`` is the number of those with U+200C between letters, also outside of the sample.
+    """
 
     read: int = 0
     empty: int = 0
     too_long: int = 0
     used: int = 0
+    joined: int = 0
 
 
 def read_sentences(path: str, features: Sequence[str]) -> Iterator[bytes]:
@@ -87,11 +95,13 @@ def sample_sentences(
     def hashed() -> Iterator[tuple[int, int, bytes]]:
         for sentence in sentences:
             counts.read += 1
-            if not sentence.strip():
+            text = sentence.decode("utf-8", errors="replace")
+            if is_blank(text):
                 counts.empty += 1
             elif len(sentence) > MAX_BYTES:
                 counts.too_long += 1
             else:
+                counts.joined += _JOINED.search(text) is not None
                 # The position is hashed too: copies of a sentence are sampled independently.
                 position = shard.to_bytes(8, "little") + counts.read.to_bytes(8, "little")
                 digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=position).digest()

@@ -12,6 +12,7 @@ import sentencepiece
 
 from regard.components.data.text_files import read_lines
 from regard.components.settings.tokenizer import TokenizerConfig
+from regard.components.tokenizer_trainer.joiner_rules import REMOVING, joiner_rules, to_table
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
@@ -50,7 +51,10 @@ class TrainedTokenizer:
 
 
 def train_tokenizer(
-    sentences: Iterable[bytes], config: TokenizerConfig, symbols: Sequence[str] = ()
+    sentences: Iterable[bytes],
+    config: TokenizerConfig,
+    symbols: Sequence[str] = (),
+    keep_joiners: bool = False,
 ) -> TrainedTokenizer:
     """Train a model with the ids pad 0, unk 1, bos 2, eos 3.
 
@@ -58,6 +62,7 @@ def train_tokenizer(
         sentences: UTF-8 text without line ends.
         config: the section ``tokenizer``.
         symbols: strings that are always one token, in addition to its ``user_defined_symbols``.
+        keep_joiners: whether U+200C stays between letters, which ``nmt_nfkc`` makes a space.
 
     Raises:
         VocabularySizeError: ``vocab_size`` is less than the characters need, or more than possible
@@ -67,7 +72,7 @@ def train_tokenizer(
     buffer = io.BytesIO()
     # Added words fill the part of the vocabulary that the corpus does not fill.
     is_hard = config.vocab_limit == "hard" and config.word_list is None
-    with _normalization(config) as rules:
+    with _normalization(config, keep_joiners) as rules:
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(sentences),
@@ -110,13 +115,20 @@ def list_tokens(proto: bytes) -> TrainedTokenizer:
 
 
 @contextlib.contextmanager
-def _normalization(config: TokenizerConfig) -> Iterator[dict[str, Any]]:
+def _normalization(config: TokenizerConfig, keep_joiners: bool) -> Iterator[dict[str, Any]]:
     """Yield the trainer's arguments for the normalization."""
-    if config.punctuation == "keep":
-        yield {"normalization_rule_name": config.normalization}
+    name = config.normalization
+    if config.punctuation == "split":
+        rules = punctuation_splitting_rules(name, keep_joiners)
+    elif keep_joiners and name in REMOVING:
+        normalizer = sentencepiece.SentencePieceNormalizer(rule_name=name)
+        spec = parse_model(normalizer.serialized_model_proto()).normalizer_spec
+        rules = to_table(joiner_rules(spec.precompiled_charsmap))
+    else:
+        yield {"normalization_rule_name": name}
         return
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as file:
-        file.write(punctuation_splitting_rules(config.normalization))
+        file.write(rules)
         file.flush()
         yield {"normalization_rule_tsv": file.name}
 

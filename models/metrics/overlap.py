@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Words consist of letters, marks and digits. In scripts without spaces every sign is a word.
 _WORD = rf"[{UNSPACED}]|[[\p{{L}}\p{{M}}\p{{N}}]--[{UNSPACED}]]+"
+# The tokenizers of sacreBLEU for texts in which single characters of TER are words.
+_ASIAN = ("zh", "ja-mecab")
 # The package that a tokenizer of sacreBLEU needs, and sacreBLEU's extra that installs it.
 _PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
 
@@ -102,11 +104,22 @@ def chrf(rows: Rows, options: MetricOptions) -> Statistics:
 def ter(rows: Rows, options: MetricOptions) -> Statistics:
     """Compute the translation edit rate (Snover et al. 2006): edits per reference word in percent.
 
-    The nearest reference counts. Lower is better; values above 100 are possible.
+    The nearest reference counts. Lower is better; values above 100 are possible. With BLEU's
+    tokenizers of Chinese and Japanese, each character of these scripts is a word, and punctuation
+    is separated; with the tokenizer ``char``, each character of any script is a word.
     """
     from sacrebleu.metrics import TER
+    from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
 
-    return _sacrebleu_statistics(TER(case_sensitive=not options.lowercase), rows)
+    is_asian = options.tokenize in _ASIAN
+    metric = TER(case_sensitive=not options.lowercase, normalized=is_asian, asian_support=is_asian)
+    if options.tokenize != "char":
+        return _sacrebleu_statistics(metric, rows)
+    split = TokenizerChar()
+    references = [list(map(split, texts)) for texts in rows.references]
+    return _sacrebleu_statistics(
+        metric, Rows(list(map(split, rows.hypotheses)), references), "|unit:char"
+    )
 
 
 def _sacrebleu_statistics(metric: Any, rows: Rows, suffix: str = "") -> Statistics:

@@ -2,14 +2,17 @@
 
 Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", §6.1. Answers
 are compared as SQuAD's evaluation script does: lower case, without ASCII punctuation and without
-the English articles, with single spaces. The best of several references counts.
+the English articles, with single spaces. The best of several references counts. In scripts without
+spaces, such as Chinese, each character counts as a word of the F1.
 """
 
+import functools
 import re
 import string
 from collections import Counter
 
 from regard.models.metrics import base
+from regard.models.vocabulary import UNSPACED
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -34,8 +37,20 @@ def squad_f1(rows: base.Rows, options: base.MetricOptions) -> base.Statistics:
     return base.mean_statistics(scores, f"nrefs:{rows.reference_count()}{_SIGNATURE}")
 
 
+@functools.cache
+def _unspaced() -> re.Pattern[str]:
+    import regex  # the standard library's `re` knows no scripts
+
+    return regex.compile(f"[{UNSPACED}]")
+
+
+def _split_words(answer: str) -> list[str]:
+    """Return the words of an answer; each character of scripts without spaces is a word."""
+    return _unspaced().sub(r" \g<0> ", normalize_answer(answer)).split()
+
+
 def _token_f1(output: str, reference: str) -> float:
-    words, expected = normalize_answer(output).split(), normalize_answer(reference).split()
+    words, expected = _split_words(output), _split_words(reference)
     if not words or not expected:
         return float(words == expected)
     common = (Counter(words) & Counter(expected)).total()

@@ -87,7 +87,7 @@ def _png_problem(encoded: tf.Tensor, header: tf.Tensor) -> tf.Tensor:
     text_count = tf.add_n([_count(encoded, name, MAX_PNG_TEXTS) for name in _PNG_TEXTS])
     return _first_problem(
         # The decoder would skip other chunks, and find another size after them.
-        (tf.strings.substr(encoded, 12, 4) != b"IHDR", _DAMAGED),
+        (~_starts_with(encoded, b"IHDR", 12), _DAMAGED),
         *_size_problems(width, height),
         (size > MAX_PNG_BYTES, f"has more than {MAX_PNG_BYTES:,} bytes when it is uncompressed"),
         (text_count > MAX_PNG_TEXTS, f"has more than {MAX_PNG_TEXTS} compressed texts or profiles"),

@@ -5,13 +5,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from regard.models.characters import BLANK
 from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
 from regard.models.vocabulary import EOS, PAD
 
 # The longest piece of SentencePiece has 16 characters. What exceeds this number for each token is
-# cut before tokenization: normalization takes time with the square of a run of combining marks.
+# cut before tokenization: SentencePiece joins a run of unknown characters in quadratic time.
 MAX_TOKEN_CHARACTERS = 32
 # The maximum number of weights in one output (half a gigabyte): it grows with the square of the
 # lengths, for every head.
@@ -97,6 +98,12 @@ def limit_characters(texts: tf.Tensor, tokens: int) -> tuple[tf.Tensor, tf.Tenso
     shortened = tf.strings.substr(tf.strings.substr(texts, 0, 4 * most), 0, most, "UTF8_CHAR")
     rest = tf.strings.substr(texts, tf.strings.length(shortened), tf.strings.length(texts))
     return shortened, tf.cast(~tf.strings.regex_full_match(rest, r"\s*"), tf.int32)
+
+
+def is_blank(texts: tf.Tensor) -> tf.Tensor:
+    """Return which texts have no visible character, see ``characters.is_blank``."""
+    # Bytes that are not UTF-8 become U+FFFD, as in the tokenizer.
+    return tf.strings.regex_full_match(tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"), BLANK)
 
 
 def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from regard.models.characters import BLANK
 from regard.models.tasks.description import Description
 from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel
@@ -54,6 +55,8 @@ class ServedModel:
               at least, or None;
             - ``tags``: the tags that a text may begin with, as ``<de> A dog runs.``; the model was
               trained with one of them before every text. Empty: none;
+            - ``blank``: the regular expression of a whole text without a visible character, whose
+              output is empty;
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
               model says which input or output it is ``like``, or has a ``default``) and its
               ``outputs``: for every dimension after the batch the output with its length, or None
@@ -160,6 +163,7 @@ class ServedModule(tf.Module):
             "heads": None,
             "cut": None,
             "tags": list(self.tags),
+            "blank": BLANK,
             **self.contract(),
             "signatures": {
                 name: {"inputs": signature.inputs, "outputs": signature.outputs}

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from typing import Any
 
 import tensorflow as tf
@@ -339,11 +340,14 @@ class ServedText(ServedTextOutput):
             return super().predict(source)
         limit = self._limits.max_source_length
         _, cut = search_outputs.token_ids(self.tokenizers["source"], source, limit)
-        is_long = (cut > 0) & ~self._is_blank(source)
-        return predict_by_sentence(super().predict, source, is_long, limit, "source_cut")
+        return predict_by_sentence(super().predict, source, cut > 0, limit, "source_cut")
 
     def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
-        return tf.strings.regex_full_match(source, r"\s*")
+        shortened, _ = search_outputs.limit_characters(source, self._limits.max_source_length)
+        if self.tags:  # a tag alone is no text
+            tags = "|".join(map(re.escape, self.tags))
+            shortened = tf.strings.regex_replace(shortened, rf"^\s*<(?:{tags})>", "")
+        return search_outputs.is_blank(shortened)
 
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Return ids ``[batch, source]`` with EOS; the others as in ``ServedTextOutput``."""

@@ -13,6 +13,7 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.alignment_links import link_features, link_matrix
 from regard.models.tasks.base import Columns, Tokenizers, dtype_policy, flat_values, to_ragged
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize
+from regard.models.tasks.search_outputs import is_blank
 from regard.models.tasks.seq2seq_task import TextOutputTask, append_eos
 from regard.models.tasks.served_text import ServedText
 from regard.models.vocabulary import PAD
@@ -30,9 +31,8 @@ class TextToText(TextOutputTask):
         sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
         if settings.tag_feature:
             tags = flat_values(inputs[settings.tag_feature])
-            is_blank = tf.strings.regex_full_match(sources, r"[\s\pZ]*")
             tagged = tf.strings.join(["<", tags, "> ", sources])
-            sources = tf.where(is_blank, sources, tagged)
+            sources = tf.where(is_blank(sources), sources, tagged)
         if settings.copies:
             tokenizer = CopyTokenizer.from_sources(tokenizer, sources)
             rows = to_ragged(inputs["target"]).value_rowids()

@@ -34,6 +34,7 @@ def validate(
     from regard.components.common.formatting import format_count
     from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
     from regard.components.example_validator.corpus_checks import check_corpus
+    from regard.components.example_validator.target_checks import TargetSettings
     from regard.components.trainer.training_length import length_notes
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.config import load
@@ -52,11 +53,12 @@ def validate(
     checked = configs[0]
     check_start(checked, workspace)
     notes = _precision_notes(checked.training.precision)
+    targets = TargetSettings.from_sections(checked.tokenizer, checked.evaluation)
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
         summary = survey_corpus(plan, status.update)
         status.update("checking the rows …")
-        check_corpus(plan)
+        check_corpus(plan, targets)
     notes = [*summary.problems.format_notes(), *notes, *summary.notes]
     trainings = [one.training for one in configs]
     notes += dict.fromkeys(

@@ -17,6 +17,7 @@ from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.row_values import split_points
 from regard.components.data.sources import Corpus
 from regard.components.settings.data import DataConfig
+from regard.models.characters import is_blank
 from regard.models.tags import add_tag, find_tag, split_tag
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
@@ -173,7 +174,7 @@ class InputParser:
             message = f"Byte {error.start + 1} of the line is not valid UTF-8."
             remedy = "Convert the input, for example with `iconv -t UTF-8`."
             raise UserError(message, where, remedy) from error
-        if not text.strip():
+        if is_blank(text):
             cells = [text] if width == 1 else [""] * width
         elif header is not None:
             cells = header.select(text.split("\t"), where)
@@ -197,7 +198,7 @@ class InputParser:
             inputs = format_count(len(names), "input")
             message = f"{format_count(len(cells), 'value')}, but the model has {inputs}: "
             raise UserError(message + ", ".join(names), where, remedy)
-        if not any(cell.strip() for cell in cells):
+        if all(map(is_blank, cells)):
             return InputRow(dict(zip(names, cells, strict=True)), None)
         try:
             parsed = self._parse_cells(cells)
@@ -238,7 +239,7 @@ def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> 
         raise UserError(f"The model has no tag {tag!r}: {known}.", "--tag")
     name = contract["inputs"][0]["name"]
     text = values[name]
-    if not tags or not text.strip():
+    if not tags or is_blank(text):
         return values
     if tag is None:
         tag, text = split_tag(text, tags)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from grpc import StatusCode
 
-from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, read_contract
+from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, Contract, read_contract
 from regard.serving.export.ctranslate2 import POSITIONS
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
@@ -23,7 +23,7 @@ SIGNATURES = (DEFAULT_SIGNATURE, "align", "nbest")
 TOLERANCES = {"float32": 0.05, "float16": 0.05, "int16": 0.05, "int8": 0.1}
 _END = "</s>"
 _MAX_TOKEN_CHARACTERS = 32  # of a source that the SavedModel does not shorten
-_IS_BLANK = re.compile(rb"\s*")
+_BLANK = r"\s*"  # of a model without the key ``blank`` in its contract
 
 
 class _Hypothesis(NamedTuple):
@@ -82,6 +82,7 @@ class CTranslate2Servable(Servable):
 
         super().__init__(name, path)
         self._contract, self._search, self._threads = read_contract(path), search, threads
+        self._blank = _blank_pattern(self._contract)
         self._arguments = {k: v for k, v in arguments.items() if not k.startswith("max_")}
         self._source, self._target = (
             sentencepiece.SentencePieceProcessor(model_file=str(converted / f"{side}.model"))
@@ -155,12 +156,15 @@ class CTranslate2Servable(Servable):
     def _token_ids(self, text: bytes) -> list[int]:
         """Return the token ids of a text; none if TensorFlow has to compute it."""
         limit = min(self._search["max_source_length"], POSITIONS - 1)
-        if len(text) > _MAX_TOKEN_CHARACTERS * limit or _IS_BLANK.fullmatch(text):
+        if len(text) > _MAX_TOKEN_CHARACTERS * limit:
             return []
         try:
-            ids = self._source.encode(text.decode())
+            decoded = text.decode()
         except UnicodeDecodeError:
             return []
+        if self._blank.fullmatch(decoded):
+            return []
+        ids = self._source.encode(decoded)
         return ids if len(ids) <= limit and self._limit(len(ids)) <= POSITIONS else []
 
     def _translate(self, ids: Sequence[list[int]], name: str) -> dict[int, list[_Hypothesis]]:
@@ -237,6 +241,14 @@ class CTranslate2Servable(Servable):
 
     def _text(self, hypothesis: _Hypothesis) -> bytes:
         return self._target.decode(self._target.piece_to_id(hypothesis.tokens[:-1])).encode()
+
+
+def _blank_pattern(contract: Contract) -> re.Pattern[str]:
+    """Return the expression of a blank text, which may begin with a tag."""
+    blank = contract.get("blank", _BLANK)
+    if not (tags := contract.get("tags")):
+        return re.compile(blank)
+    return re.compile(rf"(?:\s*<(?:{'|'.join(map(re.escape, tags))})>)?(?:{blank})")
 
 
 def _stack(values: Sequence[Any], dtype: str) -> np.ndarray:

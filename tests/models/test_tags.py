@@ -19,7 +19,11 @@ def tokenizer(tags, **settings):
 
 def test_a_tag_begins_a_text_unless_it_is_blank():
     assert add_tag("de", "A dog.") == "<de> A dog."
-    assert [add_tag("de", text) for text in ("", " \t")] == ["", " \t"]
+    assert [add_tag("de", text) for text in ("", " \t", "\u3000\u200b")] == [
+        "",
+        " \t",
+        "\u3000\u200b",
+    ]
 
 
 @pytest.mark.parametrize(

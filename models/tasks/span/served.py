@@ -8,7 +8,7 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.search_outputs import N_BEST, limit_characters, to_dense
+from regard.models.tasks.search_outputs import N_BEST, is_blank, limit_characters, to_dense
 from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
 from regard.models.vocabulary import PAD
 
@@ -173,9 +173,8 @@ class ServedSpan(ServedModule):
         first, last, scores = best_spans(
             log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens, count
         )
-        has_text = [tf.reduce_any(ids != PAD, axis=1) for ids in inputs.values()]
-        is_blank = ~(has_text[0] & has_text[1])[:, None]
-        is_empty = is_blank | (scores < MASKED / 2)
+        is_missing = (is_blank(passage) | is_blank(question))[:, None]
+        is_empty = is_missing | (scores < MASKED / 2)
         edges = zip(tokens["passage"][1:], (first, last), strict=True)
         begin, end = (
             tf.where(is_empty, 0, tf.gather(to_dense(part), at, batch_dims=1)) for part, at in edges
@@ -185,7 +184,7 @@ class ServedSpan(ServedModule):
             "answer": tf.strings.substr(passage[:, None], begin, end - begin),
             "begin": characters[:, :count],
             "end": characters[:, count:],
-            "score": tf.where(is_blank, math.nan, scores),
+            "score": tf.where(is_missing, math.nan, scores),
             "length": tf.where(is_empty, 0, last - first + 1),
         }
         log_probs = tf.where((inputs["passage"] != PAD)[:, None], log_probs, MASKED)

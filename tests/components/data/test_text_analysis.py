@@ -1,6 +1,11 @@
 import pytest
 
-from regard.components.data.text_analysis import count_scripts, script_name, split_words
+from regard.components.data.text_analysis import (
+    count_scripts,
+    normalize,
+    script_name,
+    split_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,10 @@ def test_script_names():
         "Han",
         "Canadian Aboriginal",
     ]
+
+
+def test_a_long_run_of_marks_is_normalised_in_linear_time():
+    """Sorting the marks of one run took 3.5 s for 40,000; here are a million."""
+    text = "a" + "\u0301\u0316" * 500_000
+    assert normalize(text) == "á" + "\u0316" * 15 + "\u0301" * 14
+    assert len(split_words(f"{text} b")) == 2

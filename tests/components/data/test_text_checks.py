@@ -21,6 +21,9 @@ CHECKS = checks_of(empty_side={}, length_ratio={"ratio": 3.0}, too_long={"charac
     [
         (("abc", "ab"), []),
         ((" \u3000", "ab"), ["empty_side"]),
+        (("ab", "\u200b\ufeff"), ["empty_side"]),
+        (("abcd" * 2, "\u200b" * 8), ["empty_side", "length_ratio"]),
+        (("ab", "a\u200b"), []),
         (("", "abcd"), ["empty_side", "length_ratio"]),
         (("abc", "a" * 9), []),
         (("abc", "a" * 10), ["length_ratio"]),

@@ -12,13 +12,20 @@ from regard.components.example_validator.shard_rows import (
     Shard,
     row_reference,
 )
+from regard.components.example_validator.target_checks import TargetSettings
 from tests.components.corpora import TRANSLATION, checks_of
 
 SHARDS = [Shard(0, "train", "t"), Shard(1, "eval", "e"), Shard(2, "test", "x")]
 
 
 def findings_of(counts, contents, name, usual_scripts=None, **check):
-    builder = FindingBuilder(checks_of(**{name: check}), SHARDS, TRANSLATION, usual_scripts or {})
+    builder = FindingBuilder(
+        checks_of(**{name: check}),
+        SHARDS,
+        TRANSLATION,
+        usual_scripts or {},
+        TargetSettings("nmt_nfkc"),
+    )
     return builder.findings(counts, contents)
 
 
@@ -98,6 +105,7 @@ def test_near_duplicate_shows_both_rows_and_similarity():
     ("name", "row", "detail"),
     [
         ("encoding", ("ok", "das ist schÃ¶n"), "target should be 'das ist schön'"),
+        ("normalization", ("a…", "b…"), "target becomes 'b...', not 'b…'"),
         (
             "encoding",
             ("many words before it: schÃ¶n", ""),

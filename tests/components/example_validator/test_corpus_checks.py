@@ -10,12 +10,13 @@ from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.sources import Corpus
 from regard.components.example_validator.check_results import describe
 from regard.components.example_validator.corpus_checks import check_corpus
+from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from tests.components.corpora import BEAM, TRANSLATION
 
 TRAIN = [f"a sentence about the number {n}\tein Satz über die Zahl {n}" for n in range(40)]
-TRAIN += [TRAIN[7], TRAIN[8], "no target\t", "same text\tsame text", "zero\u200bwidth\tnull"]
+TRAIN += [TRAIN[7], TRAIN[8], "no target\t", "same text\tsame text", "zero\u200bwidth\tnull …"]
 TRAIN += ["a\tein sehr viel längerer Satz als der andere", f"{'long ' * 500}\t{'lang ' * 500}"]
 EVAL = [
     "a sentence about the number 3\teine andere Übersetzung",
@@ -23,6 +24,7 @@ EVAL = [
 ]
 EVAL += ["a sentence about the number 333\tZahl 333", "Это по-русски\tRussisch", "nice\tschÃ¶n"]
 EVAL += ["say &quot;yes&quot;\tsag ja", "well , no\tnein"]
+TARGETS = TargetSettings("nmt_nfkc")
 NAMES = [name for name, check in DataChecksConfig() if isinstance(check, CheckConfig)]
 
 
@@ -65,6 +67,7 @@ def findings(tmp_path_factory):
         "checks": data.config.checks.model_dump_json(),
         "features": json.dumps([vars(feature) for feature in TRANSLATION]),
         "pinned_schema": "",
+        "targets": TARGETS.to_json(),
         "production": "",
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -82,6 +85,6 @@ def test_each_check_fails_as_in_a_run(findings, name):
     folder, every = findings
     assert every[name]["count"] > 0
     with pytest.raises(UserError) as caught:
-        check_corpus(CorpusPlan(corpus(folder, checks("fail", [name]))))
+        check_corpus(CorpusPlan(corpus(folder, checks("fail", [name]))), TARGETS)
     assert caught.value.message == describe(name, every[name])
-    check_corpus(CorpusPlan(corpus(folder, checks("warn"))))
+    check_corpus(CorpusPlan(corpus(folder, checks("warn"))), TARGETS)

@@ -15,6 +15,7 @@ from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.target_overlap import read_overlap, text_hash
 from regard.components.example_validator import row_checks
 from regard.components.example_validator.executor import ExampleValidatorExecutor
+from regard.components.example_validator.target_checks import TargetSettings
 from regard.models.tasks.description import Feature
 from tests.components.corpora import BEAM, TRANSLATION, checks_of, write_files
 
@@ -111,6 +112,7 @@ def validate(tmp_path, monkeypatch):
                     "features": json.dumps([vars(feature) for feature in features]),
                     "production": production,
                     "pinned_schema": pinned,
+                    "targets": TargetSettings().to_json(),
                 },
             )
         except UserError as raised:

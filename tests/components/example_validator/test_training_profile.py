@@ -12,6 +12,7 @@ from regard.components.common.component import Findings
 from regard.components.common.errors import UserError
 from regard.components.example_validator import training_profile
 from regard.components.example_validator.corpus_checks import profile_training_split
+from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.example_validator.training_profile import (
     WordCounter,
     join_buckets,
@@ -75,6 +76,7 @@ def validate(tmp_path, monkeypatch):
             {
                 "checks": checks_of().model_dump_json(),
                 "pinned_schema": "",
+                "targets": TargetSettings().to_json(),
                 "features": features,
                 "production": "",
             },

@@ -83,6 +83,13 @@ def test_empty_and_too_long_lines() -> None:
     assert (counts.read, counts.empty, counts.too_long, counts.used) == (5, 2, 1, 1)
 
 
+def test_blank_sentences_and_joiners_are_counted() -> None:
+    counts = SentenceCounts()
+    texts = ["\u200b\u3000", "می‌خواهم", "نہیں ‌ ہے", "क्‌ष", "plain", "auf‌lage"]
+    sample_sentences([text.encode() for text in texts] + [b"\xff"], 1, 0, counts)
+    assert (counts.read, counts.empty, counts.joined) == (7, 2, 3)
+
+
 def test_read_sentences_in_order(tmp_path: Path) -> None:
     rows = [(["a"], ["b", "c"]), (["d"], []), (["e"], ["f"]), ([""], ["g"])]
     examples = ({"text": one, "summary": other, "image": ["not read"]} for one, other in rows)

@@ -44,6 +44,23 @@ def test_ter_counts_edits_per_word():
     assert "case:lc" in lower.signature
 
 
+def test_ter_counts_characters_of_scripts_without_spaces():
+    hypotheses = ["我昨天去了北京。", "今天天气很好。", "他在 2026 年来。"]
+    rows = pairs(hypotheses, ["我昨天去了上海。", "今天天气很好。", "她在 2026 年来。"])
+    zh, japanese, char, latin = (
+        metrics.compute(["ter"], rows, MetricOptions(tokenize=name))[0]
+        for name in ("zh", "ja-mecab", "char", "13a")
+    )
+    # 3 edits of 8 + 7 + 6 words with "2026", or of 24 characters.
+    assert zh.value == japanese.value == pytest.approx(100 * 3 / 21)
+    assert char.value == pytest.approx(100 * 3 / 24)
+    assert latin.value > 2 * zh.value
+    assert "asian:yes" in zh.signature
+    assert len({zh.signature, char.signature, latin.signature}) == 3
+    thai = metrics.compute(["ter"], pairs(["กขค"], ["กขง"]), MetricOptions(tokenize="char"))
+    assert thai[0].value == pytest.approx(100 / 3)
+
+
 def test_lowercase_changes_value_and_signature():
     rows = pairs(HYPOTHESES, REFERENCES)
     (mixed,) = metrics.compute(["bleu"], rows)

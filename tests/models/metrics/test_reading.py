@@ -70,3 +70,11 @@ def test_without_supporting_sentences_it_is_undefined():
     assert "undefined:no row has supporting sentences" in metric.signature
     with pytest.raises(ValueError, match="needs the column 'alignment'"):
         compute(["supporting_attention"], Rows(["x"], [["x"]]))
+
+
+def test_f1_counts_characters_of_scripts_without_spaces():
+    """As CMRC 2018 does (Cui et al. 2019): a sentence would be one word."""
+    pairs = Rows(["在北京 in 2026", "北"], [["北京市 in 2026"], ["南"]])
+    (metric,) = compute(["squad_f1"], pairs)
+    # 4 common words of 5 and 5 in the first row.
+    assert metric.value == pytest.approx((2 * 4 / 10 + 0) / 2)

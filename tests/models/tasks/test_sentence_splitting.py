@@ -49,7 +49,9 @@ def split(texts, is_long=True, limit=20):
         ("राम गया। सीता आई।", "[राम गया।] [सीता आई।]"),
         ("Да. Нет.", "[Да.] [Нет.]"),
         ("no end", "[no end]"),
-        (b"\xff ab. \x80cd. \x1e", b"[\xff ab.] [\x80cd.] [\xef\xbf\xbd]"),
+        (b"\xff ab. \x80cd. \x1e", b"[\xff ab.] [\x80cd.]"),
+        ("Go. \u200b Now?\u3000 \ufeff\u2060", "[Go.] [\u200b Now?\u3000 \ufeff\u2060]"),
+        ("好。\u3000\u200b。\xa0走", "[好。] [\u200b。] [走]"),
     ],
 )
 def test_sentences_of_many_scripts_are_joined_as_in_the_source(text, expected):

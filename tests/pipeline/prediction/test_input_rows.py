@@ -28,7 +28,10 @@ def test_a_text_is_not_changed():
     assert row.typed == row.values == {"source": "  a\tb "}
 
 
-@pytest.mark.parametrize(("contract", "text"), [(TEXT, " "), (POINTS, "")])
+@pytest.mark.parametrize(
+    ("contract", "text"),
+    [(TEXT, " "), (TEXT, "\u3000\u200b\ufeff"), (POINTS, ""), (POINTS, "\u200b")],
+)
 def test_an_empty_row_has_no_values(contract, text):
     (row,) = read(contract, text)
     assert (list(row.typed.values()), row.values) == ([text], None)

@@ -297,8 +297,8 @@ class TrainingConfig(Section):
             machines, as TF_CONFIG names them (start the others with `regard worker`). batch_tokens
             is the total over all devices.
         precision: Precision of the computation; weights are always float32. auto: mixed_bfloat16 on
-            GPUs from Ampere on, mixed_float16 from Volta on, float32 on CPUs. On CPUs,
-            mixed_bfloat16 is faster with AVX512-BF16 or AMX, and slower without.
+            GPUs from Ampere on, mixed_float16 from Volta on, float32 on CPUs. On CPUs with
+            AVX512-BF16 or AMX, mixed_bfloat16 is faster than float32, on others slower.
         jit_compile: Compile the steps with XLA, once per batch shape. Not for recurrent layers.
         warm_start: Model to start from; null: random weights.
         freeze: Parts of the model whose weights do not change, by the names in the paths of their

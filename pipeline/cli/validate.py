@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +52,7 @@ def validate(
         name, title = configs[0].name, f"pipeline {configs[0].name}"
     checked = configs[0]
     check_start(checked, workspace)
-    notes = _precision_notes(checked.training.precision)
+    notes = _precision_notes({one.training.precision for one in configs})
     targets = TargetSettings.from_sections(checked.tokenizer, checked.evaluation)
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
@@ -86,14 +86,15 @@ def validate(
         out.print(f"  {note}", soft_wrap=True)
 
 
-def _precision_notes(precision: str) -> list[str]:
-    """Return a note if the precision of the training is slow on this machine."""
+def _precision_notes(precisions: Collection[str]) -> list[str]:
+    """Return notes about precisions of trainings that are slow on this machine."""
     from regard.components.common.processor import describe_slow_precision, read_features
     from regard.pipeline.doctor.machine import query_driver
 
-    text = describe_slow_precision(precision, read_features())
-    gpus, _ = query_driver() if text else ([], "")
-    return [text] if text and not gpus else []
+    texts = [describe_slow_precision(one, read_features()) for one in sorted(precisions)]
+    notes = [text for text in texts if text]
+    gpus, _ = query_driver() if notes else ([], "")
+    return [] if gpus else notes
 
 
 def _span_lines(summary: SpanSummary, root: Path) -> Iterator[str]:

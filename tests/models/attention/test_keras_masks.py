@@ -137,7 +137,7 @@ def test_a_query_mask_alone_changes_masked_queries_only(name):
     expected = outputs(layer(QUERY, MEMORY, mask=everywhere))
     result = outputs(layer(QUERY, MEMORY, query_mask=valid))
     for ours, other in zip(result, expected, strict=True):
-        np.testing.assert_allclose(ours[valid], other[valid], atol=1e-6)
+        assert_close(ours[valid], other[valid])
     weights = result[-1]
     assert weights.shape == (2, 3, 5)
     assert (weights[~valid] == 0).all()

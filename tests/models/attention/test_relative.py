@@ -66,8 +66,8 @@ def test_returned_scores_include_the_positions(relative):
     layer, inputs = created(relative), RANDOM.normal(size=(2, 5, 6)).astype("float32")
     _, weights, scores = layer(inputs, per_head=True, return_scores=True)
     _, expected = reference(layer, inputs, np.ones((2, 5, 5), bool))
-    np.testing.assert_allclose(softmax(numpy(scores), True), expected, atol=1e-5)
-    np.testing.assert_allclose(weights, expected, atol=1e-5)
+    assert_close(softmax(numpy(scores), True), expected)
+    assert_close(weights, expected)
 
 
 @every_kind

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from regard.models.search import BeamSearch
 from regard.models.vocabulary import EOS, PAD
@@ -10,6 +11,8 @@ from tests.models.search.toy import Toy, arrays, targets_of
 from tests.tolerances import assert_close, close_to
 
 TOY = Toy(scale=1.5)
+# Random models of a narrow beam, each in a search of seconds.
+SEEDS = 3 if settings.get_current_profile_name() == "thorough" else 1
 # The tokens of the toy's vocabulary are 1 (UNK), 4, 5 and 6.
 PHRASES = {
     "none": [],
@@ -77,7 +80,7 @@ def test_phrases_may_overlap(phrases):
 @pytest.mark.parametrize("phrases", {**PHRASES, **OVERLAPPING}.values())
 def test_a_narrow_beam_always_satisfies_them(phrases, size):
     limits = np.array([5, 8, 12])
-    for seed in range(3):
+    for seed in range(SEEDS):
         toy = Toy(scale=2.5, seed=seed)
         result = arrays(BeamSearch(size)(toy.step, toy.state(), limits, phrases=padded(phrases)))
         for row in range(3):

@@ -139,7 +139,9 @@ def test_user_errors_exit_with_status_2_and_without_traceback(home, regard, argu
 def test_validate(home, regard):
     code, out, _ = regard("validate", "tiny.yaml")
     assert code == 0
-    assert re.search(r"pipeline tiny, 1\d\d train, \d+ eval, \d+ test from 1 file\.$", out.strip())
+    head, *notes = out.splitlines()
+    assert re.search(r"pipeline tiny, 1\d\d train, \d+ eval, \d+ test from 1 file\.$", head)
+    assert "source (column 1)" in notes[0]
     content = json.loads(regard("validate", "tiny.yaml", "--json")[1])
     assert content["files"] == {"train": [str(home / "train.tsv")]}
     assert sum(content["rows"].values()) == 200
@@ -177,7 +179,7 @@ def test_validate_lists_spans_and_files(home, regard):
     head, third, *lines = regard("validate", "tiny.yaml")[1].splitlines()
     assert head.endswith("from 2 files.")
     assert re.fullmatch(r"  span 3, version 2: \d+ train, \d+ eval, \d+ test", third)
-    assert (lines[0], lines[2:]) == ("    3/v2.tsv", ["    4/v1.tsv"])
+    assert (lines[0], lines[2]) == ("    3/v2.tsv", "    4/v1.tsv")
     spans = json.loads(regard("validate", "tiny.yaml", "--json")[1])["spans"]
     assert [(span["span"], span["version"]) for span in spans] == [(3, 2), (4, 1)]
     assert sum(spans[1]["rows"].values()) == 100

@@ -3,6 +3,7 @@
 import pytest
 
 from regard.components.common.errors import UserError
+from regard.components.trainer import training_key
 from regard.pipeline import cache_keys
 from regard.pipeline.config import load
 
@@ -89,7 +90,8 @@ def test_other_code_on_the_way_is_another_training(key, monkeypatch, module):
     def changed(*modules):
         return digest(*modules) + ("changed" if module in modules else "")
 
-    monkeypatch.setattr(cache_keys, "code_digest", changed)
+    for owner in (cache_keys, training_key):
+        monkeypatch.setattr(owner, "code_digest", changed)
     assert key() != before
 
 

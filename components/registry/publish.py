@@ -237,7 +237,11 @@ def remove_leftovers(folder: Path) -> None:
     if mirror := open_mirror(folder.parent):
         mirror.remove_leftovers(folder.name)
     for path in folder.glob(f"{REMOVED}*"):
-        remove_tree(path)
+        if has_mark(path, RECORD):
+            remove_tree(path)
+        else:  # if it is empty, a removal was killed after it had removed the record
+            with contextlib.suppress(OSError):
+                path.rmdir()
     for path in folder.glob(f"{STAGING}*"):
         # Otherwise the folder is in use, or another process has just removed it.
         with contextlib.suppress(OSError):

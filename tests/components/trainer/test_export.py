@@ -106,19 +106,19 @@ def test_images_are_stored_in_base64_and_points_as_numbers(tmp_path, trained):
     assert (first["answer"]["order"], second["answer"]["order"]) == ([1, 0], [0])
 
 
-def test_an_export_replaces_an_earlier_or_incomplete_one(tmp_path, trained):
-    leftover = tmp_path / "saved.tmp" / "assets.extra"
-    leftover.mkdir(parents=True)
-    (leftover / "contract.json").write_text("{")
+def test_an_export_replaces_an_earlier_one_only(tmp_path, trained):
+    other = tmp_path / "saved.tmp" / "assets.extra"  # not a folder of this export
+    other.mkdir(parents=True)
     fake_models.save(Reverser(), tmp_path / "saved", contract={"task": "old"})
     export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
     assert json.loads((tmp_path / "saved" / CONTRACT).read_text())["answer"]
-    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+    assert {path.name for path in tmp_path.iterdir()} == {"saved", "saved.tmp"}
 
 
 def test_a_failed_export_leaves_no_model(tmp_path, trained):
     task = FakeTask(Reverser())
-    task.reverser.contract = lambda: {"not JSON": object()}
+    contract = task.reverser.contract()
+    task.reverser.contract = lambda: {**contract, "not JSON": object()}
     with pytest.raises(TypeError):
         export(trained, task, CONFIG, {}, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()

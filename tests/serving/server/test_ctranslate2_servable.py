@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from regard.models.characters import is_blank
 from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 from regard.pipeline.deployment import engines
 from regard.pipeline.deployment.engines import ctranslate2_loader
@@ -177,7 +178,7 @@ def test_n_best_of_a_beam(tmp_path, in_process):
         expected["log_probabilities"][same, 0],
         roundings=1000,
     )
-    texts = [bool(one.strip()) for one in TEXTS]
+    texts = [not is_blank(one.decode()) for one in TEXTS]
     assert_close(outputs["scores"][texts], outputs["log_probabilities"][texts])
 
 

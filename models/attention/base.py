@@ -87,7 +87,8 @@ def check_shapes(**tensors: Tensor) -> None:
         if axes is None:
             raise ValueError(f"{name} must be {_SHAPES[name]}, but its shape is {shape}.")
         for axis, size in zip(axes, shape, strict=True):
-            if axis == "depth" or size is None:
+            # Unknown sizes are None with TensorFlow and symbols with JAX.
+            if axis == "depth" or not isinstance(size, int):
                 continue
             expected, other = sizes.setdefault(axis, (size, name))
             if size != expected:

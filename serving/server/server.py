@@ -136,9 +136,10 @@ class Server:
         await stopping
 
     async def _stop_rest(self, rest: _Uvicorn, task: asyncio.Task[None], grace: float) -> None:
+        end = time.monotonic() + grace
         await rest.drain(min(_DRAIN_SECONDS, grace))
         rest.should_exit = True
-        await asyncio.wait([task], timeout=grace)
+        await asyncio.wait([task], timeout=max(end - time.monotonic(), 0))
 
     def _bind_grpc(self, port: int) -> None:
         options = self._options

@@ -47,6 +47,15 @@ def serve(
         int,
         option("--max-batch-size", "ROWS", "Maximum rows of a batch; 1 disables batching.", min=1),
     ] = 64,
+    max_request_rows: Annotated[
+        int,
+        option(
+            "--max-request-rows",
+            "ROWS",
+            "Maximum rows of a request, which bounds its processor time.",
+            min=1,
+        ),
+    ] = 256,
     batch_timeout: Annotated[
         float,
         option(
@@ -159,7 +168,9 @@ def serve(
     deployment.serve(
         deployment.list_models(models or [], model_config, registry),
         options.ManagerOptions(
-            batching=options.BatchingOptions(max_batch_size, batch_timeout / 1000),
+            batching=options.BatchingOptions(
+                max_batch_size, batch_timeout / 1000, max_request_rows=max_request_rows
+            ),
             threads=os.cpu_count() or 1,
             run_seconds=timeout,
             reload_roots=tuple(reload_roots or ()),

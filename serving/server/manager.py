@@ -185,7 +185,7 @@ class ModelManager:
         """
         signature, started = signature or DEFAULT_SIGNATURE, time.monotonic()
         version = self.find(spec)
-        most = max(self.options.batching.max_request_rows, self.options.batching.max_batch_size)
+        most = self.options.batching.max_request_rows
         # The largest: a graph can repeat the only row of one input for all rows of another.
         rows = max([1, *(len(tensor) for tensor in inputs.values() if tensor.ndim)])
         if rows > most:

@@ -11,11 +11,12 @@ class BatchingOptions:
     """How concurrent requests are batched.
 
     Attributes:
-        max_batch_size: rows of a batch; a larger request runs alone.
+        max_batch_size: rows of a batch; a request with more rows runs alone.
         timeout_seconds: how long an incomplete batch waits for more requests, if others run or
             wait.
         max_queued_batches: batches that may wait; further requests are rejected.
-        max_request_rows: a request with more rows, and more than ``max_batch_size``, is rejected.
+        max_request_rows: a request with more rows is rejected. It bounds the processor time of a
+            request, which grows with its rows and with their lengths, up to the model's limit.
     """
 
     max_batch_size: int = 64

@@ -27,9 +27,9 @@ from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
 
 _MAX_CALLS = 1000  # of gRPC at once
-# Of a connection, those included that its client has cancelled and that are not cleaned up. With
-# a limit, gRPC itself refuses more. HTTP/2 recommends at least 100.
-_MAX_STREAMS = 100
+# Of a connection, those included that are cancelled or answered but not yet cleaned up: gRPC
+# refuses more. A client that always has 64 calls in progress was refused with a limit of 100.
+_MAX_STREAMS = 256
 _MAX_HEADER_BYTES = 16 << 10
 # gRPC refuses new connections when there are too many, so slow and idle ones must end soon. Clients
 # connect again without an error.

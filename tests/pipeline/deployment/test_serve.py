@@ -84,7 +84,8 @@ def start(registry, *arguments):
 
 
 def test_the_life_of_a_server(registry):
-    process = start(registry, "reverser", "--port", "0", "--rest-api-port", str(free_port()))
+    ports = ["--port", "0", "--rest-api-port", str(free_port())]
+    process = start(registry, "reverser", *ports, "--max-request-rows", "2")
     try:
         assert re.match(r"Serving reverser@2 after \d", process.stdout.readline())
         page = process.stdout.readline().split()[1]
@@ -92,6 +93,7 @@ def test_the_life_of_a_server(registry):
         address = process.stdout.readline().split()[1]
         answer = httpx.post(address, json={"instances": ["abc"]}, timeout=60).json()
         assert answer == {"predictions": [{"score": -1.5, "translation": "CBA"}]}
+        assert httpx.post(address, json={"instances": ["abc"] * 3}, timeout=60).status_code == 400
         process.send_signal(signal.SIGTERM)
         rest, log = process.communicate(timeout=60)
     finally:
@@ -162,7 +164,8 @@ def test_a_server_with_ctranslate2(tmp_path):
         assert httpx.get(page, timeout=60).status_code == 200
         shutil.copytree(version, version.with_name("4"))  # a new version replaces it
         deadline = time.monotonic() + 120
-        while httpx.get(address.replace(":predict", "/versions/4"), timeout=60).status_code != 200:
+        status = address.replace(":predict", "/versions/4")
+        while "AVAILABLE" not in httpx.get(status, timeout=60).text:
             assert time.monotonic() < deadline
             time.sleep(0.5)
         process.send_signal(signal.SIGTERM)

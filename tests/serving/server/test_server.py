@@ -1,6 +1,7 @@
 """The whole server: both protocols, reloads, batches, limits, version swaps, unusual texts."""
 
 import base64
+import collections
 import shutil
 import threading
 import time
@@ -83,6 +84,18 @@ def test_batches(run, saved):
         assert actual.tolist() == [b"BA" * n]
     text = server.rest.get("/monitoring/prometheus/metrics").text
     assert ":tensorflow:serving:batching_session:wrapped_run_count{} " in text
+
+
+def test_many_calls_of_one_connection_are_answered(run, saved):
+    """gRPC refuses calls beyond a limit, which counts those that it has just answered too."""
+    server = run([ModelConfig("r", saved / "reverser")], ManagerOptions())
+    calls = collections.deque()  # 100 at once
+    for number in range(1000):
+        calls.append(server.predictions.Predict.future(predict_request("r", source=["ab"])))
+        if number >= 100:
+            calls.popleft().result()
+    for call in calls:
+        call.result()
 
 
 def test_the_size_of_a_request_is_limited(run, saved):

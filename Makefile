@@ -7,8 +7,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WAY ?= auto
 ARGS ?=
-# One process per core, at most four: each takes 2 GB. Tests of one file share their fixtures.
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# One process per core, at most four: each takes 2 GB. Tests of one file share their fixtures, and
+# files begin in the order of tests/conftest.py.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 VENV := .venv
 STAMP := $(VENV)/regard-install.json
 BIN := $(VENV)/bin

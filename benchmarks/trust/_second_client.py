@@ -33,6 +33,7 @@ def second_client(target: Target, api: str = "REST") -> Iterator[list[Sample]]:
     arguments = (api, port, target.name, sender, is_over)
     process = context.Process(target=_measure, args=arguments, daemon=True)
     process.start()
+    sender.close()  # so that the end of the process ends the wait for what it sends
     receiver.recv()  # it has begun
     try:
         yield samples

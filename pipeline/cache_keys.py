@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from regard.components.common.code_digest import code_digest
 from regard.components.common.errors import UserError
-from regard.components.common.files import check_regular, sha256_file
+from regard.components.common.files import check_no_special_file, sha256_file
 from regard.components.data.sources import expand_all
 from regard.components.trainer.training_key import (
     library_versions,
@@ -130,7 +130,7 @@ def pinned_schema(config: Config) -> str:
 
     remedy = "Copy the schema.pbtxt of a run's SchemaGen, or remove data.schema."
     try:
-        check_regular(path)
+        check_no_special_file(path)
         text = Path(path).read_text(encoding="utf-8")
         text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as error:

@@ -117,7 +117,7 @@ class JsonFile(BaseModel):
             return None
 
 
-def check_regular(path: str | os.PathLike[str]) -> None:
+def check_no_special_file(path: str | os.PathLike[str]) -> None:
     """Check that a path is a file or a folder; opening anything else may never end.
 
     Raises:
@@ -140,7 +140,7 @@ def file_state(path: str | os.PathLike[str]) -> FileState:
     Raises:
         OSError: it is a FIFO, a device or a socket, or it does not exist.
     """
-    check_regular(path)
+    check_no_special_file(path)
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
@@ -158,7 +158,7 @@ def may_be_cached(state: FileState) -> bool:
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
     """Return the hexadecimal SHA-256 of a regular file."""
-    check_regular(path)
+    check_no_special_file(path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

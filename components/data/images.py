@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from regard.components.common.files import check_regular
+from regard.components.common.files import check_no_special_file
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.models.tasks.image_formats import MAX_MAGIC_BYTES, format_problem
@@ -68,7 +68,7 @@ class Images:
         try:
             if self._base and not os.path.realpath(path).startswith(os.path.join(self._base, "")):
                 return f"{relative} leads out of the folder of the images, {self._base}"
-            check_regular(path)
+            check_no_special_file(path)
             with open(path, "rb") as file:
                 content = file.read(-1 if self._decode else MAX_MAGIC_BYTES)
         except FileNotFoundError:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from typing_extensions import Self
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import check_regular, read_json_object
+from regard.components.common.files import check_no_special_file, read_json_object
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, TAG_FEATURE, DataConfig, Files, Format
 from regard.models.suggestions import did_you_mean
@@ -272,7 +272,7 @@ def _check_readable(path: str, key: str) -> None:
         remedy = "Name its files, for example `folder/*.tsv`, or a split in it."
         raise UserError(f"{path} is a folder", where=key, remedy=remedy)
     try:
-        check_regular(path)
+        check_no_special_file(path)
     except OSError as error:
         remedy = "Copy its content to a file, and name that."
         raise UserError(f"{path} cannot be used: {error.strerror}", key, remedy) from None

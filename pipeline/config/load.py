@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import check_regular
+from regard.components.common.files import check_no_special_file
 from regard.components.common.references import References, resolve_references
 from regard.components.common.storage import is_uri
 from regard.models.settings.base import Problem, absolute
@@ -110,7 +110,7 @@ def read_document(source: ConfigSource, workspace: Workspace) -> Document:
 
 def _read(path: Path) -> str:
     try:
-        check_regular(path)
+        check_no_special_file(path)
         with path.open(encoding="utf-8-sig") as file:
             return file.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from regard.components.common.errors import UserError
-from regard.components.common.files import check_regular
+from regard.components.common.files import check_no_special_file
 from regard.components.common.yaml_text import find_excess
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
 
@@ -62,7 +62,7 @@ class CompiledPipeline:
 def read_pipeline(path: Path) -> CompiledPipeline | None:
     """Read a compiled pipeline; None if a file is anything else, such as a configuration."""
     try:
-        check_regular(path)
+        check_no_special_file(path)
         text = path.read_text(encoding="utf-8-sig")
         if find_excess(yaml.parse(text, yaml.CSafeLoader)):
             return None

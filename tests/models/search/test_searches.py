@@ -1,5 +1,7 @@
 """What holds of every search."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import tensorflow as tf
 from regard.models.search import SEARCHES, BeamSearch, GreedySearch, SamplingSearch
 from regard.models.search.base import Search, take_rows
 from regard.models.vocabulary import BOS, EOS, PAD
+from tests.marks import slow, slow_except
 from tests.models.search.toy import Toy, arrays, targets_of
 from tests.tolerances import assert_close, close_to
 
@@ -28,6 +31,9 @@ ALL = {
 }
 
 
+IN_GRAPHS = ["greedy, no repeats", "beam, no repeats", "beam, impatient", "sampling, cut"]
+
+
 @pytest.fixture(params=ALL)
 def search(request):
     return ALL[request.param]
@@ -35,6 +41,12 @@ def search(request):
 
 def find(search, **options):
     return arrays(search(TOY.step, TOY.state(), LIMITS, keys=KEYS, **options))
+
+
+@functools.cache
+def find_plain(search):
+    """Search once for all tests that set no constraints."""
+    return find(search)
 
 
 def test_reported_is_forced(search):
@@ -46,8 +58,10 @@ def test_reported_is_forced(search):
             assert result.log_probabilities[row, n] == close_to(expected, roundings=1000)
 
 
-def test_cached_is_uncached(search):
-    result = find(search)
+@pytest.mark.parametrize("name", slow_except(IN_GRAPHS, ALL))
+def test_cached_is_uncached(name):
+    search = ALL[name]
+    result = find_plain(search)
     state = TOY.uncached_state(9)
     again = arrays(search(TOY.uncached(9), state, LIMITS, keys=KEYS))
     np.testing.assert_array_equal(result.ids, again.ids)
@@ -76,15 +90,20 @@ def test_batched_is_one_by_one(search):
         assert_close(batched.scores[row], alone.scores[0], roundings=1000)
 
 
-IN_GRAPHS = ["greedy, no repeats", "beam, no repeats", "beam, impatient", "sampling, cut"]
+GRAPHS = [
+    *((name, rows, TOY.vocabulary) for name in IN_GRAPHS for rows in (None, 3)),
+    *((name, None, None) for name in ALL),  # as a pointer's, whose tokens are the inputs
+]
+QUICK_GRAPHS = [
+    *((name, None, TOY.vocabulary) for name in IN_GRAPHS),
+    ("beam, no repeats", 3, TOY.vocabulary),
+    *((name, None, None) for name in ("greedy", "beam, covering", "sampling, cut")),
+]
 
 
 @pytest.mark.parametrize(
     ("name", "rows", "vocabulary"),
-    [
-        *((name, rows, TOY.vocabulary) for name in IN_GRAPHS for rows in (None, 3)),
-        *((name, None, None) for name in ALL),  # as a pointer's, whose tokens are the inputs
-    ],
+    [graph if graph in QUICK_GRAPHS else slow(*graph) for graph in GRAPHS],
 )
 def test_in_a_graph_it_is_the_same(name, rows, vocabulary):
     """With the lengths unknown, and the numbers of rows and of tokens too, as it is exported."""
@@ -109,23 +128,28 @@ def test_in_a_graph_it_is_the_same(name, rows, vocabulary):
     assert_close(result.scores, expected.scores)
 
 
-@pytest.mark.parametrize("minimums", [None, [1, 1, 1], [3, 5, 6], [9, 9, 9]])
-def test_lengths_are_within_the_limits(search, minimums):
-    least = np.ones(3, "int32") if minimums is None else np.array(minimums)
-    result = find(search, minimums=None if minimums is None else least)
-    for row in range(3):
+def assert_lengths(result, minimums, limits):
+    for row, (minimum, limit) in enumerate(zip(minimums, limits, strict=True)):
         assert result.lengths[row, 0] > 0
         for target in targets_of(result, row):
             # A limit comes before a minimum.
-            assert min(least[row], LIMITS[row]) <= len(target) <= LIMITS[row]
+            assert min(minimum, limit) <= len(target) <= limit
             assert target[-1] == EOS
             assert not {PAD, BOS, EOS} & set(target[:-1])
-        assert (result.ids[row, :, LIMITS[row] :] == PAD).all()
+        assert (result.ids[row, :, limit:] == PAD).all()
+
+
+def test_lengths_are_within_the_limits(search):
+    assert_lengths(find_plain(search), np.ones(3), LIMITS)
+    minimums = np.array([1, 1, 1, 3, 5, 6, 9, 9, 9])
+    rows = np.tile(np.arange(3), 3)
+    result = search(TOY.step, TOY.state(rows), LIMITS[rows], minimums=minimums, keys=KEYS[rows])
+    assert_lengths(arrays(result), minimums, LIMITS[rows])
 
 
 def test_a_prefix_is_kept_and_counted(search):
     prefix = np.array([[4, 5, 6], [6, PAD, PAD], [PAD, PAD, PAD]])
-    result, free = find(search, prefix=prefix), find(search)
+    result, free = find(search, prefix=prefix), find_plain(search)
     # Two fit before the end of the first row's three; a row without a prefix is free.
     for row, token_ids in enumerate([(4, 5), (6,), ()]):
         for n, target in enumerate(targets_of(result, row)):
@@ -142,7 +166,7 @@ def test_a_prefix_may_be_a_whole_hypothesis(search):
 
 
 def test_the_best_come_first(search):
-    result = find(search)
+    result = find_plain(search)
     assert (np.diff(result.scores, axis=1) <= 1e-6).all()
 
 

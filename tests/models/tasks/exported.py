@@ -82,6 +82,13 @@ def export_model(
     return lambda: write_warm_start(version, model, trainer_config, serialized)
 
 
+def save_signature(served, name, folder):
+    """Write one signature of a served model, because writing all takes long."""
+    alone = tf.Module()
+    alone.weights, alone.tokenizers = served.module.weights, served.module.tokenizers
+    tf.saved_model.save(alone, str(folder), signatures={name: served.signatures[name]})
+
+
 def assert_equal_outputs(result, expected):
     """Compare the outputs of a loaded signature with those of the module in memory."""
     assert set(result) == set(expected)

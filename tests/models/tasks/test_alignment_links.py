@@ -14,6 +14,7 @@ from regard.models.metrics.attention import _unit_of_tokens
 from regard.models.seq2seq import shift
 from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import AlignmentLinksConfig, TrainingConfig
+from tests.marks import slow
 from tests.models.tensors import train
 
 LINES = ["the house is small", "a house is big", "das Haus ist klein", "ein Haus ist groß"]
@@ -161,7 +162,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("decoder", MODELS)
+@pytest.mark.parametrize("decoder", ["luong", slow("bahdanau"), slow("transformer")])
 def test_supervised_attention_follows_the_links(decoder):
     """A permutation that the targets alone do not reveal: all tokens of a row are equal."""
     random = np.random.default_rng(3)

@@ -16,6 +16,7 @@ from tests.models.tasks.exported import SEARCH, created, export_model
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import close_to
 
+ENCODER, DECODER = {"type": "embedding"}, {"type": "luong", "units": 8}
 SHORT = ["a cat sat. the dog ran", "", "  ", "a"]
 LONG = "the dog ran far away! a cat sat on the mat. the cat ran home? a dog"
 SENTENCES = ["the dog ran far away!", "a cat sat on the mat.", "the cat ran home?", "a dog"]
@@ -87,7 +88,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(folder):
-    return created(folder, seed=11, certain=3.0, save=False)
+    return created(folder, seed=11, certain=3.0, save=False, encoder=ENCODER, decoder=DECODER)
 
 
 def make(plain, task="translation", **settings):
@@ -157,12 +158,9 @@ def test_evaluation_has_the_outputs_of_the_default_signature(served):
 
 
 def test_the_serving_check_accepts_split_sources(folder):
-    sides, version = (
-        ({"type": "recurrent", "units": 8}, {"type": "luong", "units": 8}),
-        folder / "1",
-    )
+    version = folder / "1"
     settings = {"seed": 11, "search": SEARCH, "split_sentences": True}
-    export_model(folder, version, *sides, [LONG, "a cat"], **settings)()
+    export_model(folder, version, ENCODER, DECODER, [LONG, "a cat"], **settings)()
     model = load(version)
     rows = exported_rows(version, model.contract)
     assert rows[0]["answer"]["source_cut"] == 0

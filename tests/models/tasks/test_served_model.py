@@ -10,6 +10,7 @@ from regard.models import tasks
 from regard.models.tasks import served_model
 from regard.models.tasks.served_model import quantize, with_signature
 from regard.serving import saved_model
+from tests.marks import slow
 from tests.models.tasks.exported import build, config, created
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import close_to
@@ -38,7 +39,7 @@ def test_quantized_weights_differ_by_half_a_step_of_their_channel(shape):
     assert np.median(scales) < 0.03
 
 
-@pytest.mark.parametrize("kind", ["transformer", "luong"])
+@pytest.mark.parametrize("kind", ["luong", slow("transformer")])
 def test_an_int8_model_computes_with_rounded_weights(kind, tmp_path, monkeypatch):
     """It gives what a float32 model with these weights does, and can be built again."""
     monkeypatch.setattr(served_model, "_MIN_QUANTIZED", 50)

@@ -10,7 +10,8 @@ from regard.models import tasks
 from regard.models.settings.search import SearchConfig
 from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
 from regard.models.tasks.served_text import ServedText
-from tests.models.tasks.exported import assert_equal_outputs, created, servable
+from tests.marks import slow_except
+from tests.models.tasks.exported import assert_equal_outputs, created, save_signature, servable
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close, close_to
 
@@ -147,8 +148,14 @@ def make(in_memory, task="translation", **settings):
     return ServedText(tasks.describe(task), model, tokenizers, None, search).served_model()
 
 
-def test_a_task_names_its_answer(in_memory):
-    served = make(in_memory, "summarisation", type="beam", beam_size=2)
+@pytest.fixture(scope="module")
+def summariser(in_memory):
+    """A model with all signatures, which are traced once for all tests."""
+    return make(in_memory, "summarisation", type="beam", beam_size=2, n_best=2, max_source_length=3)
+
+
+def test_a_task_names_its_answer(summariser):
+    served = summariser
     assert served.contract["answer"] == "summary"
     # What the table of predictions has columns for; no column of the data is called so.
     assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
@@ -231,7 +238,7 @@ def test_hypotheses_have_their_least_length(in_memory, factor):
     assert (lengths <= 2 * token_ids + 11).all()
 
 
-@pytest.mark.parametrize("search", ["greedy", "beam", "sampling"])
+@pytest.mark.parametrize("search", slow_except(["sampling"], ["greedy", "beam", "sampling"]))
 def test_constraints_hold(in_memory, search):
     """Whatever the search of the model is; the score is that of the whole text."""
     served = make(in_memory, type=search, max_source_length=20)
@@ -287,8 +294,8 @@ def test_a_blank_source_has_an_empty_output_without_a_score(in_memory, loaded):
     assert is_missing.tolist() == [True, True, True, False]
 
 
-def test_every_signature_reports_truncation(in_memory):
-    served = make(in_memory, type="beam", beam_size=2, n_best=2, max_source_length=3)
+def test_every_signature_reports_truncation(summariser):
+    served = summariser
     inputs = {"source": tf.constant(["a", "the dog ran far away"])}
     inputs |= {name: tf.constant(["", ""]) for name in ("target", "prefix", "phrases")}
     for name, function in served.signatures.items():
@@ -352,9 +359,6 @@ def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
 
 
 def saved_nbest(served, folder):
-    """The signature ``nbest`` alone, which is quicker to write than all, as it is loaded."""
-    alone = tf.Module()
-    alone.weights, alone.tokenizers = served.module.weights, served.module.tokenizers
-    signatures = {"nbest": served.signatures["nbest"]}
-    tf.saved_model.save(alone, str(folder), signatures=signatures)
+    """The signature ``nbest`` alone, as it is loaded."""
+    save_signature(served, "nbest", folder)
     return tf.saved_model.load(str(folder)).signatures["nbest"]

@@ -255,7 +255,7 @@ def test_a_model_server_has_its_operations(exported):
     assert servable(exported[2])
 
 
-@pytest.mark.parametrize("exported", ["tours", "hulls", slow("greedy")], indirect=True)
+@pytest.mark.parametrize("exported", ["hulls", slow("tours"), slow("greedy")], indirect=True)
 def test_where_points_lie_does_not_matter(exported):
     _, _, _, served = exported
     questions = requested()

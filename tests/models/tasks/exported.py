@@ -82,11 +82,12 @@ def export_model(
     return lambda: write_warm_start(version, model, trainer_config, serialized)
 
 
-def save_signature(served, name, folder):
-    """Write one signature of a served model, because writing all takes long."""
-    alone = tf.Module()
-    alone.weights, alone.tokenizers = served.module.weights, served.module.tokenizers
-    tf.saved_model.save(alone, str(folder), signatures={name: served.signatures[name]})
+def save_signatures(served, names, folder):
+    """Write some signatures of a served model, because writing all takes long."""
+    module = tf.Module()
+    module.weights, module.tokenizers = served.module.weights, served.module.tokenizers
+    signatures = {name: served.signatures[name] for name in names}
+    tf.saved_model.save(module, str(folder), signatures=signatures)
 
 
 def assert_equal_outputs(result, expected):

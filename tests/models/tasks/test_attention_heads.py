@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from regard.models.tasks import search_outputs, served_text
-from tests.models.tasks.exported import assert_equal_outputs, created, save_signature, servable
+from tests.models.tasks.exported import assert_equal_outputs, created, save_signatures, servable
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close
 
@@ -17,7 +17,7 @@ def loaded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     write_tokenizers(folder)
     served = created(folder, save=False)
-    save_signature(served, "heads", folder / "saved")
+    save_signatures(served, ["heads"], folder / "saved")
     return tf.saved_model.load(str(folder / "saved")), served, folder / "saved"
 
 

@@ -10,7 +10,13 @@ from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToT
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
 from tests.marks import slow
-from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
+from tests.models.tasks.exported import (
+    assert_equal_outputs,
+    build,
+    save_signatures,
+    servable,
+    served,
+)
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 
@@ -114,7 +120,9 @@ def created(folder, decoder, search):
         path.write_bytes(trained(LINES, model_type="word", vocab_size=14))
     model, tokenizers = build(folder, config, seed=5)
     model.decoder.copying.gate.bias.assign([-30.0])
-    return served(folder, config, model, tokenizers)
+    translator = served(folder, config, model, tokenizers, save=False)
+    save_signatures(translator, translator.signatures, folder / "saved")
+    return translator
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from regard.models.settings.search import SearchConfig
 from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
 from regard.models.tasks.served_text import ServedText
 from tests.marks import slow_except
-from tests.models.tasks.exported import assert_equal_outputs, created, save_signature, servable
+from tests.models.tasks.exported import assert_equal_outputs, created, save_signatures, servable
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close, close_to
 
@@ -360,5 +360,5 @@ def test_a_beam_with_everything_is_servable(in_memory, tmp_path):
 
 def saved_nbest(served, folder):
     """The signature ``nbest`` alone, as it is loaded."""
-    save_signature(served, "nbest", folder)
+    save_signatures(served, ["nbest"], folder)
     return tf.saved_model.load(str(folder)).signatures["nbest"]

@@ -9,6 +9,7 @@ from regard.models.encoders import RecurrentEncoder
 from regard.models.ensemble import Ensemble
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq
+from tests.marks import slow
 from tests.models.search.toy import arrays
 from tests.tolerances import assert_close
 
@@ -56,8 +57,14 @@ def probabilities(model):
     return odds / odds.sum(-1, keepdims=True), keras.ops.convert_to_numpy(alignments)
 
 
-@pytest.mark.parametrize("copies", [1, 2])
-@pytest.mark.parametrize("search", SEARCHES)
+GREEDY, BEAM = SEARCHES
+
+
+@pytest.mark.parametrize(
+    ("search", "copies"),
+    [(GREEDY, 1), slow(GREEDY, 2), slow(BEAM, 1), (BEAM, 2)],
+    ids=["greedy-1", "greedy-2", "beam-1", "beam-2"],
+)
 def test_an_ensemble_of_copies_is_the_model(models, search, copies):
     model, ensemble = models[1], ensemble_of([models[1]] * copies)
     result, expected = (arrays(m.search(SOURCE, search, LIMITS)) for m in (ensemble, model))

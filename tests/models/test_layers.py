@@ -36,6 +36,7 @@ from regard.models.layers.transformer import DecoderBlock, EncoderBlock, FeedFor
 from regard.models.reinforce import Reinforce
 from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.serialization import ConfiguredLayer
+from tests.marks import slow
 from tests.models.tensors import numpy, round_trip
 from tests.tolerances import assert_close
 
@@ -242,9 +243,9 @@ def test_a_step_in_low_precision_is_close(name):
     ("name", "settings"),
     [
         *((name, {}) for name in LAYERS),
-        ("transformer_encoder", {"norm": "post", "positions": "learned", "activation": "gelu"}),
-        ("transformer_encoder", {"positions": "rotary", "activation": "swiglu"}),
-        ("transformer_decoder", {"norm": "post", "positions": "learned", "tied": True}),
+        slow("transformer_encoder", {"norm": "post", "positions": "learned", "activation": "gelu"}),
+        slow("transformer_encoder", {"positions": "rotary", "activation": "swiglu"}),
+        slow("transformer_decoder", {"norm": "post", "positions": "learned", "tied": True}),
         ("transformer_decoder", {"positions": "rotary", "attention": {"alignment": "local_m"}}),
     ],
     ids=str,

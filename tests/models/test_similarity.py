@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.similarity import Similarity
+from tests.marks import slow
 from tests.models.backends.similarity import FIRST, MODELS, SECOND
 from tests.models.tensors import train
 from tests.tolerances import assert_close, close_to
@@ -51,7 +52,17 @@ def test_a_sentence_has_a_vector_of_its_own_where_it_is_read_alone(parts):
             model.embed(FIRST)
 
 
-@pytest.mark.parametrize("parts", MODELS, ids=NAMES)
+QUICK_NAMES = ("mean", "self_attention")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        parts if any(word in name for word in QUICK_NAMES) else slow(parts)
+        for parts, name in zip(MODELS, NAMES, strict=True)
+    ],
+    ids=NAMES,
+)
 def test_it_learns_and_comes_back_from_a_file(parts, tmp_path):
     model = created(*parts, dropout=0.1)
     inputs = {

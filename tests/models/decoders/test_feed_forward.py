@@ -7,6 +7,7 @@ import pytest
 from regard.models.decoders import FeedForwardDecoder
 from regard.models.encoders import EmbeddingEncoder, TextConvolutionEncoder
 from regard.models.seq2seq import Seq2Seq
+from tests.marks import slow_except
 from tests.models.tensors import fill, gradients, train, weights_by_name
 from tests.tolerances import assert_close
 
@@ -104,7 +105,7 @@ def test_a_row_gives_alone_what_it_gives_in_a_batch(kind):
         assert_close(alignments[row, :, :length], weights[0])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(["attention", "convolutional, gated mean"], KINDS))
 def test_every_weight_is_trained_and_tokens_before_the_window_do_not_count(kind, tmp_path):
     model = created(kind)
     target = np.array([[4, 5, 3, 0], [7, 6, 5, 3], [8, 4, 4, 3]], "int32")

@@ -16,6 +16,7 @@ from regard.models.ensemble import Ensemble
 from regard.models.losses import penalty, token_losses
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq, shift
+from tests.marks import slow
 from tests.tolerances import assert_close
 
 # The vocabulary has 9 tokens: 9 and 10 are unknown ones.
@@ -71,7 +72,7 @@ def test_an_open_gate_only_copies_the_source(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3)])
+@pytest.mark.parametrize("search", [slow(GreedySearch()), BeamSearch(3)], ids=["greedy", "beam"])
 def test_scores_are_those_of_forced_scoring(kind, search):
     model = created(kind)
     result = model.search(SOURCE, search, np.array([6, 6], "int32"))

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.layers.cells import RecurrentCell
+from tests.marks import slow
 from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
@@ -35,6 +36,13 @@ VARIANTS = [
     ("luong", {"attention": {"alignment": "thresholded"}, "input_feeding": False}),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
+# Every cell and path, with and without attention, input feeding, heads, and several layers.
+QUICK = (0, 1, 2, 4, 7, 8, 11, 14, 16)
+quick_variants = pytest.mark.parametrize(
+    ("path", "settings"),
+    [variant if i in QUICK else slow(*variant) for i, variant in enumerate(VARIANTS)],
+    ids=str,
+)
 every_path = pytest.mark.parametrize("path", PATHS)
 
 
@@ -63,7 +71,7 @@ def test_steps_equal_unroll(path, settings, memory):
         assert_close(alignment, alignments[:, t])
 
 
-@every_variant
+@quick_variants
 def test_hypotheses_share_one_memory(path, settings, memory):
     decoder, source_memory = make(path, **settings), memory()
     tokens = np.array([4, 5, 6, 7], "int32")  # two for each row
@@ -78,7 +86,7 @@ def test_hypotheses_share_one_memory(path, settings, memory):
     assert_close(alignment, expected_alignment)
 
 
-@every_variant
+@quick_variants
 def test_padding_does_not_change_a_row(path, settings, memory):
     decoder, source_memory = make(path, **settings), memory()
     logits, alignments = decoder.unroll(TOKENS, source_memory)
@@ -194,7 +202,7 @@ def test_dropout_between_layers_differs_between_steps():
     assert not decoder._dropout_masks(TOKENS, "float32", training=False)
 
 
-@every_variant
+@quick_variants
 def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, memory, monkeypatch):
     source_memory = memory()
 

@@ -14,6 +14,7 @@ from regard.pipeline.runners.kubeflow.entrypoint import (
     _store_locations,
     _use_local_paths,
     local_path,
+    main,
     restore_uris,
 )
 
@@ -23,8 +24,11 @@ def artifact(uri, title=None):
     return {"artifacts": [{"name": "7", "uri": uri, "type": schema}]}
 
 
-def run(folder, executor, output="regard.Report"):
-    """Runs an executor as the launcher does, with one artifact in and one out, and its log."""
+def arguments(folder, executor, output="regard.Report"):
+    """Return the arguments with which the launcher runs an executor, and its output file.
+
+    The executor has one artifact in and one out, and the launcher's log.
+    """
     output_file = folder / "kfp_outputs" / "output_metadata.json"
     inputs = {"findings": artifact("minio://b/in")}
     outputs = {"report": artifact("minio://b/out", output)}
@@ -37,17 +41,21 @@ def run(folder, executor, output="regard.Report"):
     }
     types = {"findings": {"artifactType": {"instanceSchema": "title: regard.Findings"}}}
     spec = {"artifacts": types, "parameters": {"note": {"parameterType": "STRING"}}}
-    call = ["-m", "regard.pipeline.runners.kubeflow.entrypoint"]
-    call += ["--executor_class_path", f"own_executor.{executor}"]
+    call = ["--executor_class_path", f"own_executor.{executor}"]
     call += ["--json_serialized_invocation_args", json.dumps(executor_input)]
     call += ["--json_serialized_inputs_spec_args", json.dumps(spec)]
     call += ["--artifact_folder", str(folder / "volume")]
     call += ["--job_endpoint=localhost:1", "--job_server_timeout=1"]  # all nodes get Beam's options
-    environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
-    result = subprocess.run(
-        [sys.executable, *call], env=environment, capture_output=True, text=True, timeout=300
-    )
-    return result, output_file
+    return call, output_file
+
+
+@pytest.fixture
+def run(folder, monkeypatch):
+    """Return a function that runs an executor in this process, and returns its exit status."""
+    monkeypatch.setenv("REGARD_STORAGE", str(folder))
+    monkeypatch.syspath_prepend(folder)
+    yield lambda *options: main(arguments(folder, *options)[0])
+    sys.modules.pop("own_executor", None)
 
 
 EXECUTOR = """
@@ -81,7 +89,10 @@ def folder(tmp_path):
 
 
 def test_a_node_uses_local_folders_and_reports_uris(folder):
-    result, output_file = run(folder, "Executor")
+    call, output_file = arguments(folder, "Executor")
+    command = [sys.executable, "-m", "regard.pipeline.runners.kubeflow.entrypoint", *call]
+    environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hello"
     message = json_format.Parse(output_file.read_text(), pipeline_spec_pb2.ExecutorOutput())
@@ -91,32 +102,30 @@ def test_a_node_uses_local_folders_and_reports_uris(folder):
     assert set(message.artifacts) == {"report"}  # without the log, which is the launcher's own
 
 
-def test_content_is_on_the_volume_and_its_location_in_the_store(folder):
+def test_content_is_on_the_volume_and_its_location_in_the_store(folder, run):
     left = folder / "volume" / "b" / "out" / "of-a-killed-attempt"
     owned_folders.create(left.parent, owned_folders.ARTIFACTS)
     left.mkdir()
-    result, output_file = run(folder, "Executor", "regard.Findings")
-    assert result.returncode == 0, result.stderr
+    assert run("Executor", "regard.Findings") == 0
     (content,) = (path for path in left.parent.iterdir() if path.is_dir())
     assert content != left
     assert (content / "note.txt").read_text() == "well, hello"
     (location,) = (folder / "minio/b/out").iterdir()
     assert json.loads(location.read_text()) == {"path": str(content)}
+    output_file = folder / "kfp_outputs" / "output_metadata.json"
     assert '"minio://b/out"' in output_file.read_text()
 
     (folder / "minio/b/in/note.txt").unlink()
     location.rename(folder / "minio/b/in" / location.name)  # the output is the next node's input
     (folder / "minio/b/out").rmdir()
-    result, _ = run(folder, "Executor")
-    assert result.returncode == 0, result.stderr
+    assert run("Executor") == 0
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hellohello"
 
 
-def test_a_folder_of_someone_else_on_the_volume_stays(folder):
+def test_a_folder_of_someone_else_on_the_volume_stays(folder, run):
     mine = folder / "volume" / "b" / "out" / "mine"
     mine.mkdir(parents=True)
-    result, _ = run(folder, "Executor", "regard.Findings")
-    assert result.returncode == 0, result.stderr
+    assert run("Executor", "regard.Findings") == 0
     assert mine.is_dir()
 
 
@@ -142,19 +151,18 @@ def test_an_attempt_that_was_lost_but_still_runs_does_not_replace_the_next_one(
     assert Path(path, "note.txt").read_text() == "2"
 
 
-def test_a_lost_input_is_a_user_error(folder):
+def test_a_lost_input_is_a_user_error(folder, run, capsys):
     location = folder / "minio/b/in/regard_location.json"
     location.write_text('{"path": "/regard/artifacts/gone"}')
-    result, _ = run(folder, "Executor")
-    assert result.returncode == 2
-    assert "kubeflow.volumes: There is no artifact in /regard/artifacts/gone" in result.stderr
+    assert run("Executor") == 2
+    error = capsys.readouterr().err
+    assert "kubeflow.volumes: There is no artifact in /regard/artifacts/gone" in error
 
 
-def test_a_user_error_is_printed_last(folder):
-    result, output_file = run(folder, "Refusing")
-    assert result.returncode == 2
-    assert result.stderr.rstrip().endswith("error: a.tsv:3: no good\nFix it.")
-    assert not output_file.exists()
+def test_a_user_error_is_printed_last(folder, run, capsys):
+    assert run("Refusing") == 2
+    assert capsys.readouterr().err.rstrip().endswith("error: a.tsv:3: no good\nFix it.")
+    assert not (folder / "kfp_outputs" / "output_metadata.json").exists()
 
 
 def test_null_properties_are_removed():

@@ -1,11 +1,9 @@
 """Random settings and damaged files: a configuration, or errors with lines, never a traceback."""
 
-import functools
 import random
 import re
 import types
 import typing
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +12,6 @@ from hypothesis import settings
 from pydantic import BaseModel
 
 from regard.components.common.errors import UserError
-from regard.models import plugins
 from regard.models.settings.base import Problem
 from regard.models.tasks import TASKS
 from regard.pipeline.compare.matrix import read_comparison
@@ -31,14 +28,6 @@ SETTINGS = 2500 if THOROUGH else 200  # of each task
 NUMBERS = (0, 1, 2, 3, 7, 16, 64, 1000, 10**11, -1, 0.0, 0.1, 0.5, 1.0, 1e9)
 TEXTS = ("", "a", "bleu", "length", "source", "2026-01-01", "*/5 * * * *", "x=y", "a.tsv", "{SPAN}")
 KEYS = ("bleu", "length", "Trainer", "a", "model.embedding")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def read_entry_points_once():
-    """Read the entry points of the installed packages once: each time takes 40 ms."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "entry_points", functools.cache(entry_points))
-        yield
 
 
 def draw(annotation: Any, random_: random.Random, depth: int = 0) -> Any:

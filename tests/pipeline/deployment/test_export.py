@@ -1,6 +1,7 @@
 """A small Transformer, exported as the Trainer does it, and then for CTranslate2."""
 
 import json
+import shutil
 
 import ctranslate2
 import numpy as np
@@ -17,7 +18,7 @@ from tests.models.tasks.exported import TRANSFORMER, export_model
 from tests.tolerances import assert_close
 
 SOURCES = ["a cat sat", "the dog ran far away from home", "", "the mat"]
-SIDE = {**TRANSFORMER, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
+SIDE = {**TRANSFORMER, "layers": 1, "norm": "pre", "positions": "sinusoidal", "activation": "relu"}
 SEARCH = BeamSearchConfig(
     beam_size=2, max_source_length=20, no_repeat_ngram_size=3, patience=1.5
 ).model_dump()
@@ -138,22 +139,33 @@ def test_different_probabilities_leave_no_export(registry, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unsupported_models(tmp_path):
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory):
+    """A model that CTranslate2 cannot run: a folder without and one with a warm start."""
+    root = tmp_path_factory.mktemp("recurrent")
     sides = {"type": "recurrent", "cell": "gru", "units": 8}, {"type": "luong", "units": 8}
-    add_warm_start = export_model(tmp_path, tmp_path / "models" / "looking" / "1", *sides)
+    add_warm_start = export_model(root, root / "model", *sides)
+    shutil.copytree(root / "model", root / "without_warm_start")
+    add_warm_start()
+    return root / "without_warm_start", root / "model"
+
+
+def test_unsupported_models(recurrent, tmp_path):
+    without_warm_start, model = recurrent
+    shutil.copytree(without_warm_start, tmp_path / "models" / "looking" / "1")
     with pytest.raises(
         UserError, match="looking cannot be built again: it is an ensemble, or was exported"
     ):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
-    add_warm_start()
+    shutil.copytree(model, tmp_path / "models" / "looking" / "2")
     with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
         to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
 
 
-def test_unsupported_models_are_refused_by_their_configuration(tmp_path):
+def test_unsupported_models_are_refused_by_their_configuration(recurrent, tmp_path):
     """Without TensorFlow and before the weights are read."""
     sides = {"encoder": {"type": "recurrent"}, "decoder": {"type": "luong"}}
-    export_model(tmp_path, tmp_path / "models" / "looking" / "1", *sides.values())
+    shutil.copytree(recurrent[0], tmp_path / "models" / "looking" / "1")
     record = tmp_path / "models" / "looking" / "1" / "regard.json"
     record.write_text(json.dumps({"config": {"model": sides}}))
     with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):

@@ -1,6 +1,7 @@
 """A small Transformer whose searches run in CTranslate2, compared with its SavedModel."""
 
 import json
+import shutil
 import threading
 from types import SimpleNamespace
 
@@ -44,11 +45,11 @@ def sharpen(model):
             weight.assign(bias)
 
 
-def publish(root, search, **settings):
+def publish(root, search):
     version = root / "models" / "small" / "3"
     search = search.model_dump()
-    options = {"search": search, "change": sharpen, **settings}
-    export_model(root, version, SIDE, SIDE, ["a cat sat", "the mat", ""], **options)()
+    texts = ["a cat sat", "the mat", ""]
+    export_model(root, version, SIDE, SIDE, texts, search=search, change=sharpen)()
     (version / "regard.json").write_text(json.dumps({"config": {"search": search}}))
     return version
 
@@ -210,8 +211,8 @@ def test_an_output_that_is_segmented_in_another_way_is_not_worse(version, in_pro
     engine.close()
 
 
-def test_a_model_that_ctranslate2_cannot_run_is_refused(tmp_path):
-    version = publish(tmp_path, GreedySearchConfig(**LIMITS))
+def test_a_model_that_ctranslate2_cannot_run_is_refused(version, tmp_path):
+    version = shutil.copytree(version, tmp_path / "small" / "3")
     record = version / "regard.json"
     record.write_text(json.dumps({"config": {"search": {"type": "sampling"}}}))
     with pytest.raises(ServingError, match=r"version 3 of model small: search.type"):

@@ -1,17 +1,20 @@
 """Models with another search than the one that they were exported with."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainerConfig
+from regard.components.trainer import export
 from regard.components.trainer.export import InMemoryModel, RebuiltModel
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.cli.score import score
 from regard.pipeline.prediction.search_options import load_with_search
 from regard.serving.contract import TRAINING, read_contract
 from regard.serving.saved_model import load
+from tests.marks import slow
 from tests.models.tasks.exported import config, export_model
 from tests.tolerances import close_to
 
@@ -47,20 +50,35 @@ def test_the_model_is_that_which_was_exported(version):
         assert new["alignment"] == close_to(old["alignment"])
 
 
+SEARCHES = [
+    ({"n_best": 2}, {**SEARCH, "n_best": 2}),
+    ({"beam_size": 5, "n_best": 4, "length_penalty": 1.0},) * 2,
+    (
+        {"samples": 3, "temperature": 0.5, "seed": 4},
+        {"type": "sampling", "samples": 3, "temperature": 0.5, "seed": 4},
+    ),
+    (
+        {"max_length": 3, "n_best": 2},
+        {**SEARCH, "n_best": 2, "max_length_factor": 0.0, "max_length_offset": 3},
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "search"), SEARCHES)
+def test_options_replace_settings_of_the_search(version, monkeypatch, options, search):
+    searches = []
+    monkeypatch.setattr(
+        RebuiltModel, "served", lambda self, search: searches.append(search) or SimpleNamespace()
+    )
+    monkeypatch.setattr(export, "InMemoryModel", lambda served: served)
+    load_with_search(version, options)
+    settings = {**config(*SIDES), "search": {"max_source_length": 20, **search}}
+    expected = TrainerConfig.model_validate({**settings, "task": "translation"}).search
+    assert searches == [expected]
+
+
 @pytest.mark.parametrize(
-    ("options", "search"),
-    [
-        ({"n_best": 2}, {**SEARCH, "n_best": 2}),
-        ({"beam_size": 5, "n_best": 4, "length_penalty": 1.0},) * 2,
-        (
-            {"samples": 3, "temperature": 0.5, "seed": 4},
-            {"type": "sampling", "samples": 3, "temperature": 0.5, "seed": 4},
-        ),
-        (
-            {"max_length": 3, "n_best": 2},
-            {**SEARCH, "n_best": 2, "max_length_factor": 0.0, "max_length_offset": 3},
-        ),
-    ],
+    ("options", "search"), [SEARCHES[0], *(slow(*case) for case in SEARCHES[1:])]
 )
 def test_outputs_are_those_of_a_model_with_that_search(version, options, search):
     search = {"max_source_length": 20, **search}
@@ -145,10 +163,9 @@ def test_options_combine_with_a_prefix_but_not_lists(version, capfd):
 
 def test_a_model_that_is_built_again_has_its_tags(version, tmp_path):
     assert read_contract(version)["tags"] == []
-    tags = {"tags": ["de", "fr"], "search": SEARCH}
-    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, **tags)()
+    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, tags=["de", "fr"])()
     contract = read_contract(tmp_path / "saved")
     assert contract["tags"] == ["de", "fr"]
     assert contract["size"]["minus"] == 2  # neither the tag nor EOS counts
-    rebuilt = load_with_search(tmp_path / "saved", {"n_best": 2}).contract
+    rebuilt = load_with_search(tmp_path / "saved", {"type": "greedy"}).contract
     assert (rebuilt["tags"], rebuilt["size"]) == (contract["tags"], contract["size"])

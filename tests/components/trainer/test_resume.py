@@ -28,6 +28,7 @@ from tests.components.trainer.warm_start_models import (
     build,
     trainer_config,
 )
+from tests.marks import slow
 
 OPTIONS = {
     "evaluate_every": 3,
@@ -80,10 +81,10 @@ def uninterrupted(tmp_path_factory):
     ("name", "number"),
     [
         ("save", 5),  # between two updates
-        ("save", 20),
-        ("save", 31),
+        slow("save", 20),
+        slow("save", 31),
         ("save_best", 2),
-        ("save_snapshot", 1),
+        slow("save_snapshot", 1),
         ("save_snapshot", 5),
     ],
 )
@@ -233,7 +234,7 @@ def test_incomplete_files_are_deleted(tmp_path):
     assert {path.name for path in folder.iterdir()} == {"last.npz", "best.npz"}
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", slow("empty"), slow("text")])
 def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(
     uninterrupted, tmp_path, monkeypatch, damage
 ):

@@ -7,8 +7,17 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+import tensorflow as tf
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+@pytest.fixture
+def eager_functions():
+    """Run functions without tracing them, which takes longer than a few steps of training."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture
@@ -28,11 +37,24 @@ def code(notebook):
     return ["".join(cell["source"]) for cell in cells(notebook) if cell["cell_type"] == "code"]
 
 
-def test_the_decoders_of_the_notebook_learn_to_reverse(namespace):
+def test_the_decoders_of_the_notebook_train(namespace, eager_functions):
+    """With few examples: whether they learn to reverse is a slow test."""
     parts = code("attention_layers.ipynb")
     for each in (text for text in parts if "class " in text):
         assert len(each.splitlines()) <= 31  # "about thirty lines"
     for each in parts:
+        exec(each.replace("examples(10_000)", "examples(64)"), namespace)
+    assert len(namespace["source"]) == 64
+    assert set(namespace["accuracies"]) == {"Bahdanau", "Luong"}
+    for model in namespace["models"].values():
+        _, alignment = namespace["reverse"](model, namespace["row"])
+        assert alignment.shape == (1, 7, 6)
+        np.testing.assert_allclose(alignment.sum(axis=-1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_decoders_of_the_notebook_learn_to_reverse(namespace):
+    for each in code("attention_layers.ipynb"):
         exec(each, namespace)
     assert set(namespace["accuracies"]) == {"Bahdanau", "Luong"}
     assert min(namespace["accuracies"].values()) > 0.95
@@ -40,6 +62,16 @@ def test_the_decoders_of_the_notebook_learn_to_reverse(namespace):
     np.testing.assert_array_equal(np.argmax(alignment[0, :6], axis=-1), np.arange(6)[::-1])
 
 
+def test_the_configuration_of_the_notebook_is_valid(namespace):
+    parts = code("pipeline.ipynb")
+    for each in parts[: parts.index("result = run(config)")]:
+        exec(each, namespace)
+    assert namespace["config"].name == "dates"
+    assert namespace["config"].nodes[0] == "CorpusGen"
+    assert len(Path("data/dates.tsv").read_text(encoding="utf-8").splitlines()) == 3000
+
+
+@pytest.mark.slow
 def test_the_pipeline_of_the_notebook_publishes_a_model(namespace, tmp_path, capsys):
     for each in code("pipeline.ipynb"):
         exec(each, namespace)

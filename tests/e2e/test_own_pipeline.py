@@ -87,12 +87,26 @@ def test_a_trainer_leaves_the_folders_of_the_working_directory(
     assert (checkpoints / "last.npz").is_file()
 
 
-def test_a_folder_of_the_user_is_kept_and_resumed_only_with_equal_settings(
-    tmp_path, working_directory, source, monkeypatch
-):
-    for name in ("last.npz", "step-2.npz", ".note.tmp"):  # such as those of an earlier version
+@pytest.fixture
+def files_of_the_user(working_directory):
+    """Files with the names of checkpoints, such as those of an earlier version."""
+    for name in ("last.npz", "step-2.npz", ".note.tmp"):
         (working_directory / name).write_bytes(b"mine")
-    before = contents(working_directory)[0]
+    return contents(working_directory)[0]
+
+
+def test_a_folder_of_the_user_is_kept(
+    tmp_path, working_directory, files_of_the_user, source, monkeypatch
+):
+    _, events = run(tmp_path / "root", source, working_directory, monkeypatch)
+    assert '"warning"' in events
+    assert contents(working_directory)[0].items() >= files_of_the_user.items()
+
+
+@pytest.mark.slow
+def test_a_folder_of_the_user_is_kept_and_resumed_only_with_equal_settings(
+    tmp_path, working_directory, files_of_the_user, source, monkeypatch
+):
     first, events = run(tmp_path / "root", source, working_directory, monkeypatch)
     assert '"warning"' in events
     again, events = run(tmp_path / "root", source, working_directory, monkeypatch)
@@ -102,7 +116,7 @@ def test_a_folder_of_the_user_is_kept_and_resumed_only_with_equal_settings(
     other, events = run(tmp_path / "root", source, working_directory, monkeypatch, **changes)
     assert "resumed at" not in events
     assert other["history"] != first["history"]
-    assert contents(working_directory)[0].items() >= before.items()
+    assert contents(working_directory)[0].items() >= files_of_the_user.items()
 
 
 def generate(root, data):

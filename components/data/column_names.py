@@ -79,8 +79,8 @@ ID = re.compile("category|date|genre|hash|id|idx|index|key|lang|split|url|uuid")
 _WORD = re.compile(
     f"{NUMBER.pattern}|{ID.pattern}|abstract|answer|article|caption|context|document|domain|file|"
     "filename|first|headline|highlights|hypothesis|image|input|output|pair|points|premise|query|"
-    "question|reference|response|second|segment|sent|sentence|source|src|summary|target|text|tgt|"
-    "title|translation"
+    "phrases?|question|reference|response|second|segment|sent|sentences?|source|src|summary|target|"
+    "text|tgt|title|translation|words?"
 )
 _CODE = re.compile(r"([a-z]{2,3}|[A-Z]{2,3})([-_][A-Za-z]{2,4}){0,2}")
 # Codes that are rarely words: `No` and `Ne`, `ab` and `ba` are codes, too.

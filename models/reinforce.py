@@ -72,8 +72,9 @@ class Reinforce(ConfiguredLayer):
         A mean over rows would differ between one device and several, whose changes are weighted by
         their numbers of tokens.
         """
-        mean = ops.where(tokens > 0, reward / ops.maximum(tokens, 1.0), self.baseline)
-        self.baseline.assign(_BASELINE_DECAY * self.baseline + (1.0 - _BASELINE_DECAY) * mean)
+        baseline = ops.convert_to_tensor(self.baseline)  # JAX's `where` does not take a variable
+        mean = ops.where(tokens > 0, reward / ops.maximum(tokens, 1.0), baseline)
+        self.baseline.assign(_BASELINE_DECAY * baseline + (1.0 - _BASELINE_DECAY) * mean)
 
 
 def _sum_from_here(values: Tensor) -> Tensor:

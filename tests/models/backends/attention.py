@@ -33,7 +33,7 @@ def layers():
     query, memory = map(embedding, ids)
     deep = Attention({"type": "concat", "layers": 2}, "thresholded", values="split")
     sampled = Attention("dot", {"type": "hard", "inference": "sample", "seed": 4})
-    context, weights = deep(query, memory, mask=keras.ops.ones((1, 1), "bool"))
+    context, weights = deep(query, memory, mask=keras.ops.ones_like(ids[1], dtype="bool"))
     positioned = SinusoidalPositions()(query)
     results = [
         *(context, weights, MeanPooling()(positioned)[0]),

@@ -151,7 +151,7 @@ def _parse_field(text: str, field: _Field) -> set[int]:
         high = field.max if star else _parse_value(last or first, field)
         if star and field.name == "weekday":
             high = 6
-        if last and field.name == "weekday" and high == 0 < low:
+        if last and field.name == "weekday" and high == 0 and low > 0:
             high = 7  # fri-sun, but sun-sun is Sunday only
         if low > high:
             raise ValueError(f"the range {part!r} ends before it begins")

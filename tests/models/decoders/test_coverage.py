@@ -90,8 +90,7 @@ def test_scores_of_a_search_are_those_of_forced_scoring(kind, search):
 
 def test_it_is_trained():
     model = created("luong")
-    # One step takes less time without a graph.
-    model.compile(optimizer=keras.optimizers.Adam(0.01), run_eagerly=True)
+    model.compile(optimizer=keras.optimizers.Adam(0.01))
     kernel = model.decoder.attention.score.coverage_kernel
     before = np.array(kernel)
     model.fit({"source": SOURCE, "target": TARGET}, verbose=0)

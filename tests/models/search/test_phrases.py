@@ -112,7 +112,7 @@ def test_a_narrow_beam_always_satisfies_them(size):
 def test_rows_have_their_own_phrases():
     """A row equals its result alone, whatever the other rows of the batch contain."""
     rows = [[[5]], [[4, 6], [5]], [[1, 4, 5]]]
-    search, limits = BeamSearch(3), np.array([5, 6, 7])
+    search, limits = BeamSearch(4), np.array([6, 7, 9])
     batched = arrays(search(TOY.step, TOY.state(), limits, phrases=padded(*rows)))
     for row in range(3):
         alone = arrays(
@@ -129,15 +129,15 @@ def test_rows_have_their_own_phrases():
 
 def test_without_phrases_nothing_changes():
     limits = np.array([3, 8, 6])
-    phrases = padded([], [[5]], [], [], [], [])
-    for size in (1, 3):
+    for size in (1, 3, 5):
         search = BeamSearch(size, 0.6)
         plain = arrays(search(TOY.step, TOY.state(), limits))
-        rows = np.tile(np.arange(3), 2)
-        empty = arrays(search(TOY.step, TOY.state(rows), limits[rows], phrases=phrases))
-        for row in (0, 2, 3, 4, 5):
-            assert targets_of(empty, row) == targets_of(plain, rows[row])
-            assert_close(empty.scores[row], plain.scores[rows[row]], roundings=1000)
+        empty = arrays(search(TOY.step, TOY.state(), limits, phrases=padded([], [[5]], [])))
+        none = arrays(search(TOY.step, TOY.state(), limits, phrases=np.zeros((3, 2), "int32")))
+        assert targets_of(none, 1) == targets_of(plain, 1)
+        for row in (0, 2):
+            assert targets_of(empty, row) == targets_of(plain, row)
+            assert_close(empty.scores[row], plain.scores[row], roundings=1000)
 
 
 def test_a_prefix_may_cover_a_phrase():

@@ -103,7 +103,7 @@ def _scratch_folder(run: Run) -> tempfile.TemporaryDirectory[str]:
             if owned_folders.is_owned(path, owned_folders.SCRATCH):
                 owned_folders.remove_content(path, owned_folders.mark_name(owned_folders.SCRATCH))
     folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-    owned_folders.create(folder.name, owned_folders.SCRATCH)
+    owned_folders.mark(folder.name, owned_folders.SCRATCH)
     return folder
 
 

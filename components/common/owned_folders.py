@@ -1,14 +1,15 @@
 """Folders that Regard created, and may therefore remove.
 
-Each contains a mark, an empty file with a name of its own. The mark is written before anything
-else, and removed after everything else, so a process may be killed at any moment. A folder that had
-other content when Regard began to use it gets no mark, and is never removed.
+Each contains a mark, a file that holds the name of the folder. The mark is written before anything
+else, and removed after everything else, so a process may be killed at any moment. A folder that
+existed before, also an empty one, gets no mark, and is never removed; nor is a copy with another
+name, which has the mark of the original.
 """
 
 import os
+import re
 import shutil
 import uuid
-from collections.abc import Collection
 from pathlib import Path
 
 from regard.components.common import events
@@ -16,10 +17,11 @@ from regard.components.common import events
 # The kinds of folders. A folder of one kind is not removed as one of another kind.
 ARTIFACTS = "artifacts"
 CHECKPOINTS = "checkpoints"
-DATA_SET = "data-set"
 SCRATCH = "scratch"
 SEARCH = "search"
-_HIDDEN = ".removed-"  # the start of the name of a folder that is being removed
+# The start of the name of a folder that is being removed, and the random digits at its end.
+_HIDDEN = ".removed-"
+_RANDOM_DIGITS = 8
 
 
 def mark_name(kind: str) -> str:
@@ -27,31 +29,44 @@ def mark_name(kind: str) -> str:
     return f".regard-{kind}"
 
 
-def create(folder: str | os.PathLike[str], kind: str, ignored: Collection[str] = ()) -> bool:
-    """Create a folder with its mark, unless it exists with other content.
+def create(folder: str | os.PathLike[str], kind: str) -> bool:
+    """Create a folder with its mark, unless it exists.
 
     Args:
         folder: the folder; its parents are created as well, without marks.
         kind: one of the kinds above.
-        ignored: names of files that do not count as other content, such as a lock.
 
     Returns:
         Whether the folder has the mark.
+
+    Raises:
+        FileExistsError: the path is a file.
     """
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    names = set(os.listdir(path))
-    if mark_name(kind) in names:
-        return True
-    if names.difference(ignored):
-        return False
-    (path / mark_name(kind)).touch()
-    return True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        mark(path, kind)
+    return is_owned(path, kind)
+
+
+def mark(folder: str | os.PathLike[str], kind: str) -> None:
+    """Write the mark of a folder that the caller has just created."""
+    path = Path(folder)
+    (path / mark_name(kind)).write_text(path.name, encoding="utf-8")
 
 
 def is_owned(folder: str | os.PathLike[str], kind: str) -> bool:
-    """Return whether Regard created a folder of this kind; a link to a folder is not one."""
-    return has_mark(folder, mark_name(kind))
+    """Return whether Regard created a folder of this kind; links and copies are not owned."""
+    path = Path(folder)
+    if not has_mark(path, mark_name(kind)):
+        return False
+    name = (path / mark_name(kind)).read_text(encoding="utf-8", errors="replace")
+    return bool(name) and (path.name == name or _is_hidden_name(path.name, name))
 
 
 def has_mark(folder: str | os.PathLike[str], mark: str) -> bool:
@@ -75,7 +90,7 @@ def hide(folder: str | os.PathLike[str], kind: str) -> Path | None:
         return None
     if is_hidden(path):
         return path
-    hidden = path.with_name(f"{_HIDDEN}{path.name}-{uuid.uuid4().hex[:8]}")
+    hidden = path.with_name(f"{_HIDDEN}{path.name}-{uuid.uuid4().hex[:_RANDOM_DIGITS]}")
     os.rename(path, hidden)
     return hidden
 
@@ -83,6 +98,12 @@ def hide(folder: str | os.PathLike[str], kind: str) -> Path | None:
 def is_hidden(folder: Path) -> bool:
     """Return whether the name of a folder is that of one which is being removed."""
     return folder.name.startswith(_HIDDEN)
+
+
+def _is_hidden_name(hidden: str, name: str) -> bool:
+    """Return whether `hide` can have given this name to a folder."""
+    start, end = f"{_HIDDEN}{name}-", hidden[-_RANDOM_DIGITS:]
+    return hidden == start + end and re.fullmatch("[0-9a-f]+", end) is not None
 
 
 def remove(folder: str | os.PathLike[str], kind: str) -> bool:

@@ -46,7 +46,8 @@ def rank_columns(corpus: Corpus, feature: Feature, names: Sequence[str]) -> dict
     language = (check.languages.get(feature.name) if check else None) or ""
     is_text = feature.kind == "text" and feature.role != "extra"
     languages = {i: code for i, name in enumerate(names) if (code := language_of(name))}
-    is_other = {i: names[i].lower() not in _DOUBTFUL_LANGUAGES for i in languages}
+    lasts = {i: names[i].rpartition(".")[2].lower() for i in languages}
+    is_other = {i: last not in _DOUBTFUL_LANGUAGES for i, last in lasts.items()}
     has_doubtful = any(is_other.values()) and len(names) <= len(corpus.features)
     ranks: dict[int, int] = {}
     for i, name in enumerate(names):

@@ -14,22 +14,22 @@ def _split(names: str) -> frozenset[str]:
 # are in normal form. Languages are in the second group of every text (`feature_ranks`).
 _COMMON_NAMES: dict[str, tuple[str, str]] = {
     "source": (
-        "src source sources sourcetext sourcesentence sourcesegment sourcelang sourcelanguage "
-        "srctext srcsent srcsentence srcsegment srclang input inputs inputtext inputsentence text "
+        "src source sources sourcetext sourcesentence sourcesegment srctext srcsent srcsentence "
+        "srcsegment input inputs inputtext inputsentence text "
         "texts article articles articletext document documents doc docs documenttext dialogue "
         "dialog conversation content body story post original originaltext query prompt "
         "instruction question passage context sentence1 text1 sent1 s1 sentencea texta premise",
-        "sentence sentences abstract title first",
+        "sentence sentences abstract title first sourcelang sourcelanguage srclang srclanguage",
     ),
     "target": (
-        "tgt trg target targets targettext targetsentence targetsegment targetlang "
-        "targetlanguage tgttext tgtsent tgtsentence tgtsegment tgtlang trgtext trgsent "
-        "trgsentence trglang output outputs outputtext outputsentence summary summaries "
-        "summarytext highlights highlight headline headlines tldr translation translations "
+        "tgt trg target targets targettext targetsentence targetsegment tgttext "
+        "tgtsent tgtsentence tgtsegment trgtext trgsent trgsentence output outputs outputtext "
+        "outputsentence summary summaries summarytext highlights highlight headline headlines tldr translation translations "
         "translated translatedtext translationtext response responses reply answer answers "
         "completion reference references ref simplified corrected paraphrase sentence2 text2 "
         "sent2 s2 sentenceb textb hypothesis",
-        "caption captions label labels title abstract second",
+        "caption captions label labels title abstract second targetlang targetlanguage tgtlang "
+        "tgtlanguage trglang trglanguage",
     ),
     "first": (
         "first firstsentence firsttext sentence1 text1 sent1 s1 sentencea texta premise question1 "
@@ -75,7 +75,7 @@ _ABBREVIATIONS = _split(
     "sourcesentence targetsentence inputtext outputtext tldr imagepath imgpath goldlabel"
 )
 NUMBER = re.compile("gold|label|rating|relatedness|score|similarity")
-ID = re.compile("category|date|genre|hash|id|idx|index|key|lang|split|url|uuid")
+ID = re.compile("category|date|genre|hash|id|idx|index|key|lang|language|split|url|uuid")
 _WORD = re.compile(
     f"{NUMBER.pattern}|{ID.pattern}|abstract|answer|article|caption|context|document|domain|file|"
     "filename|first|headline|highlights|hypothesis|image|input|output|pair|points|premise|query|"

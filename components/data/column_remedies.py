@@ -19,8 +19,11 @@ _NOT_A_STRING = re.compile(r"|~|y|n|yes|no|on|off|true|false|null|[-+.]?\d.*", r
 
 def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
     """Return how to set ``data.columns``, guessed from the names of a file's columns or keys."""
-    if corpus.config.columns is not None or not any(names):
-        return f"{suggest(missing, [n for n in names if n])}. Check `data.columns`."
+    named = [name for name in names if name]
+    if not named:
+        return "Check `data.columns` and `data.format`."
+    if corpus.config.columns is not None:
+        return f"{suggest(missing, named)}. Check `data.columns`."
     rest = list(range(min(len(names), _MAX_CHOICES)))
     match: list[int | None] = [None] * len(corpus.features)
     guesses = []

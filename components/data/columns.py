@@ -75,9 +75,21 @@ def ambiguous_names(
 ) -> UnreadableFile:
     """Return the error of names that can be read in several ways, with two of them."""
     ways = [columns_line(corpus, match, names) for match in matches[:2]]
+    if ways[0] == ways[1]:
+        chosen = {names[i] for match in matches for i in match if i is not None}
+        return _repeated_name(
+            path, next(n for n in names if n in chosen and names.count(n) > 1), line
+        )
     listed = truncate(", ".join(names), 200)
     message = f"the columns ({listed}) do not show which is which"
     return UnreadableFile(path, message, f"Set {' or '.join(ways)}.", line)
+
+
+def _repeated_name(path: str, name: str, line: int | None) -> UnreadableFile:
+    remedy = "Give the columns different names."
+    if line is not None:
+        remedy = "Set `data.header: true`, and `data.columns` to the numbers of the columns."
+    return UnreadableFile(path, f"several columns have the name {name!r}", remedy, line)
 
 
 def _missing_feature(corpus: Corpus, names: Sequence[str]) -> str:
@@ -96,6 +108,8 @@ def _chosen_indices(
     for feature in corpus.features:
         column = columns.get(feature.name)
         index = find_name(column, names) if isinstance(column, str) else (column or 0) - 1
+        if isinstance(column, str) and names.count(column) > 1:
+            raise _repeated_name(path, column, line)
         if column is None:
             indices.append(None)
         elif index is not None and 0 <= index < len(names):

@@ -33,9 +33,7 @@ def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
     names = list(map(clean_name, cells))
     if len(names) > 1 and not names[0] and names[1:] == [str(i) for i in range(len(names) - 1)]:
         return True  # the numbers that pandas writes in place of names
-    # One name may be empty: that of the row numbers that pandas writes.
-    are_names = all(re.fullmatch(r"(\w[\w .()/:#-]{0,39})?", name) for name in names)
-    if not are_names or len({name.lower() for name in names}) < len(names):
+    if not all(map(_can_be_name, names)) or _has_repeated_name(names, corpus):
         return False
     used: list[str] = []
     for position, feature in enumerate(corpus.features, 1):
@@ -45,6 +43,33 @@ def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
             return _is_name_row(names) and not _MISSING.fullmatch(cell[0])
         used += cell
     return _has_known_names(names, used, corpus)
+
+
+def _can_be_name(text: str) -> bool:
+    """Return whether a cell looks like a name, or is a known one with signs: ``target [de]``.
+
+    The name of row numbers that pandas writes, and those of empty columns of Excel, are empty.
+    """
+    is_plain = re.fullmatch(r"(\w[\w .()/:#-]{0,39})?", text) is not None
+    return is_plain or bool(common_features(text))
+
+
+def _has_repeated_name(names: Sequence[str], corpus: Corpus) -> bool:
+    """Return whether a row of equal cells is no header: ``Text, Text`` is a text with its copy.
+
+    Some headers have a name twice beside others: ``source, target, note, note``.
+    """
+    own = {normal_form(feature.name) for feature in corpus.features}
+    important = [
+        name.lower()
+        for name in names
+        if normal_form(name) in own or common_features(name) or language_of(name)
+    ]
+    if len(set(important)) > 1:
+        return False
+    if not important:
+        important = [name.lower() for name in names if name]
+    return len(set(important)) < len(important)
 
 
 def _is_name_row(names: Sequence[str]) -> bool:
@@ -62,7 +87,7 @@ def _has_known_names(names: Sequence[str], used: Sequence[str], corpus: Corpus) 
     languages = {name for name in names if language_of(name)}
     if is_name_row and are_languages(languages):
         known |= languages
-    if known.issuperset(used) or 2 * len(known) > len(names):
+    if known.issuperset(used) or 2 * len(known) > sum(map(bool, names)):
         return True
     are_identifiers = all("_" in name for name in used)
     return is_name_row and (are_identifiers or any(map(is_abbreviation, names)))

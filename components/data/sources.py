@@ -251,10 +251,22 @@ def _expand(root: str, item: str, key: str) -> list[str]:
         pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
         matches = sorted(p for p in glob.glob(pattern, recursive=True) if not os.path.isdir(p))
         if not matches:
-            raise UserError(f"No file matches {path}", where=key, remedy=suggest_path(path))
+            raise UserError(
+                f"No file matches {path}", where=key, remedy=_suggest_pattern(root, item)
+            )
     for match in matches:
         _check_readable(match, key)
     return matches
+
+
+def _suggest_pattern(root: str, item: str) -> str:
+    """Return a hint about a pattern that matches no file."""
+    path = os.path.join(root, item)
+    folder, name = os.path.split(item)
+    if glob.has_magic(folder) and os.path.isdir(os.path.dirname(path)):
+        escaped = os.path.join(glob.escape(folder), name)
+        return f"The characters *, ? and [ of a folder stand in brackets: `{escaped}`."
+    return suggest_path(path)
 
 
 def _saved_files(folder: str) -> list[str]:

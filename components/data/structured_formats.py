@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Rows in which the keys of the features are looked for.
 _MAX_ATTEMPTS = 1000
+# Objects in objects, and structs in structs, in which features are found.
+_MAX_DEPTH = 10
 
 
 class _SkippedCellError(Exception):
@@ -179,10 +181,17 @@ def _parse_json(text: str) -> tuple[dict[Any, Any], str | None]:
         return {}, f"not JSON: {getattr(error, 'msg', error)}"
     if not isinstance(content, dict):
         return {}, "not a JSON object"
-    inner = {key: value for key, value in content.items() if isinstance(value, dict)}
-    return {
-        f"{key}.{name}": inner[key][name] for key in inner for name in inner[key]
-    } | content, None
+    return dict(_inner_items(content)) | content, None
+
+
+def _inner_items(content: Mapping[str, Any], depth: int = 1) -> Iterator[tuple[str, Any]]:
+    """Yield what the objects in an object contain, with keys such as ``data.translation.en``."""
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{name}", inner) for name, inner in value.items())
+            if depth < _MAX_DEPTH:
+                deeper = _inner_items(value, depth + 1)
+                yield from ((f"{key}.{name}", inner) for name, inner in deeper)
 
 
 def decode_cells(
@@ -228,7 +237,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
     columns: list[tuple[str, pa.DataType] | None] = []
 
     def choose(schema: pa.Schema) -> list[str]:
-        fields = list(schema.empty_table().flatten().schema)
+        fields = list(_flatten(schema.empty_table()).schema)
         names = [field.name for field in fields]
         indices = column_indices(corpus, path, names)
         selection = [None if i is None else names[i] for i in indices]
@@ -239,7 +248,7 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
 
     try:
         for batch in _open_batches(path, group.format, choose):
-            table = pa.Table.from_batches([batch]).flatten()  # a struct becomes `translation.en`
+            table = _flatten(pa.Table.from_batches([batch]))
             values = [
                 _to_list(table[column[0]], column[1]) if column else [None] * len(table)
                 for column in columns
@@ -252,6 +261,16 @@ def read_batches(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> It
         raise UnreadableFile(path, message, "Write or download the file again.") from error
     if not line:
         raise UnreadableFile(path, "the file has no rows", "Remove it, or write it again.")
+
+
+def _flatten(table: pa.Table) -> pa.Table:
+    """Return a table whose structs are columns with names such as ``data.translation.en``."""
+    from pyarrow import types
+
+    depth = 0
+    while depth < _MAX_DEPTH and any(types.is_struct(field.type) for field in table.schema):
+        table, depth = table.flatten(), depth + 1
+    return table
 
 
 def _open_batches(

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -40,8 +41,16 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
     rows, separator = _open_table(group, corpus, problems)
     notes = [separator] if separator else []
     indices: list[int | None] = []
+    header: Sequence[str] | None = None
     width, rule = 0, ""
+    is_wide = sum(not feature.optional for feature in corpus.features) > 1
     for line, cells in rows:
+        if is_wide and cells is not None and len(cells) == 1 and not cells[0].strip():
+            continue  # a blank line, as at the end of some files, is not a row
+        if header is not None and cells == header:
+            note = "rows that repeat the header are left out, as of files that were joined"
+            problems.formats.setdefault(note, path)
+            continue
         if cells is not None and not width:
             width, has_header = len(cells), is_header(cells, corpus)
             names = list(map(clean_name, cells)) if has_header else cells
@@ -52,10 +61,11 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
                 raise _with_remedy(error, corpus.features, sample) from None
             rule = f"as the {'header' if has_header else 'first row'} (line {line})"
             if has_header or notes:
-                header = f"header: {truncate(', '.join(names))}" if has_header else "no header"
-                problems.formats.setdefault(", ".join([*notes, header]), path)
+                shown = f"header: {truncate(', '.join(names))}" if has_header else "no header"
+                problems.formats.setdefault(", ".join([*notes, shown]), path)
             problems.layouts.append(_layout(path, corpus, indices, names if has_header else []))
             if has_header:
+                header = cells
                 continue
         if cells is not None and len(cells) != width:
             columns = format_count(len(cells), "column")
@@ -71,20 +81,27 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
 def _split_at_tabs(
     lines: Iterable[str], path: str, problems: ReadProblems
 ) -> Iterator[tuple[int, list[str] | None]]:
-    """Yield the cells of each line; note at the end if most lines have a cell within quotes."""
-    line = quoted = 0
+    """Yield the cells of each line; note at the end if a program wrote quotes around cells."""
+    line = quoted = escaped = 0
     for line, text in enumerate(lines, 1):
         if isinstance(text, InvalidLine):
             yield line, None
             continue
         cells = text.split("\t")
-        if '"' in text and any(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells):
-            quoted += 1
+        if '"' in text:
+            within = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
+            quoted += bool(within)
+            escaped += any(_has_doubled_quotes(cell[1:-1]) for cell in within)
         yield line, cells
-    if line and quoted / line > _MANY_QUOTES:
+    if escaped or (line and quoted / line > _MANY_QUOTES):
         note = f"quotes around texts are read as text ({quoted:,} of {line:,} rows have them)"
         remedy = '`data.format: csv` and `data.delimiter: "\\t"` remove them'
         problems.formats.setdefault(f"{note}; {remedy}", path)
+
+
+def _has_doubled_quotes(text: str) -> bool:
+    """Return whether a text has quotes, all of them doubled, as programs write them in quotes."""
+    return '"' in text and '"' not in text.replace('""', "")
 
 
 def _split_separator_line(lines: Iterator[str]) -> tuple[str | None, Iterator[str]]:
@@ -118,10 +135,12 @@ def _open_table(
     else:
         head = next(read_blocks(path, _SAMPLE_BYTES), b"")
         sample = head.decode(config.encoding or "utf-8-sig", "replace")
-        delimiter = config.delimiter or separator
-        delimiter = delimiter or max(_DELIMITERS, key=lambda one: _regularity(sample, one))
+        delimiter = config.delimiter or separator or _find_delimiter(sample, path)
         name = f"{_DELIMITERS.get(delimiter, repr(delimiter))}-separated"
-        rows = _parse_csv(lines, delimiter, path, problems)
+        is_spaced = _quotes_follow_spaces(sample, delimiter)
+        if is_spaced:
+            name += " with spaces before quotes"
+        rows = _parse_csv(lines, delimiter, path, problems, is_spaced)
     if separator is not None:
         rows = ((line + 1, cells) for line, cells in rows)
     return rows, name
@@ -185,19 +204,53 @@ def order_remedy(group: FileGroup, corpus: Corpus) -> str | None:
     return None
 
 
+def _find_delimiter(sample: str, path: str) -> str:
+    """Return the delimiter with which most rows have as many columns as the first one.
+
+    Raises:
+        UnreadableFile: there are two.
+    """
+    shares = {delimiter: _regularity(sample, delimiter) for delimiter in _DELIMITERS}
+    best = [delimiter for delimiter, share in shares.items() if share == max(shares.values())]
+    if len(best) == 1 or not any(shares.values()):
+        return best[0]
+    signs = " and ".join(_DELIMITERS[delimiter] for delimiter in best)
+    message = f"several characters can separate the columns: {signs}"
+    choices = " or ".join(f"`data.delimiter: {json.dumps(delimiter)}`" for delimiter in best)
+    raise UnreadableFile(path, message, f"Set {choices}.", 1)
+
+
 def _regularity(sample: str, delimiter: str) -> float:
     """Return the share of rows with as many columns as the first row; 0 for a single column."""
     widths: list[int] = []
     with contextlib.suppress(csv.Error):  # also where the sample ends within quotes
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True)
+        reader = csv.reader(
+            io.StringIO(sample, newline=""),
+            delimiter=delimiter,
+            strict=True,
+            skipinitialspace=_quotes_follow_spaces(sample, delimiter),
+        )
         widths.extend(len(cells) for cells in reader if cells)
     return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 
 
+def _quotes_follow_spaces(sample: str, delimiter: str) -> bool:
+    """Return whether the cells of a table are written like ``"a", "b"``."""
+    pattern = f'^"(?:[^"\n]|"")*"{re.escape(delimiter)} +"'
+    return delimiter != " " and re.search(pattern, sample, re.MULTILINE) is not None
+
+
 def _parse_csv(
-    lines: Iterable[str], delimiter: str, path: str, problems: ReadProblems
+    lines: Iterable[str], delimiter: str, path: str, problems: ReadProblems, is_spaced: bool
 ) -> Iterator[tuple[int, list[str] | None]]:
     """Yield each row with its first line; None for a row that is skipped.
+
+    Args:
+        lines: the lines of the file.
+        delimiter: the character between cells.
+        path: the file.
+        problems: where rows that are skipped are recorded.
+        is_spaced: whether spaces after a delimiter are not part of the next cell.
 
     Raises:
         UnreadableFile: quotes over several lines are wrong, so that it is unclear where rows end.
@@ -215,7 +268,7 @@ def _parse_csv(
                 raise csv.Error("it is too long")
             yield f"{text}\n"
 
-    reader = csv.reader(terminated(), delimiter=delimiter, strict=True)
+    reader = csv.reader(terminated(), delimiter=delimiter, strict=True, skipinitialspace=is_spaced)
     while True:
         texts.clear()
         size = 0

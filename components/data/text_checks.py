@@ -21,8 +21,9 @@ _CONTROL = re.compile(
     "\u2060-\u206f\ufeff\ufff9-\ufffd\ue000-\uf8ff\U000e0001-\U000e007f\U000f0000-\U0010ffff]"
     # A carriage return without a line feed: lines of another file ended with it.
     "|\r(?!\n)"
-    # A joiner is part of the orthography of Persian and Hindi, and of emoji.
-    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+    # A joiner is part of the orthography of Persian and Hindi, and of emoji; U+200D also at the end
+    # of a word, as in Malayalam.
+    "|(?<![^\x00-\x7f])[\u200c\u200d]|\u200c(?![^\x00-\x7f])"
 )
 # The flags of England, Scotland and Wales are a black flag and a word in tags.
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]+\U000e007f")

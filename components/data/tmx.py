@@ -10,6 +10,7 @@ from xml.parsers import expat
 import regex
 
 from regard.components.common.formatting import format_count, truncate
+from regard.components.data.column_names import language_of
 from regard.components.data.file_kinds import kind_of_encoding
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
@@ -41,24 +42,33 @@ class _Unit:
 
     Attributes:
         line: its line in the file.
-        texts: its different texts by language, or by type of a property.
+        texts: its different texts by language.
+        properties: the first value of each property by its type.
     """
 
     line: int
     texts: dict[str, list[str]] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
 
-    def add(self, key: str, text: str, is_property: bool) -> None:
-        """Add a text of a language, or the first value of a property."""
-        texts = self.texts.setdefault(key, [])
-        if text not in texts and not (is_property and texts):
+    def add_text(self, language: str, text: str) -> None:
+        """Add a text of a language, unless the unit has it."""
+        texts = self.texts.setdefault(language, [])
+        if text not in texts:
             texts.append(text)
 
-    def values(self, column: str) -> Sequence[str | None]:
-        """Return the texts of a language, ``en`` also of ``en-US``; none if there are none."""
+    def values(self, column: str, is_language: bool) -> Sequence[str | None]:
+        """Return the texts of a language, ``en`` also of ``en-US``; none if there are none.
+
+        Args:
+            column: the language, or the type of a property.
+            is_language: whether a property of this type is not meant, such as ``id``.
+        """
         if column in self.texts:
             return self.texts[column]
         start = f"{column}-"
-        regional = (texts for key, texts in self.texts.items() if column and key.startswith(start))
+        regional = [texts for key, texts in self.texts.items() if column and key.startswith(start)]
+        if not (is_language or regional) and column in self.properties:
+            return [self.properties[column]]
         return list(dict.fromkeys(itertools.chain.from_iterable(regional)))
 
 
@@ -70,15 +80,20 @@ def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterat
     """
     (path,), config = group.files, corpus.config
     columns = [_key(str((config.columns or {}).get(f.name, ""))) for f in corpus.features]
+    are_languages = [
+        feature.kind == "text" and feature.role != "extra" and language_of(column) is not None
+        for feature, column in zip(corpus.features, columns, strict=True)
+    ]
     is_required = [not feature.optional for feature in corpus.features]
     required = list(itertools.compress(columns, is_required))
     keys: set[str] = set()
     units = skipped = with_variants = 0
     for unit in _read_units(path, config.encoding):
-        values = [unit.values(column) for column in columns]
+        values = [unit.values(*pair) for pair in zip(columns, are_languages, strict=True)]
         if not all(values[i] for i, needed in enumerate(is_required) if needed):
             skipped += 1
-            keys.update(itertools.islice(unit.texts, _MAX_KEYS - len(keys)))
+            found = itertools.chain(unit.texts, unit.properties)
+            keys.update(itertools.islice(found, _MAX_KEYS - len(keys)))
             continue
         units += 1
         with_variants += any(len(texts) > 1 for texts in values)
@@ -150,9 +165,10 @@ def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
         key = keys[-1]
         if name == "tu":
             units.append(_Unit(parser.CurrentLineNumber))
-        elif name in ("tuv", "prop"):
-            values = map(attributes.get, ("type", "xml:lang", "lang"))
-            key = _key(next(filter(None, values), ""))
+        elif name == "tuv":
+            key = _key(attributes.get("xml:lang") or attributes.get("lang", ""))
+        elif name == "prop":
+            key = _key(attributes.get("type", ""))
         keys.append(key)
         if len(keys) > _MAX_DEPTH:
             raise _RefusedError("elements are nested too deeply")
@@ -165,8 +181,10 @@ def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
         nonlocal codes, unit_end
         codes -= name in _CODES
         key = keys.pop()
-        if name in ("seg", "prop") and units:
-            units[-1].add(key, _clean("".join(texts)), name == "prop")
+        if name == "seg" and units:
+            units[-1].add_text(key, _clean("".join(texts)))
+        elif name == "prop" and units:
+            units[-1].properties.setdefault(key, _clean("".join(texts)))
         if name == "tu":
             unit_end = parser.CurrentByteIndex
 

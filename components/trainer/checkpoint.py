@@ -152,8 +152,8 @@ class Checkpoints:
             variable.assign((value / count).astype(variable.dtype))
 
     def create_folder(self) -> None:
-        """Create the folder with the mark of checkpoints, unless it exists with other content."""
-        owned_folders.create(self.folder, owned_folders.CHECKPOINTS, ignored=(_LOCK,))
+        """Create the folder with the mark of checkpoints, unless it exists."""
+        owned_folders.create(self.folder, owned_folders.CHECKPOINTS)
 
     def prune_others(self, keep: int) -> None:
         """Delete the folders of older trainings, except the newest ``keep`` and those in use.
@@ -286,6 +286,7 @@ def checkpoint_lock(folder: str | Path) -> Iterator[None]:
     def report_wait() -> None:
         events.emit("note", node=NODE, text="waiting for another run of the same training")
 
+    Checkpoints(folder).create_folder()  # with its mark, before the lock creates it without
     with contextlib.ExitStack() as stack:
         try:
             lock = locks.acquire(Path(folder) / _LOCK, timeout=None, on_wait=report_wait)
@@ -293,7 +294,6 @@ def checkpoint_lock(folder: str | Path) -> Iterator[None]:
         except locks.LocksUnsupportedError as error:
             text = f"Cannot lock {folder} ({error.strerror}). Start only one run of it at a time."
             events.emit("warning", node=NODE, text=text)
-        Checkpoints(folder).create_folder()  # with the lock, so that nobody removes it meanwhile
         yield
 
 

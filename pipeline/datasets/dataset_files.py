@@ -3,10 +3,9 @@
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from regard.components.common import owned_folders
 from regard.components.common.errors import UserError
 from regard.components.common.files import atomic_write, read_json_object
 
@@ -36,9 +35,10 @@ def write_dataset(
     files: Mapping[str, Iterable[str]],
     progress: Progress | None = None,
     level: int = 9,
+    folders: Iterable[str] = (),
     **facts: object,
 ) -> dict[str, int]:
-    """Generate the files of a data set, then write each atomically, and ``NAME.json``.
+    """Generate the files of a data set, then write ``NAME.json``, and each file atomically.
 
     Args:
         name: the data set.
@@ -49,6 +49,7 @@ def write_dataset(
             ``.gz`` are compressed without a date, so equal lines give equal bytes.
         progress: receives the fraction of the lines of compressed files that is done.
         level: the level of compression.
+        folders: folders of further files, which `prepare_folder` was called with.
         facts: what else the JSON file contains.
 
     Returns:
@@ -57,7 +58,6 @@ def write_dataset(
     Raises:
         UserError: a file exists, and is not one of an earlier data set.
     """
-    may_replace = prepare_folder(name, directory)
     content: dict[str, bytes] = {}
     count, total = 0, sum(rows.values())
     for file, lines in files.items():
@@ -69,35 +69,43 @@ def write_dataset(
                 progress(f"{count:,} of {total:,} rows", count / total)
         data = "".join(parts).encode("utf-8")
         content[file] = gzip.compress(data, level, mtime=0) if file.endswith(".gz") else data
-    record = {"name": name, "seed": seed, "rows": rows, **facts}
-    content[f"{name}.json"] = (json.dumps(record, indent=2) + "\n").encode("utf-8")
-    for file in content:
-        _check_replaceable(directory / file, may_replace)
+    names = [*content, *folders]
+    prepare_folder(name, directory, names)
+    record = {"name": name, "seed": seed, "rows": rows, **facts, "files": names}
+    _write_record(directory, record)
     for file, data in content.items():
-        write_file(directory / file, data, may_replace)
+        atomic_write(directory / file, data)
     return dict(rows)
 
 
-def prepare_folder(name: str, directory: Path) -> bool:
-    """Create the folder of a data set; return whether files in it may be replaced.
+def prepare_folder(name: str, directory: Path, files: Sequence[str]) -> None:
+    """Create the folder of a data set, and record its files before the first of them is written.
 
-    They may if the folder was created for a data set, or contains the record of an earlier one.
-    """
-    is_owned = owned_folders.create(directory, owned_folders.DATA_SET)
-    return is_owned or read_json_object(directory / f"{name}.json").get("name") == name
-
-
-def write_file(path: Path, content: bytes, may_replace: bool) -> None:
-    """Write a file of a data set atomically.
+    Args:
+        name: the data set.
+        directory: created if missing.
+        files: the names of the files; one that ends in ``/`` is a folder of files.
 
     Raises:
-        UserError: it exists and may not be replaced.
+        UserError: one of them exists, and is not part of a data set that was generated here.
     """
-    _check_replaceable(path, may_replace)
-    atomic_write(path, content)
+    directory.mkdir(parents=True, exist_ok=True)
+    generated: set[str] = set()
+    for path in directory.glob("*.json"):
+        record = read_json_object(path)
+        if record.get("name") == path.stem:
+            generated.add(path.name)
+            # Earlier versions listed no files.
+            listed = record.get("files", files if path.stem == name else [])
+            generated.update(listed if isinstance(listed, list) else [])
+    for file in (f"{name}.json", *files):
+        if file not in generated and os.path.lexists(directory / file):
+            message = "The file exists, and is not part of an earlier generated data set."
+            remedy = "Choose another folder with --out."
+            raise UserError(message, str(directory / file), remedy)
+    _write_record(directory, {"name": name, "files": list(files)})
 
 
-def _check_replaceable(path: Path, may_replace: bool) -> None:
-    if not may_replace and os.path.lexists(path):
-        message = "The file exists, and is not part of an earlier generated data set."
-        raise UserError(message, str(path), "Choose another folder with --out.")
+def _write_record(directory: Path, record: Mapping[str, object]) -> None:
+    content = json.dumps(record, indent=2) + "\n"
+    atomic_write(directory / f"{record['name']}.json", content.encode("utf-8"))

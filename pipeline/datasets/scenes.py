@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from regard.components.common.files import atomic_write
 from regard.pipeline.datasets.dataset_files import (
     Progress,
     prepare_folder,
     split_rows,
     write_dataset,
-    write_file,
 )
 
 SIDE = 64  # pixels
@@ -99,21 +99,30 @@ def generate(
     """
     directory = Path(directory)
     counts = split_rows(rows, FRACTIONS)
-    may_replace = prepare_folder("scenes", directory)
+    folders = ["images/"]
+    prepare_folder("scenes", directory, [*(f"{split}.jsonl.gz" for split in counts), *folders])
     rng = random.Random(seed)
     pairs = _pairs(rng)
 
     def lines(split: str) -> Iterator[str]:
         for number, scene in enumerate(_scenes(pairs[split], counts[split], rng)):
             name = f"images/{split}/{number:06d}.png"
-            write_file(directory / name, _png(draw(scene, rng.getrandbits(32))), may_replace)
+            atomic_write(directory / name, _png(draw(scene, rng.getrandbits(32))))
             record = {"image": name, "captions": scene.captions, "boxes": json.dumps(scene.boxes)}
             yield json.dumps(record)
 
     files = {f"{split}.jsonl.gz": lines(split) for split in counts}
     pair_counts = {split: len(members) for split, members in pairs.items()}
     return write_dataset(
-        "scenes", directory, seed, counts, files, progress, pairs=pair_counts, side=SIDE
+        "scenes",
+        directory,
+        seed,
+        counts,
+        files,
+        progress,
+        folders=folders,
+        pairs=pair_counts,
+        side=SIDE,
     )
 
 

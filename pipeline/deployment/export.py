@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,10 @@ from regard.serving.contract import IN_MEMORY, read_contract
 from regard.serving.export import ctranslate2
 
 INFO_FILE = "regard.json"
+# The names of all files of an export.
+_EXPORTED = re.compile(
+    rf"{re.escape(INFO_FILE)}|config\.json|model\.bin|\w+_vocabulary\.(json|txt)|\w+\.model"
+)
 # Allowed difference of the log-probability of a token: float32 in another order of operations.
 TOLERANCE = 1e-3
 TOLERANCE_QUANTIZED = 0.1  # 0.01 in models of Multi30k
@@ -120,6 +125,11 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
         raise UserError("The folder is not empty.", str(folder), remedy)
     if not all((folder / name).is_file() for name in (INFO_FILE, "model.bin")):
         raise UserError("The folder does not contain an exported model.", str(folder), remedy)
+    for path in sorted(folder.iterdir()):
+        if not _EXPORTED.fullmatch(path.name):
+            message = "The folder of the exported model contains a file that is not part of it."
+            remedy = "Move the file to another place, or give another folder with --out."
+            raise UserError(message, str(path), remedy)
 
 
 def _check_engine(quantization: str) -> None:

@@ -1,6 +1,7 @@
 """Only folders that Regard created are removed, at whatever moment a process is killed."""
 
 import os
+import shutil
 
 import pytest
 
@@ -29,7 +30,30 @@ def test_a_folder_with_other_content_gets_no_mark(tmp_path):
     assert not owned_folders.create(folder, CHECKPOINTS)
     assert not owned_folders.remove(folder, CHECKPOINTS)
     assert [path.name for path in folder.iterdir()] == ["notes"]
-    assert owned_folders.create(folder, CHECKPOINTS, ignored=("notes",))
+
+
+def test_an_empty_folder_of_the_user_gets_no_mark(tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert not owned_folders.create(tmp_path / "mine", CHECKPOINTS)
+    assert list((tmp_path / "mine").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        owned_folders.create(tmp_path / "file", CHECKPOINTS)
+
+
+@pytest.mark.parametrize("name", ["backup", ".removed-backup", "folder-2", ".removed-folder-mine"])
+def test_a_copy_of_a_folder_is_not_owned(tmp_path, name):
+    owned_folders.create(tmp_path / "folder", CHECKPOINTS)
+    shutil.copytree(tmp_path / "folder", tmp_path / name)
+    make(tmp_path / name, "notes")
+    assert not owned_folders.remove(tmp_path / name, CHECKPOINTS)
+    assert (tmp_path / name / "notes").read_text() == "content"
+
+
+def test_the_mark_of_an_earlier_version_allows_nothing(tmp_path):
+    make(tmp_path / "folder", "last.npz")
+    (tmp_path / "folder" / owned_folders.mark_name(CHECKPOINTS)).touch()
+    assert not owned_folders.remove(tmp_path / "folder", CHECKPOINTS)
 
 
 def test_a_folder_of_another_kind_stays(tmp_path):

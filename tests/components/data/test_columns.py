@@ -65,6 +65,63 @@ def test_all_pairs_of_names_in_both_orders():
             assert names_read(corpus, names) == [source, target], names
 
 
+SPELLINGS = (
+    *("{} [de]", "{} – German", "#{}", "# {}", "<{}>", "{}*", "{}|de", "{},de", "{}=de", "{} (de)"),
+    *("\u00a0{}\u200b", "[{}]", '"{}"', "{}:", "{}_de", "{} / German", "${}", "@{}"),
+)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_names_with_signs_are_a_header(single, spelling):
+    for names in (("target", "source"), ("tgt", "src"), ("summary", "article")):
+        header = "\t".join(map(spelling.format, names))
+        rows, _ = read_group(single("tsv", f"{header}\nun mot\tone word\n"))
+        assert rows == [(2, "one word", "un mot")], header
+
+
+@pytest.mark.parametrize("row", ["Text!\tTexte!", "(Music)\t(Musique)", "Text?\tText?", "…\t?"])
+def test_short_texts_with_signs_are_a_row(single, row):
+    assert len(read_group(single("tsv", f"{row}\nun mot\tone word\n"))[0]) == 2
+
+
+def test_columns_of_languages_do_not_take_the_place_of_texts():
+    names = ["src_lang", "tgt_lang", "src", "tgt"]
+    assert read_names(names) == ["src", "tgt"]
+    names = ["source_language", "target_language", "source_sentence", "target_sentence"]
+    assert read_names(names) == names[2:]
+    with pytest.raises(UnreadableFile):
+        read_names(["src_lang", "tgt_lang", "sentence", "caption"])
+
+
+@pytest.mark.parametrize(
+    "header", ["source,target,,", "source,target,note,note", ",source,target,"]
+)
+def test_names_beside_empty_and_repeated_ones(single, header):
+    index = header.split(",").index("source")
+    row = ["x"] * 4
+    row[index : index + 2] = "one word", "un mot"
+    text = f"{header}\n{','.join(row)}\n"
+    for columns in (None, {"source": index + 1, "target": index + 2}):
+        section = {"columns": columns} if columns else {}
+        assert read_group(single("csv", text), **section)[0] == [(2, "one word", "un mot")]
+
+
+@pytest.mark.parametrize("columns", [None, {"source": "source", "target": "target"}])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_name_that_occurs_twice_is_refused(single, tmp_path, kind, columns):
+    group = single("csv", "source,target,target\none,un,eins\n")
+    if kind == "parquet":
+        table = pa.Table.from_arrays([pa.array(["a"])] * 3, ["source", "target", "target"])
+        pq.write_table(table, tmp_path / "a.parquet")
+        group = FileGroup("train", kind, (str(tmp_path / "a.parquet"),))
+    section = {"columns": columns} if columns else {}
+    error = unreadable(group, **section)
+    assert "'target'" in error.problem.text
+    if kind == "csv":
+        section = {"header": True, "columns": {"source": 1, "target": 3}}
+        assert read_group(group, **section)[0] == [(2, "one", "eins")]
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "parquet", "arrow"])
 @pytest.mark.parametrize("names", [("tgt", "src"), ("summary", "article"), ("Output", "in_put")])
 def test_formats_share_the_rule(tmp_path, kind, names):

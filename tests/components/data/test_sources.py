@@ -6,7 +6,7 @@ import os
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.data.sources import Corpus, FileGroup, find_files
+from regard.components.data.sources import Corpus, FileGroup, expand_all, find_files
 from tests.components.corpora import CAPTIONED, SUMMARISED, resolved, write_files
 
 
@@ -245,6 +245,16 @@ def test_broken_links_of_sides_and_images(tmp_path):
     assert "link" in error.message
     error = error_of(tmp_path, CAPTIONED, train="a.tsv", images="images")
     assert (error.where, "/nowhere/images" in error.message) == ("data.images", True)
+
+
+def test_a_folder_with_glob_characters_before_a_pattern(tmp_path):
+    (tmp_path / "d[2]").mkdir()
+    (tmp_path / "d[2]" / "a.tsv").touch()
+    with pytest.raises(UserError) as caught:
+        expand_all(str(tmp_path), ["d[2]/*.tsv"], "data.train")
+    assert "`d[[]2]/*.tsv`" in caught.value.remedy
+    (path,) = expand_all(str(tmp_path), ["d[[]2]/*.tsv"], "data.train")
+    assert path == str(tmp_path / "d[2]" / "a.tsv")
 
 
 def test_a_fifo_that_a_glob_matches_is_not_left_out(tmp_path):

@@ -25,6 +25,25 @@ def test_jsonl_keys(single):
     assert rows == [(1, "one\u2028", "eins")]
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_objects_in_objects(single, tmp_path, kind):
+    rows = [{"data": {"translation": {"de": "eins", "en": "one"}, "id": 7}}]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+        group = FileGroup("train", kind, (str(tmp_path / "a.parquet"),))
+    columns = {"source": "data.translation.en", "target": "data.translation.de"}
+    assert read_group(group, columns=columns)[0] == [(1, "one", "eins")]
+    assert "source: data.translation." in unreadable(group).problem.remedy
+
+
+@pytest.mark.parametrize("line", ["{}", '{"a": ' * 900 + "1" + "}" * 900])
+def test_jsonl_without_texts(single, line):
+    problems = read_group(single("jsonl", line + "\n"), bad_rows="skip")[1]
+    assert problems.skipped_rows == 1
+    assert "Choices" not in str(problems.examples[0].remedy)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -78,6 +78,50 @@ def test_quotes_of_a_tsv_file_are_announced(single):
     assert formats(read_group(single("tsv", speech))[1]) == []
 
 
+def test_one_cell_as_a_program_writes_it_shows_the_quotes(single):
+    """pandas quotes the few cells of a tab-separated file that contain quotes."""
+    text = "source\ttarget\n" + "one\tun\n" * 40 + '"He said ""hi"" to me"\tdeux\n'
+    rows, problems = read_group(single("tsv", text))
+    assert rows[-1] == (42, '"He said ""hi"" to me"', "deux")
+    assert [note for note in formats(problems) if "1 of 42 rows" in note and "csv" in note]
+
+
+def test_spaces_before_quotes_are_not_part_of_a_cell(single):
+    text = '"source", "target"\n' + '"one, two", "un"\n' * 3 + '"three","trois"\n'
+    rows, problems = read_group(single("csv", text))
+    assert rows[0] == (2, "one, two", "un")
+    assert rows[-1] == (5, "three", "trois")
+    assert formats(problems) == [
+        "comma-separated with spaces before quotes, header: source, target"
+    ]
+    plain = "source,target\n one, un\n"
+    assert read_group(single("csv", plain))[0] == [(2, " one", " un")]
+
+
+def test_blank_lines_of_a_tsv_file_are_no_rows(single):
+    rows, problems = read_group(single("tsv", "\nsource\ttarget\n\none\tun\n  \n\n"))
+    assert rows == [(4, "one", "un")]
+    assert problems.skipped_rows == 0
+
+
+def test_a_header_within_a_file_is_left_out(single):
+    text = "tgt\tsrc\nun\tone\n"
+    rows, problems = read_group(single("tsv", text * 2))
+    assert rows == [(2, "one", "un"), (4, "one", "un")]
+    assert len([note for note in formats(problems) if "repeat the header" in note]) == 1
+
+
+def test_two_delimiters_that_fit_are_refused(single):
+    text = "Ja, klar;Yes klar\nNein, nie;No never\n"
+    error = unreadable(single("csv", text))
+    assert error.problem.line == 1
+    assert '";"' in error.problem.remedy
+    assert '","' in error.problem.remedy
+    assert read_group(single("csv", text), delimiter=";")[0][0] == (1, "Ja, klar", "Yes klar")
+    named = read_group(single("csv", "source;target\n" + text))[0]
+    assert named[0] == (2, "Ja, klar", "Yes klar")
+
+
 def test_rows_that_only_resemble_a_delimiter_line(single):
     assert read_group(single("tsv", "sep=;\tx\na\tb\n"))[0] == [(1, "sep=;", "x"), (2, "a", "b")]
     assert read_group(single("csv", "sep=ab,x\n"))[0] == [(1, "sep=ab", "x")]

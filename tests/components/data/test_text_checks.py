@@ -79,7 +79,8 @@ def test_same_sides(inputs, references, same):
         ("one\rtwo\r\nthree\u2028four\u2029", ["\r", "\u2028", "\u2029"]),
         ("lost \ufffd and private \ue000\U00100000", ["\ufffd", "\ue000", "\U00100000"]),
         ("می\u200cخواهم, क्\u200dष, 👩\u200d🚀", []),
-        ("a\u200cb, end\u200d", ["\u200c", "\u200d"]),
+        ("ന്\u200d ന്\u200d, ه\u200d.", []),
+        ("a\u200cb, end\u200d, می\u200c", ["\u200c", "\u200d", "\u200c"]),
         ("\U0001f3f4\U000e0067\U000e0062\U000e007f", []),  # a flag
         ("hidden \U000e0067", ["\U000e0067"]),
     ],

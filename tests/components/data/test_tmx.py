@@ -131,6 +131,19 @@ def test_properties(single):
     assert read_group(number, features=SCORED, columns=scored)[0] == [(5, 2.5, "a", "b")]
 
 
+@pytest.mark.parametrize("language", ["id", "fr", "fr-CA"])
+def test_a_property_is_not_a_text_of_the_language(single, language):
+    property_ = f'<tu><prop type="{language}">7</prop>'
+    content = unit(en="a", **{language: "b"}).replace("<tu>", property_)
+    without = unit(en="c").replace("<tu>", property_)
+    group = single("tmx", document(content, without))
+    columns = {"source": "en", "target": language}
+    assert [row[1:] for row in read_group(group, columns=columns)[0]] == [("a", "b")]
+    features = (*TRANSLATION, Feature("number", "text", "extra"))
+    rows, _ = read_group(group, features=features, columns={**columns, "number": language})
+    assert len(rows) == 1
+
+
 def test_several_references(single):
     group = single("tmx", document(unit(en="a", fr="b"), unit(en="a", fr="c")))
     columns = {"text": "en", "summary": "fr"}

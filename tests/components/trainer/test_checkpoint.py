@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -72,6 +73,7 @@ def test_only_folders_with_the_mark_are_pruned(tmp_path):
     (tmp_path / "imitation").mkdir()
     mark = owned_folders.mark_name(owned_folders.CHECKPOINTS)
     (tmp_path / "imitation" / mark).symlink_to(tmp_path / "elsewhere" / "run" / mark)
+    shutil.copytree(tmp_path / "elsewhere" / "run", tmp_path / "backup")
     names = sorted(path.name for path in tmp_path.iterdir())
     make_checkpoint(tmp_path / "old", 1000)
     Checkpoints(tmp_path / "new").prune_others(keep=0)

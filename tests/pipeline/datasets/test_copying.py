@@ -25,6 +25,7 @@ def test_rows_and_files(generated: Path) -> None:
     assert counts == {"train": 340, "eval": 20, "test": 40}
     assert json.loads((generated / "copying.json").read_text()) == {
         "name": "copying", "seed": 17, "rows": counts,
+        "files": ["train.jsonl.gz", "test.jsonl.gz", "eval.jsonl.gz", "names.txt"],
     }  # fmt: skip
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from regard.components.common.errors import UserError
-from regard.components.common.owned_folders import DATA_SET, mark_name
 from regard.pipeline import datasets
 from regard.pipeline.datasets import point_sets
 from tests.pipeline.datasets.generated_rows import SPLITS, rows_of
@@ -31,7 +30,7 @@ def test_splits_and_sizes(generated):
     name, directory, rows = generated
     assert rows == {"train": 540, "eval": 30, "test": 30}
     files = {f"{name}.json", *(f"{split}.jsonl.gz" for split in SPLITS)}
-    assert {p.name for p in directory.iterdir()} == {*files, mark_name(DATA_SET)}
+    assert {p.name for p in directory.iterdir()} == files
     trained = set(range(5, 11 if name == "tours" else 13))
     assert set(sizes_of(directory, "train")) == trained
     assert set(sizes_of(directory, "eval")) <= trained
@@ -119,7 +118,7 @@ def test_problem_without_a_solution_is_a_bug(tmp_path, monkeypatch):
     monkeypatch.setattr(point_sets, "DECIMALS", 0)
     with pytest.raises(RuntimeError, match="no 6 random points"):
         point_sets.generate(SIX_POINTS, tmp_path, rows=100)
-    assert [path.name for path in tmp_path.iterdir()] == [mark_name(DATA_SET)]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_progress(tmp_path):

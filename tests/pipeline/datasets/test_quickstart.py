@@ -9,7 +9,6 @@ from collections import Counter
 
 import pytest
 
-from regard.components.common.owned_folders import DATA_SET, mark_name
 from regard.pipeline.datasets.locale_formats import LOCALES
 from regard.pipeline.datasets.quickstart import FRACTIONS, generate, normalize, sample_rows
 
@@ -43,7 +42,7 @@ def test_splits_and_sizes(generated):
     directory, counts = generated
     assert counts == {"train": 18_000, "eval": 1_000, "test": 1_000}
     files = {"quickstart.json", *(f"{split}.tsv.gz" for split in counts)}
-    assert {p.name for p in directory.iterdir()} == {*files, mark_name(DATA_SET)}
+    assert {p.name for p in directory.iterdir()} == files
     for split, count in counts.items():
         rows = pairs(directory, split)
         assert len(rows) == count

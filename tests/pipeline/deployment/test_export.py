@@ -100,6 +100,11 @@ def test_only_an_earlier_export_is_replaced(registry, tmp_path):
     to_ctranslate2("small", registry, folder, "float32", force=True)
     assert (folder / "model.bin").stat().st_size > before
     assert [path.name for path in tmp_path.iterdir()] == ["fast"]
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(UserError) as caught:
+        to_ctranslate2("small", registry, folder, "int8", force=True)
+    assert caught.value.where == str(folder / "notes.txt")
+    assert (folder / "notes.txt").read_text() == "mine"
 
 
 def test_other_folders_are_not_replaced(registry, tmp_path):

@@ -24,10 +24,10 @@ _COMMON_NAMES: dict[str, tuple[str, str]] = {
     "target": (
         "tgt trg target targets targettext targetsentence targetsegment tgttext "
         "tgtsent tgtsentence tgtsegment trgtext trgsent trgsentence output outputs outputtext "
-        "outputsentence summary summaries summarytext highlights highlight headline headlines tldr translation translations "
-        "translated translatedtext translationtext response responses reply answer answers "
-        "completion reference references ref simplified corrected paraphrase sentence2 text2 "
-        "sent2 s2 sentenceb textb hypothesis",
+        "outputsentence summary summaries summarytext highlights highlight headline headlines tldr "
+        "translation translations translated translatedtext translationtext response responses "
+        "reply answer answers completion reference references ref simplified corrected "
+        "paraphrase sentence2 text2 sent2 s2 sentenceb textb hypothesis",
         "caption captions label labels title abstract second targetlang targetlanguage tgtlang "
         "tgtlanguage trglang trglanguage",
     ),

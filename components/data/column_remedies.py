@@ -19,11 +19,11 @@ _NOT_A_STRING = re.compile(r"|~|y|n|yes|no|on|off|true|false|null|[-+.]?\d.*", r
 
 def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
     """Return how to set ``data.columns``, guessed from the names of a file's columns or keys."""
-    named = [name for name in names if name]
-    if not named:
+    nonempty = [name for name in names if name]
+    if not nonempty:
         return "Check `data.columns` and `data.format`."
     if corpus.config.columns is not None:
-        return f"{suggest(missing, named)}. Check `data.columns`."
+        return f"{suggest(missing, nonempty)}. Check `data.columns`."
     rest = list(range(min(len(names), _MAX_CHOICES)))
     match: list[int | None] = [None] * len(corpus.features)
     guesses = []

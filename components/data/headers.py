@@ -57,7 +57,7 @@ def _can_be_name(text: str) -> bool:
 def _has_repeated_name(names: Sequence[str], corpus: Corpus) -> bool:
     """Return whether a row of equal cells is no header: ``Text, Text`` is a text with its copy.
 
-    Some headers have a name twice beside others: ``source, target, note, note``.
+    Some headers have a name twice next to others: ``source, target, note, note``.
     """
     own = {normal_form(feature.name) for feature in corpus.features}
     important = [

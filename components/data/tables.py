@@ -61,8 +61,8 @@ def read_table(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iter
                 raise _with_remedy(error, corpus.features, sample) from None
             rule = f"as the {'header' if has_header else 'first row'} (line {line})"
             if has_header or notes:
-                shown = f"header: {truncate(', '.join(names))}" if has_header else "no header"
-                problems.formats.setdefault(", ".join([*notes, shown]), path)
+                description = f"header: {truncate(', '.join(names))}" if has_header else "no header"
+                problems.formats.setdefault(", ".join([*notes, description]), path)
             problems.layouts.append(_layout(path, corpus, indices, names if has_header else []))
             if has_header:
                 header = cells
@@ -210,9 +210,13 @@ def _find_delimiter(sample: str, path: str) -> str:
     Raises:
         UnreadableFile: there are two.
     """
-    shares = {delimiter: _regularity(sample, delimiter) for delimiter in _DELIMITERS}
-    best = [delimiter for delimiter, share in shares.items() if share == max(shares.values())]
-    if len(best) == 1 or not any(shares.values()):
+    by_delimiter = {delimiter: _regularity(sample, delimiter) for delimiter in _DELIMITERS}
+    best = [
+        delimiter
+        for delimiter, share in by_delimiter.items()
+        if share == max(by_delimiter.values())
+    ]
+    if len(best) == 1 or not any(by_delimiter.values()):
         return best[0]
     signs = " and ".join(_DELIMITERS[delimiter] for delimiter in best)
     message = f"several characters can separate the columns: {signs}"

@@ -92,8 +92,8 @@ def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterat
         values = [unit.values(*pair) for pair in zip(columns, are_languages, strict=True)]
         if not all(values[i] for i, needed in enumerate(is_required) if needed):
             skipped += 1
-            found = itertools.chain(unit.texts, unit.properties)
-            keys.update(itertools.islice(found, _MAX_KEYS - len(keys)))
+            candidates = itertools.chain(unit.texts, unit.properties)
+            keys.update(itertools.islice(candidates, _MAX_KEYS - len(keys)))
             continue
         units += 1
         with_variants += any(len(texts) > 1 for texts in values)

@@ -118,8 +118,8 @@ def test_two_delimiters_that_fit_are_refused(single):
     assert '";"' in error.problem.remedy
     assert '","' in error.problem.remedy
     assert read_group(single("csv", text), delimiter=";")[0][0] == (1, "Ja, klar", "Yes klar")
-    named = read_group(single("csv", "source;target\n" + text))[0]
-    assert named[0] == (2, "Ja, klar", "Yes klar")
+    with_header = read_group(single("csv", "source;target\n" + text))[0]
+    assert with_header[0] == (2, "Ja, klar", "Yes klar")
 
 
 def test_rows_that_only_resemble_a_delimiter_line(single):

@@ -71,9 +71,9 @@ def test_a_killed_generation_is_repeated(tmp_path, monkeypatch):
     def kill(path, content):
         if path.name == "train.txt":
             raise KeyboardInterrupt
-        written(path, content)
+        atomic_write(path, content)
 
-    written = dataset_files.atomic_write
+    atomic_write = dataset_files.atomic_write
     with monkeypatch.context() as context:
         context.setattr(dataset_files, "atomic_write", kill)
         with pytest.raises(KeyboardInterrupt):

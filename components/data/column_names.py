@@ -18,7 +18,8 @@ _COMMON_NAMES: dict[str, tuple[str, str]] = {
         "srcsegment input inputs inputtext inputsentence text "
         "texts article articles articletext document documents doc docs documenttext dialogue "
         "dialog conversation content body story post original originaltext query prompt "
-        "instruction question passage context sentence1 text1 sent1 s1 sentencea texta premise",
+        "instruction question passage context sentence1 text1 sent1 s1 sentencea texta premise "
+        "quelle quelltext ausgangstext textesource textoorigen 原文 源文",
         "sentence sentences abstract title first sourcelang sourcelanguage srclang srclanguage",
     ),
     "target": (
@@ -27,7 +28,8 @@ _COMMON_NAMES: dict[str, tuple[str, str]] = {
         "outputsentence summary summaries summarytext highlights highlight headline headlines tldr "
         "translation translations translated translatedtext translationtext response responses "
         "reply answer answers completion reference references ref simplified corrected "
-        "paraphrase sentence2 text2 sent2 s2 sentenceb textb hypothesis",
+        "paraphrase sentence2 text2 sent2 s2 sentenceb textb hypothesis ziel zieltext textecible "
+        "textodestino 译文 訳文",
         "caption captions label labels title abstract second targetlang targetlanguage tgtlang "
         "tgtlanguage trglang trglanguage",
     ),

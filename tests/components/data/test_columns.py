@@ -73,7 +73,13 @@ SPELLINGS = (
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_names_with_signs_are_a_header(single, spelling):
-    for names in (("target", "source"), ("tgt", "src"), ("summary", "article")):
+    names_of_languages = [("Ziel", "Quelle"), ("Texte cible", "Texte source"), ("译文", "原文")]
+    for names in (
+        ("target", "source"),
+        ("tgt", "src"),
+        ("summary", "article"),
+        *names_of_languages,
+    ):
         header = "\t".join(map(spelling.format, names))
         rows, _ = read_group(single("tsv", f"{header}\nun mot\tone word\n"))
         assert rows == [(2, "one word", "un mot")], header

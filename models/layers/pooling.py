@@ -4,7 +4,7 @@ from typing import Any
 
 from keras import ops
 
-from regard.models.attention.alignments.base import MASKED, masked_softmax
+from regard.models.attention.alignments.base import MASKED, is_largest, masked_softmax
 from regard.models.attention.scores import SCORES
 from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
 from regard.models.tensors import Tensor
@@ -73,16 +73,19 @@ class MeanPooling(Pooling):
 class MaxPooling(Pooling):
     """The maximum of each dimension (Conneau et al. 2017, "InferSent", §3.2.3).
 
-    A position's weight is the share of dimensions in which it is the maximum.
+    A position's weight is the share of dimensions in which it is the maximum. Positions whose
+    values are equal up to rounding, such as those of a repeated word, share a dimension: rounding
+    depends on the other rows of a batch.
     """
 
     def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         masked = ops.where(mask[..., None], ops.cast(states, "float32"), MASKED)
         has_valid = ops.any(mask, axis=-1)[:, None]
         vector = ops.where(has_valid, ops.max(masked, axis=1, initial=MASKED), 0.0)
-        best = ops.one_hot(ops.argmax(masked, axis=1), ops.shape(states)[1], dtype="float32")
-        weights = _normalize(ops.mean(best, axis=1) * ops.cast(mask, "float32"))
-        return ops.cast(vector, states.dtype), weights
+        is_best = ops.logical_and(is_largest(masked, axis=1), mask[..., None])
+        is_best = ops.cast(is_best, "float32")
+        shares = is_best / ops.maximum(ops.sum(is_best, axis=1, keepdims=True), 1.0)
+        return ops.cast(vector, states.dtype), _normalize(ops.mean(shares, axis=-1))
 
 
 @register

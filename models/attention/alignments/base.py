@@ -9,6 +9,8 @@ from regard.models.serialization import ConfiguredLayer
 from regard.models.tensors import State, Tensor
 
 MASKED = -1e9  # the score of masked positions: below all others, and finite
+# Relative difference of values that are equal up to rounding, of 1 for smaller values.
+_ROUNDING = 1e-5
 
 
 class Alignment(ConfiguredLayer):
@@ -85,3 +87,12 @@ def masked_softmax(scores: Tensor, mask: Tensor = None) -> Tensor:
     weights = ops.exp(scores - peak) * ops.cast(mask, "float32")
     total = ops.sum(weights, axis=-1, keepdims=True)
     return weights / ops.maximum(total, 1e-9)
+
+
+def is_largest(values: Tensor, axis: int) -> Tensor:
+    """Return where values are the largest along an axis, or equal to it up to rounding.
+
+    Two equal words have equal values, but their rounding depends on the other rows of the batch.
+    """
+    largest = ops.max(values, axis=axis, keepdims=True, initial=MASKED)
+    return values >= largest - _ROUNDING * ops.maximum(ops.abs(largest), 1.0)

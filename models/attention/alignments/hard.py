@@ -5,7 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.attention.alignments.base import MASKED, Alignment, masked_softmax
+from regard.models.attention.alignments.base import (
+    MASKED,
+    Alignment,
+    is_largest,
+    masked_softmax,
+)
 from regard.models.noise import gumbel_noise, uniform_noise
 from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Tensor
@@ -95,10 +100,11 @@ class HardAlignment(Alignment):
         return ops.cast(weights, self.compute_dtype), soft
 
     def _argmax_weights(self, scores: Tensor, mask: Tensor) -> Tensor:
-        """Return 1 at the maximum and 0 elsewhere and at masked positions."""
+        """Return 1 at the first maximum, and 0 elsewhere and at masked positions."""
         if scores.shape[-1] == 0:  # which has no argmax
             return scores
-        best = ops.one_hot(ops.argmax(scores, axis=-1), ops.shape(scores)[-1], dtype="float32")
+        first = ops.argmax(ops.cast(is_largest(scores, axis=-1), "int32"), axis=-1)
+        best = ops.one_hot(first, ops.shape(scores)[-1], dtype="float32")
         return best if mask is None else best * ops.cast(mask, "float32")
 
     def _noise(self, scores: Tensor, position: Tensor, random_key: Any, rows: Tensor) -> Tensor:

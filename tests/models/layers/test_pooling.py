@@ -86,6 +86,16 @@ def test_as_its_formula(name):
     np.testing.assert_array_equal(weights[2], 0.0)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_equal_positions_share_their_maxima(scale):
+    """Which of two equal words is the maximum would depend on rounding."""
+    states = scale * np.asarray([[[3, 1], [1, 2], [3, 0], [-1, 2], [9, 9]]], "float32")
+    noise = 1 + 5e-7 * np.random.default_rng(1).standard_normal((4, *states.shape[1:]))
+    mask = np.asarray([[True] * 4 + [False]] * 4)
+    _, weights = make("max")(states * noise.astype("float32"), mask)
+    assert_close(weights, [[0.25, 0.25, 0.25, 0.25, 0]] * 4)
+
+
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_padded_row_is_as_alone(name):
     pooling = make(name, **REFERENCES[name][1])

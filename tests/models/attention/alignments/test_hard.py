@@ -35,6 +35,16 @@ def test_samples_follow_the_softmax(training):
     assert ((result - expected) ** 2 / expected).sum() < 16.3
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_the_first_of_equal_scores_is_the_best(scale):
+    """Which of two equal words is the best one would depend on rounding."""
+    scores = scale * np.array([0.0, 2.0, 1.0, 2.0, 3.0])
+    noise = 1 + 5e-7 * np.random.default_rng(1).standard_normal((8, 1, 5))
+    mask = np.broadcast_to(MASK, (8, 1, 5))
+    weights = numpy(hard()((scores * noise).astype("float32"), mask=mask))
+    assert_close(weights, np.broadcast_to(np.eye(5)[1], (8, 1, 5)))
+
+
 def test_samples_differ_between_calls_and_repeat_with_the_seed():
     scores, mask = rows(50)
     first, other = hard(), hard()

@@ -84,8 +84,8 @@ class MaxPooling(Pooling):
         vector = ops.where(has_valid, ops.max(masked, axis=1, initial=MASKED), 0.0)
         is_best = ops.logical_and(is_largest(masked, axis=1), mask[..., None])
         is_best = ops.cast(is_best, "float32")
-        shares = is_best / ops.maximum(ops.sum(is_best, axis=1, keepdims=True), 1.0)
-        return ops.cast(vector, states.dtype), _normalize(ops.mean(shares, axis=-1))
+        part = is_best / ops.maximum(ops.sum(is_best, axis=1, keepdims=True), 1.0)
+        return ops.cast(vector, states.dtype), _normalize(ops.mean(part, axis=-1))
 
 
 @register

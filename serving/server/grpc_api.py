@@ -15,6 +15,7 @@ from grpc import StatusCode
 from regard.serving.protobuf import STATES, message_class, numpy_type, read_tensor, write_tensor
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, as_serving_error, invalid
+from regard.serving.server.grpc_calls import Calls, Error
 from regard.serving.server.grpc_gate import ResponseGate
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import check_roots, parse_models
@@ -52,7 +53,7 @@ _TOO_SLOW = "Too many requests arrive slowly. Try again later."
 
 
 def create_handlers(
-    manager: ModelManager, receiver: Receiver, gate: ResponseGate
+    manager: ModelManager, receiver: Receiver, gate: ResponseGate, calls: Calls
 ) -> list[grpc.GenericRpcHandler]:
     """Return the handlers of both services, which reject bytes that are not a message."""
     methods = _Methods(manager, receiver.admission)
@@ -60,7 +61,7 @@ def create_handlers(
         grpc.method_handlers_generic_handler(
             service,
             {
-                name: _create_handler(getattr(methods, name), one, receiver, gate)
+                name: _create_handler(getattr(methods, name), one, receiver, gate, calls)
                 for name, one in requests.items()
             },
         )
@@ -69,14 +70,19 @@ def create_handlers(
 
 
 def _create_handler(
-    method: Callable[[Any], Any], request_name: str, receiver: Receiver, gate: ResponseGate
+    method: Callable[[Any], Any],
+    request_name: str,
+    receiver: Receiver,
+    gate: ResponseGate,
+    calls: Calls,
 ) -> grpc.RpcMethodHandler:
-    async def respond(context: Any) -> bytes | tuple[StatusCode, str]:
+    async def respond(context: Any) -> bytes | Error:
+        admission = receiver.admission
         try:
-            with receiver.admission.hold() as hold:
+            with calls.hold_place(), admission.hold() as hold:
                 request = await receiver.receive(request_name, context, hold)
                 response = await method(request)
-            return await receiver.admission.convert(response.ByteSize(), response.SerializeToString)
+                return await admission.convert(response.ByteSize(), response.SerializeToString)
         except Exception as exception:
             # Only its texts: the traceback, like that of `abort`, would keep the whole message
             # until the next garbage collection.
@@ -90,7 +96,7 @@ def _create_handler(
         gate.count_call()
         response = await respond(context)
         await gate.wait()
-        return response if isinstance(response, bytes) else await context.abort(*response)
+        return await calls.finish(context, response)
 
     # For the client a stream of one message is the same; the server decides when to receive it.
     return grpc.stream_unary_rpc_method_handler(call)

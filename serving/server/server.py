@@ -19,14 +19,14 @@ from starlette.routing import BaseRoute
 from regard.serving.server.admission import Admission
 from regard.serving.server.connections import Connections
 from regard.serving.server.grpc_api import SERVICES, Receiver, create_handlers
+from regard.serving.server.grpc_calls import Calls, UnknownMethods
 from regard.serving.server.grpc_gate import ResponseGate
-from regard.serving.server.grpc_health import MAX_WATCHES, HealthService
+from regard.serving.server.grpc_health import HealthService
 from regard.serving.server.http_access import AccessMiddleware
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.options import ServerOptions
 from regard.serving.server.rest_api import RestApi
 
-_MAX_CALLS = 1000  # of gRPC at once
 # Of a connection, those included that are cancelled or answered but not yet cleaned up: gRPC
 # refuses more. A client that always has 64 calls in progress was refused with a limit of 100.
 _MAX_STREAMS = 256
@@ -94,6 +94,7 @@ class Server:
         self._grpc: Any = None
         self._health: HealthService | None = None
         self._gate = ResponseGate()
+        self._calls = Calls(self._admission.max_total_bytes)
         self._rest: _Uvicorn | None = None
         self._rest_task: asyncio.Task[None] | None = None
 
@@ -126,6 +127,7 @@ class Server:
             stops.append(self._stop_rest(self._rest, self._rest_task, grace))
         await asyncio.gather(*stops)
         await self._manager.close()
+        self._calls.close()
         self._admission.close()
 
     async def _stop_grpc(self, grace: float) -> None:
@@ -144,7 +146,7 @@ class Server:
     def _bind_grpc(self, port: int) -> None:
         options = self._options
         self._grpc = grpc.aio.server(
-            maximum_concurrent_rpcs=_MAX_CALLS + MAX_WATCHES,
+            # Without `maximum_concurrent_rpcs`, which counts calls until clients read the response.
             options=[
                 ("grpc.max_receive_message_length", options.max_request_bytes),
                 ("grpc.max_send_message_length", -1),
@@ -157,9 +159,13 @@ class Server:
             ],
         )
         receiver = Receiver(self._admission)
-        self._health = HealthService(("", *SERVICES), receiver, lambda: self._manager.is_ready)
-        handlers = create_handlers(self._manager, receiver, self._gate)
-        self._grpc.add_generic_rpc_handlers((*handlers, self._health.create_handler()))
+        self._health = HealthService(
+            ("", *SERVICES), receiver, self._calls, lambda: self._manager.is_ready
+        )
+        handlers = create_handlers(self._manager, receiver, self._gate, self._calls)
+        self._grpc.add_generic_rpc_handlers(
+            (*handlers, self._health.create_handler(), UnknownMethods(self._calls))
+        )
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"{host}:{port}"
         try:
@@ -174,6 +180,7 @@ class Server:
                 self.grpc_port = self._grpc.add_secure_port(address, credentials)
         except RuntimeError:
             raise OSError(f"Cannot bind {address}; it may be in use.") from None
+        self._calls.port = self.grpc_port
 
     async def _start_rest(self, rest_socket: socket.socket) -> None:
         options = self._options

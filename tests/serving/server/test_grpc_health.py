@@ -6,8 +6,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from regard.serving.server import grpc_api, grpc_health
-from regard.serving.server import server as server_module
+from regard.serving.server import grpc_api, grpc_calls, grpc_health
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
 from tests.processes import wait_for
@@ -63,8 +62,7 @@ def test_watches_report_the_end_of_the_server_and_do_not_delay_it(run, saved, ch
 
 
 def test_watches_do_not_take_the_places_of_other_calls(run, saved, channels, monkeypatch):
-    monkeypatch.setattr(server_module, "_MAX_CALLS", 4)
-    monkeypatch.setattr(server_module, "MAX_WATCHES", 6)
+    monkeypatch.setattr(grpc_calls, "_MAX_CALLS", 4)
     monkeypatch.setattr(grpc_health, "MAX_WATCHES", 6)
     server = start(run, saved)
     stub = health_pb2_grpc.HealthStub(channels(server))

@@ -47,6 +47,8 @@ _NESTED, _MAX_DEPTH, _UNUSED = 2, 3, (14, 15)
 # A message that takes longer to arrive needs one of a few places, because gRPC holds what it has of
 # it without a limit.
 _SLOW_SECONDS, _MAX_SLOW, _MAX_RECEIVE_SECONDS = 0.25, 16, 30.0
+# Of calls that need no token. Their messages are small, so they seldom arrive slowly.
+_MAX_OTHER_SLOW = 4
 # The oldest of them gives way, so that calls without a message do not take all places.
 _MAX_ARRIVALS = 256
 _TOO_SLOW = "Too many requests arrive slowly. Try again later."
@@ -105,13 +107,15 @@ def _create_handler(
 class Receiver:
     """Receives the message of a call.
 
+    Calls that need a token share no places with those that anyone can begin.
+
     Args:
         admission: accepts or rejects requests.
     """
 
     def __init__(self, admission: Admission):
-        self.admission, self._slow = admission, 0
-        self._arrivals: dict[asyncio.Future[Any], None] = {}  # the oldest first
+        self.admission = admission
+        self._checked, self._others = _Arrivals(_MAX_SLOW), _Arrivals(_MAX_OTHER_SLOW)
 
     async def receive(self, request_name: str, context: Any, hold: Callable[[int], None]) -> Any:
         """Return the parsed message.
@@ -119,13 +123,35 @@ class Receiver:
         Raises:
             ServingError: the token is missing, or the message is invalid, too large or too slow.
         """
+        arrivals = self._others
         if request_name in ("PredictRequest", "ReloadConfigRequest"):
             self.admission.check_token(dict(context.invocation_metadata()).get("authorization", ""))
-        content = await self.receive_bytes(context)
+            arrivals = self._checked
+        content = await arrivals.receive(context)
         hold(len(content))
         return await self.admission.convert(len(content), _parse, request_name, content)
 
     async def receive_bytes(self, context: Any) -> bytes:
+        """Return the bytes of the message of a call that needs no token.
+
+        Raises:
+            ServingError: it takes too long to arrive, or too many others do.
+        """
+        return await self._others.receive(context)
+
+
+class _Arrivals:
+    """The calls of one kind whose messages have not arrived.
+
+    Args:
+        max_slow: how many may take longer than ``_SLOW_SECONDS``.
+    """
+
+    def __init__(self, max_slow: int):
+        self._max_slow, self._slow = max_slow, 0
+        self._arrivals: dict[asyncio.Future[Any], None] = {}  # the oldest first
+
+    async def receive(self, context: Any) -> bytes:
         """Return the bytes of the message.
 
         Raises:
@@ -142,7 +168,7 @@ class Receiver:
         if arrival.cancelled():
             raise ServingError(StatusCode.UNAVAILABLE, _TOO_SLOW)
         if not arrival.done():
-            if self._slow >= _MAX_SLOW:
+            if self._slow >= self._max_slow:
                 arrival.cancel()
                 raise ServingError(StatusCode.UNAVAILABLE, _TOO_SLOW)
             self._slow += 1

@@ -11,6 +11,8 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from regard.serving.server import grpc_api
 from regard.serving.server.manager import ModelManager
+from regard.serving.server.model_config import ModelConfig
+from regard.serving.server.options import ManagerOptions
 from tests.processes import wait_for
 from tests.serving.server.requests import predict_request
 
@@ -166,9 +168,10 @@ def test_cut_and_damaged_large_messages(server):
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_few_requests_may_arrive_slowly(server, monkeypatch):
+def test_few_requests_may_arrive_slowly(run, saved, monkeypatch):
     monkeypatch.setattr(grpc_api, "_SLOW_SECONDS", 0.05)
     monkeypatch.setattr(grpc_api, "_MAX_SLOW", 2)
+    server = run([ModelConfig("reverser", saved / "reverser")], ManagerOptions(poll_seconds=0))
     is_over = threading.Event()
 
     def wait():
@@ -182,6 +185,31 @@ def test_few_requests_may_arrive_slowly(server, monkeypatch):
     is_over.set()
     wait_for(lambda: all(one.done() for one in calls))
     assert sum(one.code() is grpc.StatusCode.OK for one in calls) == 2
+
+
+def test_calls_without_a_token_take_no_slow_places_of_others(run, saved, monkeypatch):
+    monkeypatch.setattr(grpc_api, "_SLOW_SECONDS", 0.05)
+    models = [ModelConfig("reverser", saved / "reverser")]
+    server = run(models, ManagerOptions(poll_seconds=0), token="secret")
+    is_over = threading.Event()
+
+    def send(seconds):
+        is_over.wait(seconds)
+        yield predict_request(source=["ab"]).SerializeToString()
+
+    paths = (
+        "/tensorflow.serving.ModelService/GetModelStatus",
+        "/tensorflow.serving.PredictionService/GetModelMetadata",
+        "/grpc.health.v1.Health/Check",
+    )
+    silent = [
+        server.channel.stream_unary(path).future(send(60)) for path in paths for _ in range(16)
+    ]
+    wait_for(lambda: sum(one.done() for one in silent) >= len(silent) - 16)
+    predict = server.channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+    assert predict(send(0.5), metadata=[("authorization", "Bearer secret")])
+    assert sum(one.done() for one in silent) == len(silent) - 4
+    is_over.set()
 
 
 def test_metadata_over_grpc(server):

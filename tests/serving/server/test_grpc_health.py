@@ -95,7 +95,7 @@ def test_a_watch_ends(run, saved, channels, monkeypatch):
 @pytest.mark.parametrize("method", ["Check", "Watch"])
 def test_calls_without_a_message_end(run, saved, channels, monkeypatch, method):
     monkeypatch.setattr(grpc_api, "_SLOW_SECONDS", 0.05)
-    monkeypatch.setattr(grpc_api, "_MAX_SLOW", 0)
+    monkeypatch.setattr(grpc_api, "_MAX_OTHER_SLOW", 0)
     server = start(run, saved)
     call = channels(server).stream_stream(f"/grpc.health.v1.Health/{method}")
     silent = call(silence())

@@ -31,6 +31,10 @@ _PNG_TEXTS = (b"TXt", b"iCCP")  # chunks zTXt, iTXt and iCCP
 MAX_SCANS = 100
 # Each scan of a progressive JPEG visits every pixel.
 MAX_SCANNED_PIXELS = 32 * MAX_PIXELS
+# Of all images of a batch, by `_decoded_bytes`: 64 photographs of 12 megapixels.
+MAX_BATCH_BYTES = 12 * MAX_PNG_BYTES
+_TEXT_BYTES = 8_000_000
+_USUAL_SCANS = 10  # take as long as the decoding of the pixels
 
 _HEADER_BYTES = 66
 _FINE = ""
@@ -59,6 +63,59 @@ def decode_image(encoded: tf.Tensor) -> tf.Tensor:
     return tf.cond(has_palette, lambda: _apply_palette(image, encoded, header), lambda: image)
 
 
+def check_batch(encoded: tf.Tensor) -> tf.Tensor:
+    """Return the images ``[batch]`` of a request, if they may be decoded together.
+
+    Raises:
+        tf.errors.InvalidArgumentError: They would take too long (when the graph runs).
+    """
+    spec = tf.TensorSpec([], tf.int64)
+    total = tf.reduce_sum(tf.map_fn(_decoded_bytes, encoded, fn_output_signature=spec))
+    message = (
+        f"The images have more than {MAX_BATCH_BYTES:,} bytes together when they are decoded. "
+        "Send fewer of them at once."
+    )
+    with tf.control_dependencies([tf.debugging.Assert(total <= MAX_BATCH_BYTES, [message])]):
+        return tf.identity(encoded)
+
+
+def _decoded_bytes(encoded: tf.Tensor) -> tf.Tensor:
+    """Return how much the decoder has to process for an image ``[]``; 0 for one that it refuses.
+
+    These are the pixels or, if they are more, the uncompressed data of a PNG and the scans of a
+    JPEG; and the texts of a PNG. Each byte takes 2 to 6 ns.
+    """
+
+    def png_bytes() -> tf.Tensor:
+        pixels = _big_endian(header, 16) * _big_endian(header, 20)
+        return tf.maximum(3 * pixels, _png_data_bytes(header)) + _TEXT_BYTES * _count_texts(encoded)
+
+    def jpeg_bytes() -> tf.Tensor:
+        shape = tf.image.extract_jpeg_shape(encoded, tf.int64)
+        return (
+            3
+            * shape[0]
+            * shape[1]
+            * tf.maximum(_count_scans(encoded), _USUAL_SCANS)
+            // _USUAL_SCANS
+        )
+
+    def bmp_bytes() -> tf.Tensor:
+        height = _little_endian(header, 22, 4)
+        return 3 * _little_endian(header, 18, 4) * tf.minimum(height, (1 << 32) - height)
+
+    def fine_bytes() -> tf.Tensor:
+        cases = [
+            (_starts_with(encoded, PNG_MAGIC), png_bytes),
+            (_starts_with(encoded, BMP_MAGIC), bmp_bytes),
+        ]
+        return tf.case(cases, default=jpeg_bytes)
+
+    header = _header(encoded)
+    is_fine = image_problem(encoded) == _FINE
+    return tf.cond(is_fine, fine_bytes, lambda: tf.constant(0, tf.int64))
+
+
 def image_problem(encoded: tf.Tensor) -> tf.Tensor:
     """Return why an image ``[]`` is not decoded, as the end of a sentence; empty if it is.
 
@@ -79,12 +136,7 @@ def image_problem(encoded: tf.Tensor) -> tf.Tensor:
 
 def _png_problem(encoded: tf.Tensor, header: tf.Tensor) -> tf.Tensor:
     width, height = _big_endian(header, 16), _big_endian(header, 20)
-    depth, color, is_interlaced = header[24], header[25], header[28] > 0
-    channels = tf.gather(tf.constant([1, 0, 3, 1, 2, 0, 4, 0], tf.int64), color % 8)
-    row_bytes = (tf.minimum(width, MAX_SIDE) * depth * channels + 7) // 8
-    passes = tf.where(is_interlaced, tf.constant(2, tf.int64), 1)
-    size = row_bytes * tf.minimum(height, MAX_SIDE) * passes
-    text_count = tf.add_n([_count(encoded, name, MAX_PNG_TEXTS) for name in _PNG_TEXTS])
+    size, text_count = _png_data_bytes(header), _count_texts(encoded)
     return _first_problem(
         # The decoder would skip other chunks, and find another size after them.
         (~_starts_with(encoded, b"IHDR", 12), _DAMAGED),
@@ -94,16 +146,34 @@ def _png_problem(encoded: tf.Tensor, header: tf.Tensor) -> tf.Tensor:
     )
 
 
+def _png_data_bytes(header: tf.Tensor) -> tf.Tensor:
+    """Return the size of a PNG's uncompressed data; of an interlaced one, twice as much."""
+    width, height = _big_endian(header, 16), _big_endian(header, 20)
+    depth, color, is_interlaced = header[24], header[25], header[28] > 0
+    channels = tf.gather(tf.constant([1, 0, 3, 1, 2, 0, 4, 0], tf.int64), color % 8)
+    row_bytes = (tf.minimum(width, MAX_SIDE) * depth * channels + 7) // 8
+    passes = tf.where(is_interlaced, tf.constant(2, tf.int64), 1)
+    return row_bytes * tf.minimum(height, MAX_SIDE) * passes
+
+
+def _count_texts(encoded: tf.Tensor) -> tf.Tensor:
+    return tf.add_n([_count(encoded, name, MAX_PNG_TEXTS) for name in _PNG_TEXTS])
+
+
 def _jpeg_problem(encoded: tf.Tensor) -> tf.Tensor:
     shape = tf.image.extract_jpeg_shape(encoded, tf.int64)
-    # The marker of a scan, and the first byte of its header's length, which is below 256.
-    scans = _count(encoded, b"\xff\xda\0", MAX_SCANS)
+    scans = _count_scans(encoded)
     too_many_scans = "has more scans than a progressive JPEG of its size needs"
     return _first_problem(
         *_size_problems(shape[1], shape[0]),
         (scans > MAX_SCANS, f"has more than {MAX_SCANS} scans"),
         (scans * shape[0] * shape[1] > MAX_SCANNED_PIXELS, too_many_scans),
     )
+
+
+def _count_scans(encoded: tf.Tensor) -> tf.Tensor:
+    # The marker of a scan, and the first byte of its header's length, which is below 256.
+    return _count(encoded, b"\xff\xda\0", MAX_SCANS)
 
 
 def _bmp_problem(header: tf.Tensor) -> tf.Tensor:

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.tasks.image_decoding import decode_image
+from regard.models.tasks.image_decoding import check_batch, decode_image
 from regard.models.tasks.served_model import OutputLengths
 from regard.models.tasks.served_text import ServedTextOutput
 
@@ -46,7 +46,8 @@ class ServedCaptioner(ServedTextOutput):
 
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, None, Any]:
         size = self._settings.image
-        return decode_images(source, size.height, size.width), None, self._tokenizer
+        images = decode_images(check_batch(source), size.height, size.width)
+        return images, None, self._tokenizer
 
     def _shape_weights(self, weights: tf.Tensor) -> tf.Tensor:
         """Reshape ``[..., cells]`` to ``[..., rows, columns]`` of the image."""

@@ -11,7 +11,7 @@ import tensorflow as tf
 from PIL import Image
 
 from regard.models.tasks.captioning.served import decode_images
-from regard.models.tasks.image_decoding import decode_image, image_problem
+from regard.models.tasks.image_decoding import check_batch, decode_image, image_problem
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
 
@@ -123,6 +123,34 @@ def test_cut_images_are_invalid(decode, kind):
 def test_batches():
     batch = tf.constant([ORDINARY["png"], ORDINARY["bmp"]])
     assert decode_images(batch, 8, 16).shape == (2, 8, 16, 3)
+
+
+@pytest.fixture(scope="module")
+def check():
+    return tf.function(check_batch, [tf.TensorSpec([None], tf.string)])
+
+
+@pytest.mark.parametrize(
+    ("image", "most"),
+    [
+        (with_size("jpeg", 4000, 3000), 64),
+        (with_size("bmp", 8000, 8000), 12),
+        (png_of(8000, 8000), 12),
+        (png_of(8000, 8000, depth=1, color=0), 12),
+        (png_of(4800, 5000, depth=16, color=6), 12),
+        (png_with(*[png_chunk(b"zTXt", b"a\0\0")] * 10), 28),
+        (with_scans(32, 8000, 8000), 3),
+    ],
+    ids=["photographs", "bitmaps", "colors", "one bit", "16 bits", "texts", "scans"],
+)
+def test_a_batch_is_limited_by_the_headers_of_its_images(check, image, most):
+    check(tf.constant([image] * most))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 2,304,000,000 bytes"):
+        check(tf.constant([image] * (most + 1)))
+
+
+def test_invalid_images_of_a_batch_are_left_to_their_own_error(check):
+    check(tf.constant([b"", b"a", png_of(2**32 - 1, 2**32 - 1), with_size("bmp", 65500, 65500)]))
 
 
 def test_servers_answer_invalid_argument(tmp_path):

@@ -20,6 +20,7 @@ from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
 from tests.models.tasks.exported import servable
+from tests.models.tasks.test_image_decoding import png_of
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train
 from tests.tolerances import assert_close
@@ -158,6 +159,8 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
         assert_close(sums[:length], 0.0 if name == "no attention" else 1.0, roundings=1000)
         np.testing.assert_array_equal(sums[length:], 0.0)
     assert align(image=tf.constant([], tf.string))["caption"].shape == (0,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Send fewer of them at once"):
+        align(image=tf.constant([png_of(8000, 8000)] * 13))
     arguments = loaded.signatures["score"](
         image=tf.constant(PNGS), caption=["a red", "", "blue " * 90]
     )

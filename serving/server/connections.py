@@ -36,6 +36,9 @@ class Connections:
         header_seconds: how long a client may take for the headers of a request, and may pause
             while it reads a response.
         max_unsent_bytes: of all responses together; more of them end with the largest.
+
+    Attributes:
+        is_draining: whether each connection closes after its next response.
     """
 
     def __init__(self, limit: int, header_seconds: float, max_unsent_bytes: int):
@@ -43,7 +46,7 @@ class Connections:
         self._max_unsent_bytes = max_unsent_bytes
         self._open: set[Connection] = set()
         self._turns: collections.deque[Connection] = collections.deque()
-        self._is_draining = False
+        self.is_draining = False
         self._waiting: dict[Connection, float] = {}  # since when, the oldest first
 
     def __len__(self) -> int:
@@ -57,7 +60,7 @@ class Connections:
     def add(self, connection: Connection) -> None:
         """Add a new connection, and close another if there are too many."""
         self._open.add(connection)
-        connection.parser.must_close = self._is_draining
+        connection.parser.must_close = self.is_draining
         self.update(connection)
         if len(self._open) > self._limit:
             self._abort(next(iter(self._waiting)))
@@ -81,7 +84,7 @@ class Connections:
 
     def drain(self) -> None:
         """Close each connection after its next response, which says so."""
-        self._is_draining = True
+        self.is_draining = True
         for connection in self._open:
             connection.parser.must_close = True
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,11 +37,20 @@ class RestApi:
         admission: accepts or rejects requests.
         timeout: limit for one request, in seconds.
         max_bytes: limit for the body of a request.
+        is_draining: whether the server is about to stop.
     """
 
-    def __init__(self, manager: ModelManager, admission: Admission, timeout: float, max_bytes: int):
+    def __init__(
+        self,
+        manager: ModelManager,
+        admission: Admission,
+        timeout: float,
+        max_bytes: int,
+        is_draining: Callable[[], bool],
+    ):
         self._manager, self._admission = manager, admission
         self._timeout, self._max_bytes = timeout, max_bytes
+        self._is_draining = is_draining
 
     def routes(self) -> list[Route]:
         """Return the routes, the last of which matches every path."""
@@ -61,7 +70,9 @@ class RestApi:
         return Response(b"", 200)
 
     async def ready(self, request: Request) -> Response:
-        """Return status 200 if the server can run models, otherwise 503."""
+        """Return status 200 if the server can run models and does not stop, otherwise 503."""
+        if self._is_draining():
+            return error_response(ServingError(StatusCode.UNAVAILABLE, "The server is stopping."))
         if self._manager.is_ready:
             return Response(b"", 200)
         message = "No model is available, or all threads exceed their time limit."

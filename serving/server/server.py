@@ -39,6 +39,7 @@ _ACCEPTED_AT_ONCE = 64
 _WAITING_CONNECTIONS = 2048  # in the kernel
 # A connection that stays idle for this time is closed; otherwise the next response says so.
 _DRAIN_SECONDS, _DRAIN_CHECK_SECONDS = 3.0, 0.05
+_ACCEPTING_SHARE, _DRAIN_QUIET_SECONDS = 2 / 3, 0.5
 log = logging.getLogger("regard.serve")
 
 
@@ -56,12 +57,55 @@ class _Uvicorn(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def drain(self, seconds: float) -> None:
-        """Accept no new connections, and wait for the clients of the open ones to leave."""
-        for server in self.servers:
-            server.close()
+        """Announce the end in all responses, and wait for clients to leave.
+
+        A client that closes its connection may open another one for its next request. So new
+        connections are accepted in the first part of the time, and the rest is for those that were
+        opened last.
+        """
+        start = time.monotonic()
         self._connections.drain()
-        end = time.monotonic() + seconds
-        while self._connections and time.monotonic() < end:
+        await self._wait_for_clients(start + _ACCEPTING_SHARE * seconds, _DRAIN_QUIET_SECONDS)
+        if last := self._stop_accepting():
+            await asyncio.wait(last, timeout=start + seconds - time.monotonic())
+        await self._wait_for_clients(start + seconds, 0.0)
+
+    def _stop_accepting(self) -> list[asyncio.Task[Any]]:
+        """Close the listening sockets, and accept the last connections.
+
+        The system would reset those that wait to be accepted, with the requests of their clients.
+
+        Returns:
+            Tasks that end when the connections are ready.
+        """
+        loop, config, tasks = asyncio.get_running_loop(), self.config, []
+
+        def create_protocol() -> Any:
+            states = {"server_state": self.server_state, "app_state": self.lifespan.state}
+            return config.http_protocol_class(config=config, **states)  # type: ignore[call-arg]
+
+        for server in self.servers:
+            listeners = [one.dup() for one in server.sockets]
+            server.close()
+            for listener in listeners:
+                with listener, contextlib.suppress(OSError):  # there are no more
+                    while True:
+                        connection, _ = listener.accept()
+                        connection.setblocking(False)
+                        ready = loop.connect_accepted_socket(
+                            create_protocol, connection, ssl=config.ssl
+                        )
+                        tasks.append(loop.create_task(ready))
+        return tasks
+
+    async def _wait_for_clients(self, end: float, quiet_seconds: float) -> None:
+        """Wait until no connection has been open for some time."""
+        left_at = time.monotonic()
+        while (now := time.monotonic()) < end:
+            if self._connections:
+                left_at = now
+            elif now - left_at >= quiet_seconds:
+                break
             await asyncio.sleep(_DRAIN_CHECK_SECONDS)
 
     @contextlib.contextmanager
@@ -185,11 +229,17 @@ class Server:
     async def _start_rest(self, rest_socket: socket.socket) -> None:
         options = self._options
         limit = options.max_request_bytes
-        api = RestApi(self._manager, self._admission, options.rest_timeout, limit)
-        access = Middleware(AccessMiddleware, self._admission)
         connections = Connections(
             self._max_connections, options.header_seconds, self._admission.max_total_bytes
         )
+        api = RestApi(
+            self._manager,
+            self._admission,
+            options.rest_timeout,
+            limit,
+            lambda: connections.is_draining,
+        )
+        access = Middleware(AccessMiddleware, self._admission)
         chain, key = map(str, options.tls_files) if options.tls_files else (None, None)
         config = uvicorn.Config(
             Starlette(debug=False, routes=[*self._routes, *api.routes()], middleware=[access]),

@@ -182,13 +182,32 @@ def test_a_draining_server_announces_the_end_of_each_connection(run, saved, sock
         send_request(one)
         assert b"connection: close" not in read_message(one)
     stopping = asyncio.run_coroutine_threadsafe(server.server.stop(600), server.loop)
-    wait_for(lambda: not can_connect(server))
+    wait_for(lambda: server.rest.get("/v2/health/ready").status_code == 503)
+    assert server.rest.get("/v2/health/ready").json() == {"error": "The server is stopping."}
+    opened.append(sockets(server, b""))  # a client that connects again
     for one in opened:
         send_request(one)
         response = read_response(one)
         assert response.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in response
     stopping.result(60)
+
+
+def test_connections_that_wait_to_be_accepted_are_not_lost(run, saved, sockets, monkeypatch):
+    monkeypatch.setattr(server_module, "_DRAIN_SECONDS", 600.0)
+    server = start(run, saved)
+    opened, stop_accepting = [], server_module._Uvicorn._stop_accepting
+
+    def connect_and_stop(uvicorn):
+        for _ in range(5):  # the event loop waits, so nothing accepts them
+            opened.append(sockets(server, b""))
+            send_request(opened[-1])
+        return stop_accepting(uvicorn)
+
+    monkeypatch.setattr(server_module._Uvicorn, "_stop_accepting", connect_and_stop)
+    server.do(server.server.stop(600))
+    for one in opened:
+        assert read_response(one).startswith(b"HTTP/1.1 200")
 
 
 def test_a_draining_server_closes_idle_connections(run, saved, sockets, monkeypatch):
@@ -211,11 +230,3 @@ def read_message(opened):
     while not content.endswith(b"]}"):
         content += opened.recv(1 << 16)
     return content
-
-
-def can_connect(server):
-    try:
-        socket.create_connection(("127.0.0.1", server.server.rest_port), timeout=5).close()
-    except ConnectionRefusedError:
-        return False
-    return True

@@ -41,7 +41,8 @@ class Runner:
         TensorFlow cancels a computation between two operations only, and CTranslate2 does not.
         """
         latest = time.monotonic() - self._options.run_seconds - _OVERDUE_SECONDS
-        overdue = sum(started < latest for started in self._started.values())
+        # A copy, because threads change it meanwhile.
+        overdue = sum(started < latest for started in list(self._started.values()))
         return overdue >= self._options.threads
 
     def batcher(self, version: Version, signature: str, rows: int) -> Batcher:

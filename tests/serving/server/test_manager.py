@@ -285,6 +285,19 @@ async def test_it_is_ready_while_a_thread_is_in_time(start, monkeypatch):
     assert not created.is_ready
 
 
+async def test_batches_may_begin_while_the_overdue_ones_are_counted(start):
+    created = await start()
+    started = created._runner._started
+
+    class BeginsAnother(float):
+        def __lt__(self, other):
+            started[object()] = 0.0  # as a thread may at this moment
+            return super().__lt__(other)
+
+    started[object()] = BeginsAnother(0.0)
+    assert created.is_ready
+
+
 async def test_it_polls_for_new_versions(folder, start):
     created = await start(poll_seconds=0.02)
     (folder / "2").mkdir()

@@ -9,6 +9,8 @@ import functools
 import logging
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,13 +28,14 @@ from regard.serving.server.model_config import (
     read_models,
     validate_name,
 )
-from regard.serving.server.options import ManagerOptions, ServerOptions
+from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
 from regard.serving.server.versions import ModelSpec
 
 if TYPE_CHECKING:
     from regard.serving.server.manager import ModelManager
 
 GRACE_SECONDS = 30.0
+_LAST_SECONDS = 1.0  # for a thread that has nothing to do any more
 log = logging.getLogger("regard.serve")
 
 
@@ -183,6 +186,18 @@ def serve(
         await server.stop(GRACE_SECONDS)
 
     asyncio.run(run())
+    _end_despite_loading()
+
+
+def _end_despite_loading() -> None:
+    """End the process if a version is still being loaded; Python would wait for the thread."""
+    threads = [one for one in threading.enumerate() if one.name.startswith(LOAD_THREADS)]
+    for thread in threads:
+        thread.join(_LAST_SECONDS)  # one that loads nothing ends at once
+    if any(thread.is_alive() for thread in threads):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)
 
 
 def _list_available(manager: ModelManager) -> list[str]:

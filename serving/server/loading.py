@@ -17,7 +17,8 @@ from regard.serving.server.servable import LoadServable, Servable
 from regard.serving.whole_model import FolderSnapshot, take_snapshot
 
 _FIRST_PAUSE = 1.0  # seconds
-# The first computation of a model is much slower than the later ones.
+# The first computation of a model is much slower than the later ones. Until it ends, no other
+# version is loaded.
 _TRY_SECONDS = 600.0
 
 

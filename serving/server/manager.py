@@ -17,7 +17,7 @@ from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.loading import check_unchanged, load_servable, snapshot_or_none
 from regard.serving.server.metrics import Metrics, microseconds_since
 from regard.serving.server.model_config import ModelConfig
-from regard.serving.server.options import ManagerOptions
+from regard.serving.server.options import LOAD_THREADS, ManagerOptions
 from regard.serving.server.request_log import RequestLog
 from regard.serving.server.runner import Runner
 from regard.serving.server.servable import DEFAULT_SIGNATURE, LoadServable, Servable
@@ -50,7 +50,8 @@ class ModelManager:
     """Serves models from their folders and follows changes there.
 
     A new version is loaded and warmed up before the version that it replaces is unloaded; the old
-    version finishes its requests first. Only loading and inference leave the event loop.
+    version finishes its requests first. Only loading and inference leave the event loop. Versions
+    are loaded one at a time, so that one with a slow first row delays those of all other models.
 
     Args:
         models: the models to serve.
@@ -70,7 +71,7 @@ class ModelManager:
         self._log: RequestLog | None = None
         self._models: dict[str, _Model] = {}
         self._set_models(models)
-        self._load_pool = ThreadPoolExecutor(1, "load")
+        self._load_pool = ThreadPoolExecutor(1, LOAD_THREADS)
         self._runner = Runner(options, self.metrics)
         self._tasks: set[asyncio.Task[None]] = set()
         self._poll_task: asyncio.Task[None] | None = None
@@ -228,12 +229,16 @@ class ModelManager:
                 self._log.add(started, {"model": known, "status": status}, {}, {})
 
     async def close(self) -> None:
-        """Unload all models after their last requests."""
+        """Unload all models after their last requests.
+
+        A version that is being loaded is not waited for: its first row may take minutes. The
+        thread ends when that is over.
+        """
         if self._poll_task is not None:
             self._poll_task.cancel()
         self._set_models([])
         await asyncio.gather(*self._tasks)
-        self._load_pool.shutdown(wait=True)
+        self._load_pool.shutdown(wait=False, cancel_futures=True)
         self._runner.close()
         if self._log:
             self._log.close()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LOAD_THREADS = "regard-load"  # the start of the names of the threads that load models
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from regard.pipeline.deployment import serve
 from regard.pipeline.deployment.engines import load_verified
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import VersionPolicy
+from regard.serving.server.options import LOAD_THREADS
 from tests.processes import free_port
 from tests.serving.server.test_ctranslate2_servable import LIMITS, publish
 
@@ -35,6 +37,20 @@ def test_names_versions_and_folders(registry, name, version, policy):
     (model,) = serve.list_models([text], None, registry)
     assert (model.name, model.policy) == ("reverser", policy)
     assert model.base_path == registry / "reverser"
+
+
+@pytest.mark.parametrize(("loads", "codes"), [(True, [0]), (False, [])])
+def test_the_process_ends_while_a_version_is_being_loaded(monkeypatch, loads, codes):
+    may_end, ends = threading.Event(), []
+    if not loads:
+        may_end.set()
+    monkeypatch.setattr(os, "_exit", ends.append)
+    thread = threading.Thread(target=may_end.wait, args=[60], name=f"{LOAD_THREADS}_0")
+    thread.start()
+    serve._end_despite_loading()
+    may_end.set()
+    thread.join()
+    assert ends == codes
 
 
 def test_the_models_file_adds_to_the_names(registry, tmp_path):

@@ -14,7 +14,7 @@ from regard.serving import locks
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import ModelConfig, VersionPolicy
-from regard.serving.server.options import BatchingOptions, ManagerOptions
+from regard.serving.server.options import LOAD_THREADS, BatchingOptions, ManagerOptions
 from regard.serving.server.versions import AVAILABLE, END, ModelSpec, list_versions
 from tests.serving.server.fake_servable import (
     ALL,
@@ -212,6 +212,17 @@ async def test_a_version_that_loads_while_its_model_is_removed_is_unloaded(
     await wait_until_unloaded(created)
     locks.acquire_existing(folder / "2" / "saved_model.pb").release()
     assert created.names == []
+
+
+async def test_closing_does_not_wait_for_a_version_that_is_being_loaded(
+    folder, start, slow_loading
+):
+    created = await start(poll_seconds=0.02)
+    _, is_loading = slow_loading()
+    (folder / "2").mkdir()
+    await asyncio.to_thread(is_loading.wait, 60)
+    await created.close()
+    assert any(one.name.startswith(LOAD_THREADS) for one in threading.enumerate())
 
 
 async def test_a_label_may_name_a_version_that_a_scan_is_loading(folder, start, slow_loading):

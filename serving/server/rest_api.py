@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from grpc import StatusCode
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -91,8 +91,6 @@ class RestApi:
         except asyncio.TimeoutError:
             message = f"Timed out after {self._timeout:g} s."
             return error_response(ServingError(StatusCode.DEADLINE_EXCEEDED, message))
-        except ClientDisconnect:
-            return error_response(ServingError(StatusCode.CANCELLED, "The client disconnected."))
         except Exception as exception:
             return error_response(as_serving_error(exception))
 

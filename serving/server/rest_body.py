@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable
 
 from grpc import StatusCode
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from regard.serving.server.admission import SMALL_BYTES, Admission
 from regard.serving.server.errors import ServingError, invalid
@@ -26,7 +26,8 @@ async def read_body(
         hold: counts the bytes that the request holds.
 
     Raises:
-        ServingError: the body is too large, damaged, or packed in another way than gzip.
+        ServingError: the body is too large, damaged, or packed in another way than gzip, or its
+            client disconnects.
     """
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
@@ -35,11 +36,14 @@ async def read_body(
     body = bytearray()
     if int(request.headers.get("content-length", 0)) > max_bytes:
         raise _too_large(max_bytes)
-    async for chunk in request.stream():
-        if len(body) + len(chunk) > max_bytes:
-            raise _too_large(max_bytes)
-        hold(len(chunk))
-        body += chunk
+    try:
+        async for chunk in request.stream():
+            if len(body) + len(chunk) > max_bytes:
+                raise _too_large(max_bytes)
+            hold(len(chunk))
+            body += chunk
+    except ClientDisconnect:
+        raise ServingError(StatusCode.CANCELLED, "The client disconnected.") from None
     if encoding not in ("gzip", "x-gzip"):
         return bytes(body)
     limit = min(max_bytes, max(_MAX_RATIO * len(body), SMALL_BYTES))

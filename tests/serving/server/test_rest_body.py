@@ -2,12 +2,16 @@
 
 import gzip
 import json
+import random
+import socket
+import time
 import zlib
 
 import pytest
 
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
+from tests.processes import wait_for
 from tests.serving.server.requests import post
 
 ROWS = json.dumps({"instances": ["abc"]}).encode()
@@ -75,6 +79,24 @@ def test_damaged_streams_and_bombs_are_refused(limited, name):
     answer = send(limited, **packed(content()))
     assert answer.status_code == status
     assert post(limited, "r:predict", ROWS).status_code == 200
+
+
+def test_the_ratio_of_gzip_is_an_error_of_its_own(limited):
+    answer = send(limited, **packed(gzip.compress(b" " * 90_000 + ROWS)))
+    message = "The body has more than 100 times its packed size; send it unpacked."
+    assert answer.json() == {"error": message}
+    answer = send(limited, **packed(gzip.compress(random.randbytes(LIMIT) + ROWS)))
+    assert answer.json() == {"error": f"The body has more than {LIMIT} bytes."}
+
+
+def test_a_client_that_leaves_is_no_error_of_the_server(limited):
+    head = b"POST /v1/models/r:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", limited.server.rest_port)) as connection:
+        connection.sendall(head + b"{")
+        time.sleep(0.1)
+    counter = ':request_count{model_name="r",status="%s"}'
+    wait_for(lambda: counter % "CANCELLED" in limited.manager.metrics.text())
+    assert counter % "INTERNAL" not in limited.manager.metrics.text()
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])

@@ -47,19 +47,24 @@ async def read_body(
     if encoding not in ("gzip", "x-gzip"):
         return bytes(body)
     limit = min(max_bytes, max(_MAX_RATIO * len(body), SMALL_BYTES))
-    unpacked = await admission.convert(limit, _unpack, bytes(body), limit)
+    unpacked = await admission.convert(limit, _unpack, bytes(body), limit, max_bytes)
     hold(max(len(unpacked) - len(body), 0))
     return unpacked
 
 
-def _unpack(body: bytes, limit: int) -> bytes:
-    """Unpack one gzip stream of at most ``limit`` bytes."""
+def _unpack(body: bytes, limit: int, max_bytes: int) -> bytes:
+    """Unpack one gzip stream of at most ``limit`` bytes, which is at most ``max_bytes``."""
     stream = zlib.decompressobj(_GZIP_HEADER + zlib.MAX_WBITS)
     try:
         content = stream.decompress(body, limit + 1)
     except zlib.error as error:
         raise invalid(f"The body is not valid gzip: {error}") from None
     if len(content) > limit:
+        if limit < max_bytes:
+            message = (
+                f"The body has more than {_MAX_RATIO} times its packed size; send it unpacked."
+            )
+            raise ServingError(StatusCode.RESOURCE_EXHAUSTED, message, http_status=413)
         raise _too_large(limit, "unpacked ")
     if not stream.eof or stream.unused_data:
         raise invalid("The body is not one complete gzip stream.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import h11
 
@@ -13,6 +13,7 @@ _FREE_CHUNKS, _MIN_CHUNK_BYTES = 1024, 256
 _MAX_FRAMING_BYTES = 1024  # the extension of a chunk, or all trailers
 # h11 limits what is incomplete, and parses what is complete, at once and whatever its size.
 _SLICE_BYTES = 4096
+_TOO_LONG, _TOO_LONG_STATUS = "The headers are too long or too many.", 431
 # RFC 9112 lets a server accept these, and a proxy before it read another request.
 _AMBIGUOUS_LINES = re.compile(rb"(?<!\r)\n|\n[ \t]")
 
@@ -75,7 +76,7 @@ class RequestParser(h11.Connection):
         while self._steps > 0:
             if self.their_state is h11.IDLE:
                 self._check_head()
-            event: Any = super().next_event()
+            event = self._parse_event()
             if event is h11.NEED_DATA and self._received:
                 self._feed()
             elif event is h11.NEED_DATA or event is h11.PAUSED:
@@ -87,6 +88,15 @@ class RequestParser(h11.Connection):
                 return event
         self.is_interrupted = True
         return h11.NEED_DATA
+
+    def _parse_event(self) -> Any:
+        """Return h11's next event; an error keeps its status, which uvicorn does not pass on."""
+        try:
+            return super().next_event()
+        except h11.RemoteProtocolError as error:
+            is_too_long = error.error_status_hint == _TOO_LONG_STATUS
+            reason = _TOO_LONG if is_too_long else "The request is not valid HTTP."
+            self._reject(reason, error.error_status_hint)
 
     def send(self, event: Any) -> Any:
         """Convert an event to bytes; an early response says that the connection closes."""
@@ -117,7 +127,7 @@ class RequestParser(h11.Connection):
             return
         head = unread[: min(ends)]
         if len(head) > self._max_head_bytes or head.count(b"\n") > _MAX_HEAD_LINES:
-            self._reject("The headers are too long or too many.", 431)
+            self._reject(_TOO_LONG, _TOO_LONG_STATUS)
         if _AMBIGUOUS_LINES.search(unread, 0, min(ends) + 2):
             self._reject("A line of the headers does not end with CR LF, or begins with a space.")
 
@@ -136,7 +146,7 @@ class RequestParser(h11.Connection):
             if self._chunks > _FREE_CHUNKS + self._body_bytes // _MIN_CHUNK_BYTES:
                 self._reject("The body consists of too many small chunks.")
 
-    def _reject(self, reason: str, status: int = 400) -> None:
+    def _reject(self, reason: str, status: int = 400) -> NoReturn:
         self._received.clear()
         self._problem = h11.RemoteProtocolError(reason, error_status_hint=status)
         raise self._problem

@@ -87,7 +87,7 @@ def test_a_client_that_does_not_read_its_response_is_closed(run, saved, sockets)
 def test_large_headers_are_rejected(run, saved, sockets):
     server = start(run, saved)
     opened = sockets(server, b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
-    assert b"400" in opened.recv(100)
+    assert b"431" in opened.recv(100)
 
 
 def read_response(opened):

@@ -54,6 +54,20 @@ def test_ambiguous_heads_are_errors(lines):
     assert [type(event) for event in events] == [h11.RemoteProtocolError]
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (HEAD + b"X: " + b"x" * 30_000, 431),  # without its end, it reaches h11's own limit
+        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        (HEAD + b"X: a\0b\r\n\r\n", 400),
+    ],
+)
+def test_errors_of_h11_keep_their_status(head, status):
+    parser, _ = parse(head)
+    assert parser.problem_status == status
+    assert parser.problem
+
+
 def test_lines_without_carriage_return_are_an_error():
     _, events = parse(b"GET / HTTP/1.1\nHost: a\n\n")
     assert isinstance(events[-1], h11.RemoteProtocolError)

@@ -74,8 +74,8 @@ class Connections:
 
     def note_progress(self, connection: Connection) -> None:
         """Note that the client of a waiting connection has read something."""
-        if connection in self._waiting:
-            self._waiting[connection] = time.monotonic()
+        if self._waiting.pop(connection, None) is not None:
+            self._waiting[connection] = time.monotonic()  # as the youngest
 
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection."""

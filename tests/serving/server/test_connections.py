@@ -10,7 +10,8 @@ import pytest
 
 from regard.serving.server import connections
 from regard.serving.server import server as server_module
-from regard.serving.server.connections import Connection
+from regard.serving.server.connections import Connection, Connections
+from regard.serving.server.http_parser import RequestParser
 from regard.serving.server.model_config import ModelConfig
 from regard.serving.server.options import ManagerOptions
 from tests.processes import wait_for
@@ -82,6 +83,18 @@ def test_a_client_that_does_not_read_its_response_is_closed(run, saved, sockets)
     answer = post(server, "r:predict", body)
     assert answer.status_code == 200
     assert received < len(answer.content)
+
+
+def test_a_client_that_has_read_something_is_no_longer_the_oldest():
+    class Waiting:
+        is_waiting, parser = True, RequestParser(100)
+
+    waiting = Connections(limit=10, header_seconds=1.0, max_unsent_bytes=1)
+    first, second = Waiting(), Waiting()
+    for one in (first, second):
+        waiting.add(one)
+    waiting.note_progress(first)
+    assert list(waiting._waiting) == [second, first]
 
 
 def test_large_headers_are_rejected(run, saved, sockets):

@@ -29,11 +29,8 @@ _ROOT_ERRORS = re.compile(
     r"\d+ root error\(s\) found\.\s*\(0\) [A-Z_ ]+: (.*?)(?:\s*\(1\) .*)?", re.DOTALL
 )
 # Errors that the inputs of a request can cause; every other one is the model's or the server's.
-_REJECTIONS = (
-    StatusCode.INVALID_ARGUMENT,
-    StatusCode.OUT_OF_RANGE,
-    StatusCode.DEADLINE_EXCEEDED,
-)
+_TOO_SLOW = StatusCode.DEADLINE_EXCEEDED
+_REJECTIONS = (StatusCode.INVALID_ARGUMENT, StatusCode.OUT_OF_RANGE, _TOO_SLOW)
 _CODES = {
     code.value[0]: code
     for code in (*_REJECTIONS, StatusCode.RESOURCE_EXHAUSTED, StatusCode.UNAVAILABLE)
@@ -193,7 +190,7 @@ class Servable:
         """Run the default signature on one row, to find out whether the model can run at all.
 
         The row is one of the model's own. For a model without any, it is made of the types and
-        shapes of the signature; then the model may reject it, but must not fail.
+        shapes of the signature; then the model may reject it, but must not fail or take too long.
 
         Args:
             timeout: limit for the computation, in seconds; 0: no limit.
@@ -210,7 +207,8 @@ class Servable:
             self.validate_inputs(DEFAULT_SIGNATURE, row.inputs)
             self.run(DEFAULT_SIGNATURE, row.inputs, timeout)
         except ServingError as error:
-            if row.is_real or error.code not in _REJECTIONS:
+            is_rejected = error.code in _REJECTIONS and error.code is not _TOO_SLOW
+            if row.is_real or not is_rejected:
                 message = f"Version {self.path.name} of model {self.name} cannot run: "
                 raise ServingError(StatusCode.INTERNAL, message + error.message) from None
 

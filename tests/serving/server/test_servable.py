@@ -13,6 +13,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from regard.serving import warmup_requests
 from regard.serving.server.errors import ServingError
+from regard.serving.server.sample_row import SampleRow
 from regard.serving.server.servable import Servable
 from tests import fake_models
 
@@ -126,6 +127,20 @@ def test_a_model_that_cannot_run_is_an_error_of_the_server(tmp_path, monkeypatch
         assert caught.value.code is StatusCode.INTERNAL
         assert "{{" not in caught.value.message
         assert "__inference" not in caught.value.message
+
+
+def test_a_model_that_is_too_slow_for_a_made_up_row_cannot_be_used(tmp_path, monkeypatch):
+    def run(*_):
+        raise ServingError(StatusCode.DEADLINE_EXCEEDED, "The model took more than 1 s.")
+
+    servable = Servable("reverser", fake_models.save(fake_models.Reverser(), tmp_path / "1"))
+    monkeypatch.setattr(servable, "run", run)
+    monkeypatch.setattr(
+        "regard.serving.server.servable.find_row",
+        lambda *_: SampleRow({"source": np.array([b"a"], object)}, is_real=False),
+    )
+    with pytest.raises(ServingError, match="cannot run: The model took more than 1 s"):
+        servable.try_one_row(1.0)
 
 
 def test_a_made_up_row_may_be_rejected_but_must_not_fail(folder, tmp_path):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
     from tfx.proto.orchestration import pipeline_pb2
 
+_UNUSED = ".unused-"  # in the names that `owned_folders.discard` gives to other folders
 OK, BUG, USER, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -61,10 +62,7 @@ def main(directory: str) -> int:
         context = local_context(config, stored_run.workspace, record.get("publish_anyway", False))
         # A repeated training starts from scratch, not from its last checkpoint.
         if _repeats_training(config.nodes, first, last):
-            key = context.checkpoints["checkpoint_key"]
-            # The precision may be a suffix.
-            for folder in (paths.checkpoints / key, *paths.checkpoints.glob(f"{key}-*")):
-                owned_folders.discard(folder, owned_folders.CHECKPOINTS)
+            _discard_checkpoints(paths.checkpoints, context.checkpoints["checkpoint_key"])
         pipeline = build_pipeline(context, config)
         _emit_origin(pipeline, plan_digest(context, config))
         return pipeline
@@ -73,6 +71,14 @@ def main(directory: str) -> int:
     if status == OK:
         metadata_file.store_copy(paths.metadata)
     return status
+
+
+def _discard_checkpoints(checkpoints: Path, key: str) -> None:
+    """Remove the checkpoints of a training, or rename them if they are not marked as Regard's."""
+    # The precision may be a suffix.
+    for folder in (checkpoints / key, *checkpoints.glob(f"{key}-*")):
+        if _UNUSED not in folder.name:
+            owned_folders.discard(folder, owned_folders.CHECKPOINTS)
 
 
 def run(

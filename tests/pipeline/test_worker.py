@@ -285,3 +285,14 @@ def test_outputs_of_a_killed_run_are_removed_by_the_next_run(tiny):
     assert (complete / "copy.txt").exists()
     assert tiny.run() == worker.OK
     assert (complete / "copy.txt").exists()
+
+
+def test_renamed_checkpoints_are_not_renamed_again(tmp_path):
+    for name in ("key", "key-float16", "key-float16.unused-1234abcd", "other-float16"):
+        (tmp_path / name).mkdir()
+    worker._discard_checkpoints(tmp_path, "key")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"key-float16.unused-1234abcd", "other-float16"} <= names
+    assert not {"key", "key-float16"} & names
+    worker._discard_checkpoints(tmp_path, "key")
+    assert {path.name for path in tmp_path.iterdir()} == names

@@ -130,7 +130,7 @@ class Calls:
             self.disconnect(peers)
 
 
-class UnknownMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
+class UnknownMethods(grpc.GenericRpcHandler):
     """Rejects calls of unknown methods, and counts these responses too.
 
     Args:

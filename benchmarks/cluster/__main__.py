@@ -40,6 +40,7 @@ from benchmarks.cluster.hosts import Host, wait_for
 from benchmarks.cluster.pipeline_run import PipelineRun, configuration
 from benchmarks.cluster.predictions import find_different_columns
 from benchmarks.markdown_table import format_table
+from regard.components.common.owned_folders import SCRATCH, mark_name
 
 ENGINES: dict[str, Callable[..., Engine]] = {"flink": Flink, "spark": Spark}
 EXPERIMENTS = ("equality", "faults", "control", "scaling")
@@ -174,7 +175,8 @@ class Bench:
         def is_writing() -> bool:
             assert run.process.poll() is None, run.output
             assert run.state(node) in (None, "running"), f"{node} was too fast"
-            return any(path.is_file() for path in run.temporary_files(node))
+            files = [path for path in run.temporary_files(node) if path.is_file()]
+            return any(path.name != mark_name(SCRATCH) for path in files)
 
         wait_for(is_writing, f"work of {node}", _HOURS)
         workers = running.python_workers()

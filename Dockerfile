@@ -38,6 +38,7 @@ COPY components ./components
 COPY models ./models
 COPY pipeline ./pipeline
 COPY serving ./serving
+COPY core ./core
 COPY configs ./configs
 RUN python requirements/install.py --way lock .venv && rm .venv.log
 

@@ -200,7 +200,7 @@ def relative_throughput(nodes: Mapping[str, Any], pairs: int, baseline: float) -
 
 
 def _node_costs(log: Path, sampler: ProcessSampler) -> Iterator[tuple[str, dict[str, Any]]]:
-    from regard.components.common import events
+    from regard.core import events
 
     starts: dict[str, float] = {}
     for event, _ in events.read(log):

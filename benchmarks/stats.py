@@ -12,7 +12,7 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("pipeline", "components", "models", "serving")
+PACKAGES = ("pipeline", "components", "models", "serving", "core")
 SMALL = 40
 _LAYOUT = {
     tokenize.COMMENT,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import keras
 
-from regard.models.suggestions import suggest
+from regard.core.suggestions import suggest
 
 T = TypeVar("T", bound=type)
 

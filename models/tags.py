@@ -7,7 +7,7 @@ Multilingual Neural Machine Translation System: Enabling Zero-Shot Translation",
 import unicodedata
 from collections.abc import Iterable
 
-from regard.models.characters import is_blank, limit_marks
+from regard.core.characters import is_blank, limit_marks
 
 # Characters that the normalization NFKC changes to "<", and this one.
 _BRACKETS = "<\ufe64\uff1c"

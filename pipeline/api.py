@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.native_output import silence_output
+from regard.core.errors import UserError
+from regard.core.native_output import silence_output
 from regard.pipeline import run_store
 from regard.pipeline.config import Config
 from regard.pipeline.recorded_run import Runner, RunRequest, RunResult, run_pipeline

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.code_digest import code_digest
-from regard.components.common.errors import UserError
-from regard.components.common.files import check_no_special_file, sha256_file
 from regard.components.data.sources import expand_all
 from regard.components.trainer.training_key import (
     library_versions,
@@ -18,8 +16,10 @@ from regard.components.trainer.training_key import (
     training_modules,
     validation_settings,
 )
+from regard.core.errors import UserError
+from regard.core.files import check_no_special_file, sha256_file
+from regard.core.plugins import plugin_modules
 from regard.models import tasks
-from regard.models.plugins import plugin_modules
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config

@@ -9,10 +9,10 @@ import dataclasses
 import json
 from pathlib import Path
 
-from regard.components.common import events, provenance
 from regard.components.common.code_digest import package_digest
-from regard.components.common.errors import UserError
-from regard.components.common.files import file_state, folder_digest
+from regard.core import events, provenance
+from regard.core.errors import UserError
+from regard.core.files import file_state, folder_digest
 from regard.pipeline import cache_keys, progress, run_store
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.components.common import owned_folders
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry, size_of
+from regard.core import owned_folders
 from regard.pipeline import metadata_file, run_store
 from regard.pipeline.metadata_file import REMOVED
 from regard.pipeline.run_store import Run

@@ -12,10 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.components.common import owned_folders
-from regard.components.common.errors import UserError
-from regard.components.common.files import sha256_file
-from regard.components.common.storage import refuse_pattern
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
@@ -23,6 +19,10 @@ from regard.components.registry.records import PROFILE
 from regard.components.registry.starting_models import find_ensemble, find_teachers, find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
+from regard.core import owned_folders
+from regard.core.errors import UserError
+from regard.core.files import sha256_file
+from regard.core.storage import refuse_pattern
 from regard.pipeline import cache_keys, datasets
 from regard.pipeline.config import Config
 from regard.pipeline.workspace import VARIABLE, Workspace

@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from regard.components.common import events, owned_folders
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path
+from regard.core import events, owned_folders
+from regard.core.errors import UserError
+from regard.core.files import atomic_path
 from regard.pipeline.workspace import output_folders
 
 REMOVED = ".removed"  # the end of the name of an output that is being removed

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict, cast
 
-from regard.components.common import events
-from regard.components.common.events import Event, Failure, Origin
+from regard.core import events
+from regard.core.events import Event, Failure, Origin
 
 WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached", "failed"
 STOPPED = "stopped"

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from regard.components.common import events
-from regard.components.common.child_process import describe_exit
-from regard.components.common.errors import UserError
-from regard.components.common.events import Failure
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.events import Failure
+from regard.core.processes import describe_exit
 from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import CACHED, STOPPED, Progress
 from regard.pipeline.run_store import Run, RunRecord
@@ -25,8 +25,8 @@ from regard.pipeline.supervisor import Ending, View
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 if TYPE_CHECKING:
+    from regard.core.locks import LockHolder
     from regard.pipeline.config import Config
-    from regard.serving.locks import LockHolder
 
 Runner = Literal["local", "beam"]
 USER_ERROR = 2
@@ -139,8 +139,8 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     Raises:
         UserError: The request or the configuration is invalid, or another run is in progress.
     """
-    from regard.components.common import provenance
     from regard.components.trainer.distributed_worker import check_chief
+    from regard.core import provenance
     from regard.pipeline.config import load
     from regard.pipeline.context import check_start, resolve_data
     from regard.pipeline.doctor import machine
@@ -203,7 +203,7 @@ def judge(ending: Ending, state: Progress) -> Outcome:
 
 def resolved_yaml(config: Config) -> str:
     """The configuration with all defaults, absolute paths and references, as YAML."""
-    from regard.components.common.yaml_text import to_yaml
+    from regard.core.yaml_text import to_yaml
 
     return to_yaml(config.recorded())
 
@@ -227,7 +227,7 @@ def _run_locked(
     lock_descriptor: int,
     display: Display,
 ) -> RunResult:
-    from regard.components.common.files import atomic_write
+    from regard.core.files import atomic_write
     from regard.pipeline.cached_run import metadata_state, repeat
 
     atomic_write(run.config, resolved_yaml(config))

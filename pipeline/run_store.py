@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from regard.components.common.errors import UserError
-from regard.components.common.events import Failure, Origin
-from regard.components.common.files import read_json_object, remove_temporary_files, write_json
-from regard.components.common.yaml_text import YAMLError, from_yaml
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
-from regard.models.suggestions import did_you_mean
+from regard.core import locks
+from regard.core.errors import UserError
+from regard.core.events import Failure, Origin
+from regard.core.files import read_json_object, remove_temporary_files, write_json
+from regard.core.suggestions import did_you_mean
+from regard.core.yaml_text import YAMLError, from_yaml
 from regard.pipeline import progress
 from regard.pipeline.progress import NodeFacts, NodeProgress
 from regard.pipeline.workspace import PipelinePaths, Workspace
-from regard.serving import locks
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

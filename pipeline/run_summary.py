@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
-from regard.components.common.files import read_json_object
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
+from regard.core.files import read_json_object
 from regard.pipeline import run_store
 from regard.pipeline.prediction.sample_predictions import select_samples, shell_arguments
 from regard.pipeline.progress import Progress

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from regard.components.common import child_process, events, owned_folders
-from regard.components.common.events import Event
+from regard.core import events, owned_folders, processes
+from regard.core.events import Event
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_store import Run
 
@@ -64,8 +64,8 @@ def supervise(
         lock_descriptor: The open lock file, inherited by the worker.
         grace_seconds: Time for the worker to stop.
     """
-    with _scratch_folder(run) as folder, child_process.collect_stop_signals() as signals:
-        worker = child_process.ChildProcess(
+    with _scratch_folder(run) as folder, processes.collect_stop_signals() as signals:
+        worker = processes.ChildProcess(
             command,
             log=run.log,
             folder=run.directory,  # holds no Python files that could hide our packages
@@ -114,7 +114,7 @@ def worker_command(run: Run) -> list[str]:
 
 def worker_environment(run: Run) -> dict[str, str]:
     """The environment variables of the worker."""
-    environment = child_process.child_environment(REGARD_HOME=str(run.workspace.home))
+    environment = processes.child_environment(REGARD_HOME=str(run.workspace.home))
     environment.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # it shares the GPU with others
     environment[events.VARIABLE] = str(run.events)
     environment["PYTHONUNBUFFERED"] = "1"  # keep the last lines of a killed worker

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.components.common.child_process import (
+from regard.core.formatting import truncate
+from regard.core.processes import (
     ChildProcess,
     child_environment,
     describe_exit,
     end_with_parent,
 )
-from regard.components.common.formatting import truncate
 from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.tracking import TrackedRun, TrackingConfig

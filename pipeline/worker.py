@@ -1,7 +1,7 @@
 """The worker process of a run: ``python -m regard.pipeline.worker FOLDER`` (see ``supervisor``).
 
 Only the worker imports TFX and TensorFlow. Its output goes to the run's log; messages for the user
-are events (:mod:`regard.components.common.events`).
+are events (:mod:`regard.core.events`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common import events, owned_folders
-from regard.components.common.child_process import end_with_parent
+from regard.core import events, owned_folders
+from regard.core.garbage_collection import without_gc
+from regard.core.processes import end_with_parent
 from regard.pipeline import metadata_file
 from regard.pipeline.run_store import Run
-from regard.serving.saved_model import without_gc
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
@@ -42,7 +42,7 @@ def main(directory: str) -> int:
     paths = stored_run.workspace.pipeline(stored_run.name)
 
     def build() -> Pipeline:
-        from regard.components.common.yaml_text import from_yaml
+        from regard.core.yaml_text import from_yaml
         from regard.pipeline.config import config_from_values
         from regard.pipeline.config.config import TUNER
 

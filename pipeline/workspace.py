@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import DEFAULT_HOME as DEFAULT
-from regard.components.common.storage import HOME_VARIABLE as VARIABLE
-from regard.components.common.storage import refuse_uri
-from regard.serving import locks
-from regard.serving.locks import Lock, LockHolder
+from regard.core import locks
+from regard.core.errors import UserError
+from regard.core.locks import Lock, LockHolder
+from regard.core.storage import DEFAULT_HOME as DEFAULT
+from regard.core.storage import HOME_VARIABLE as VARIABLE
+from regard.core.storage import refuse_uri
 
 DATA_VARIABLE = "REGARD_DATA"
 _GRACE_SECONDS = 0.5  # `regard runs` holds the lock for an instant; a worker may be about to end

@@ -1,5 +1,5 @@
 """Regard: attention models as a TFX pipeline, from data to TensorFlow Serving.
 
-The subpackages are ``pipeline``, ``components``, ``models`` and ``serving``. In the repository
-they are folders at the top level, and this folder links to them.
+The subpackages are ``pipeline``, ``components``, ``models``, ``serving`` and ``core``. In the
+repository they are folders at the top level, and this folder links to them.
 """

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from typing_extensions import NotRequired, TypedDict
 
-from regard.serving.regular_files import read_regular
+from regard.core.regular_files import read_regular
 
 InputKind = Literal["text", "image", "points", "positions"]
 CONTRACT = "assets.extra/contract.json"

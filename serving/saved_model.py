@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import gc
 import itertools
 import math
 import os
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -336,22 +333,3 @@ def _rank(info: Any) -> int | None:
 
 def _format_specs(specs: Mapping[str, tuple[str, str]]) -> str:
     return ", ".join(f"{name}: {dtype}{shape}" for name, (dtype, shape) in specs.items()) or "none"
-
-
-@contextlib.contextmanager
-def without_gc() -> Iterator[None]:
-    """Disable garbage collection while the block imports TensorFlow or TFX.
-
-    The imports create a million objects that live as long as the process; without repeated
-    collections they take two thirds of the time. The new objects are frozen, so that later
-    collections skip them too. If the block imports nothing, nothing is frozen.
-    """
-    was_enabled, modules = gc.isenabled(), len(sys.modules)
-    gc.disable()
-    try:
-        yield
-    finally:
-        if len(sys.modules) > modules:
-            gc.freeze()
-        if was_enabled:
-            gc.enable()

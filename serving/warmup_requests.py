@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from regard.core.regular_files import open_regular
 from regard.serving.check_inputs import CheckRow, rows_for_signature
 from regard.serving.checkpoint_index import masked_checksum
 from regard.serving.contract import Contract
 from regard.serving.protobuf import message_class, write_tensor
-from regard.serving.regular_files import open_regular
 from regard.serving.saved_model import batch_inputs
 
 FILE = "assets.extra/tf_serving_warmup_requests"

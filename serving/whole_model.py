@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from regard.core.regular_files import check_regular, read_regular
 from regard.serving.checkpoint_index import shard_sizes
 from regard.serving.contract import (
     CONTRACT,
@@ -24,7 +25,6 @@ from regard.serving.contract import (
     read_contract,
 )
 from regard.serving.protobuf import message_class
-from regard.serving.regular_files import check_regular, read_regular
 
 _INDEX, _SHARD = "variables/variables.index", "variables/variables.data-{:05d}-of-{:05d}"
 _ASSETS = "assets"

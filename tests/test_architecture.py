@@ -9,12 +9,13 @@ import pytest
 from regard.pipeline.config.config import NODES
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("pipeline", "components", "models", "serving")
+PACKAGES = ("pipeline", "components", "models", "serving", "core")
 BELOW = {
-    "pipeline": {"pipeline", "components", "models", "serving"},
-    "components": {"components", "models", "serving"},
-    "models": {"models"},
-    "serving": {"serving"},
+    "pipeline": {"pipeline", "components", "models", "serving", "core"},
+    "components": {"components", "models", "serving", "core"},
+    "models": {"models", "core"},
+    "serving": {"serving", "core"},
+    "core": {"core"},
 }
 
 
@@ -68,6 +69,12 @@ def test_models_know_no_backend_outside_tasks():
         and (backends := imported(path) & {"tensorflow", "tensorflow_text", "jax", "torch"})
     }
     assert wrong == {}
+
+
+def test_core_knows_no_tensorflow():
+    heavy = {"tensorflow", "keras", "tfx", "apache_beam", "jax", "torch", "pydantic"}
+    wrong = {path.name: sorted(imported(path) & heavy) for path in sources("core")}
+    assert {name: packages for name, packages in wrong.items() if packages} == {}
 
 
 def test_no_file_is_longer_than_400_lines():

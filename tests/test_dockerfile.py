@@ -83,7 +83,7 @@ def test_copied_files_exist_and_are_not_ignored():
 
 def test_every_package_is_copied():
     copied = {source for value in instruction_arguments("COPY") for source in value.split()[:-1]}
-    assert {"components", "models", "pipeline", "serving"} <= copied
+    assert {"components", "core", "models", "pipeline", "serving"} <= copied
 
 
 @pytest.mark.parametrize(

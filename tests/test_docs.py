@@ -16,8 +16,8 @@ import pytest
 import typer
 import yaml
 
-from regard.components.common.errors import UserError
 from regard.components.data.cell_values import CellParser
+from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.metrics import METRICS
 from regard.pipeline import config

@@ -108,7 +108,7 @@ def test_distribution_contains_every_package():
     packages = set(find_namespace_packages(str(ROOT), include=["regard*"]))
     folders = {
         "regard." + ".".join(path.parent.relative_to(ROOT).parts)
-        for package in ("pipeline", "components", "models", "serving")
+        for package in ("pipeline", "components", "models", "serving", "core")
         for path in (ROOT / package).rglob("*.py")
     }
     assert folders - packages == set()

@@ -15,8 +15,8 @@ import yaml
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from benchmarks.cluster.engines import ROOT
-from regard.components.common import events
 from regard.components.common.prediction_table import CANDIDATE
+from regard.core import events
 
 # What the Beam jobs write: node and name of the artifact.
 ARTIFACTS = (

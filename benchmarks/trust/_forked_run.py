@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from regard.components.common import events
+from regard.core import events
 
 NAME = "tiny"
 START, END = "start", "end"  # the phases before the first node, and after the last
@@ -56,8 +56,8 @@ class ForkedPopen(subprocess.Popen[bytes]):
 
 
 def _run_worker(folder: str) -> int:
-    from regard.components.common.child_process import end_with_parent
     from regard.components.trainer import training_loop
+    from regard.core.processes import end_with_parent
     from regard.pipeline import worker
 
     periodic = training_loop.PeriodicCheckpoint
@@ -91,8 +91,8 @@ class SilentDisplay:
 
 def supervise(folder: Path) -> None:
     """Do what ``regard run --wait`` does; for a process of its own."""
-    from regard.components.common import child_process
-    from regard.components.common.errors import UserError
+    from regard.core import processes
+    from regard.core.errors import UserError
     from regard.pipeline.recorded_run import RunRequest, run_pipeline
 
     os.setsid()
@@ -102,7 +102,7 @@ def supervise(folder: Path) -> None:
     os.environ.update(REGARD_HOME=str(folder / "home"), TMPDIR=str(folder / "tmp"))
     tempfile.tempdir, status = None, 1
     stand_in = {**vars(subprocess), "Popen": ForkedPopen}
-    child_process.subprocess = type("subprocess", (), stand_in)  # type: ignore[assignment]
+    processes.subprocess = type("subprocess", (), stand_in)  # type: ignore[assignment]
     try:
         request = RunRequest(folder.parent / "tiny.yaml", wait=True)
         status = run_pipeline(request, SilentDisplay()).outcome.exit_status

@@ -29,10 +29,10 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, Model
 
-from regard.components.common import events
 from regard.components.registry.publish import push
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import size_of
+from regard.core import events
 from regard.pipeline import metadata_file, run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES

@@ -111,7 +111,7 @@ def json_target(folder: Path) -> Target:
 
 def yaml_target(folder: Path) -> Target:
     """Load a configuration."""
-    from regard.components.common.errors import UserError
+    from regard.core.errors import UserError
     from regard.pipeline.config import load
 
     path = folder / "input.yaml"

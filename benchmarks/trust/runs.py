@@ -41,8 +41,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks.trust._forked_run import ATTEMPT_SECONDS, END, NAME, START, Attempt, kill, wait_for
-from regard.components.common import events
-from regard.components.common.files import sha256_file
+from regard.core import events
+from regard.core.files import sha256_file
 from regard.pipeline.workspace import output_folders
 
 PRELOADED = [

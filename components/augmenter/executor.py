@@ -13,14 +13,15 @@ from tfx.types import artifact_utils
 
 from regard.components.augmenter.model_pass import NODE, run_pass
 from regard.components.augmenter.train_rows import TrainRows
-from regard.components.common import events, owned_folders
+from regard.components.common.artifact_files import split_shards
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.files import split_shards, write_json
 from regard.components.data.sources import expand_all
 from regard.components.registry.starting_models import find_teachers
 from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
 from regard.components.settings.trainer import StartingModel
+from regard.core import events, owned_folders
+from regard.core.files import write_json
 from regard.models.tasks.description import Feature
 
 _WORK_PREFIX = ".writing-"

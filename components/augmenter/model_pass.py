@@ -15,13 +15,13 @@ from typing import Any
 import apache_beam as beam
 
 from regard.components.common.code_digest import code_digest
-from regard.components.common.errors import UserError
 from regard.components.data.example_rows import parse_record, read_records
 from regard.components.predictor import batch_results
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.decode import ModelDoFn
 from regard.components.settings.trainer import StartingModel
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.errors import UserError
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
 from regard.models.tasks.description import Feature
 from regard.serving import saved_model

@@ -13,14 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from regard.components.augmenter.model_pass import ModelPass
-from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ExampleEncoder, ShardWriter
 from regard.components.data.example_rows import read_records
 from regard.components.data.images import Images
 from regard.components.data.text_files import read_lines
 from regard.components.settings import augmentation as sections
 from regard.components.settings.trainer import StartingModel
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 
 Paths = Sequence[str]

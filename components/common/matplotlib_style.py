@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.files import atomic_path
+from regard.core.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from regard.components.common.files import atomic_path, write_json
+from regard.core.files import atomic_path, write_json
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path
+from regard.core.errors import UserError
+from regard.core.files import atomic_path
 
 LENGTHS = "training_lengths"  # the column of lengths
 _CHECKSUM = "crc32"

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 if TYPE_CHECKING:
     from tfx.types.component_spec import ExecutionParameter

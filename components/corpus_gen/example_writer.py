@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from pydantic import TypeAdapter
 
-from regard.components.common import events
-from regard.components.common.files import write_uri
+from regard.components.common.artifact_files import write_uri
 from regard.components.data.cell_values import Value
 from regard.components.data.corpus_plan import GroupJob, GroupResult, with_progress
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import SPAN_FEATURE, Corpus
+from regard.core import events
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:

@@ -16,11 +16,8 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from regard.components.common import events
+from regard.components.common.artifact_files import ROWS, write_uri
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.errors import UserError
-from regard.components.common.files import ROWS, sha256_file, write_uri
-from regard.components.common.owned_folders import SCRATCH, mark_name
 from regard.components.common.runtime_parameters import apply_parameters
 from regard.components.corpus_gen.example_writer import (
     convert_or_count,
@@ -31,6 +28,10 @@ from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupJ
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus
 from regard.components.data.spans import resolve_spans
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import sha256_file
+from regard.core.owned_folders import SCRATCH, mark_name
 
 _WORK_PREFIX = ".writing-"
 _MARK = mark_name(SCRATCH)

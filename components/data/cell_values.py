@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data.images import Images
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.formatting import format_count, truncate
 from regard.models.tasks.description import Feature
 
 # A text or the path of an image is a str, several texts a list of them; a number is a float;

@@ -4,12 +4,12 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 
-from regard.components.common.formatting import truncate
 from regard.components.data import column_names
 from regard.components.data.column_matching import COMMON, VAGUE, best_columns, rank_columns
 from regard.components.data.column_names import is_column_name
 from regard.components.data.sources import Corpus
-from regard.models.suggestions import suggest
+from regard.core.formatting import truncate
+from regard.core.suggestions import suggest
 from regard.models.tasks.description import Feature
 
 _MAX_CHOICES = 100

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from encodings.aliases import aliases
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.file_kinds import conversion, kind_of_name
@@ -27,8 +25,10 @@ from regard.components.settings.data import (
     TagsConfig,
     paths_in,
 )
+from regard.core.errors import UserError
+from regard.core.formatting import truncate
+from regard.core.suggestions import did_you_mean, suggest
 from regard.models.settings.base import Path, Problem
-from regard.models.suggestions import did_you_mean, suggest
 from regard.models.tasks.description import Feature
 
 

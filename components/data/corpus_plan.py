@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count
 from regard.components.data.empty_splits import explain_empty_split
 from regard.components.data.images import Images
 from regard.components.data.layouts import check_agreement
@@ -29,6 +27,8 @@ from regard.components.data.split_assignment import (
     replay_threshold,
     replayed_rows,
 )
+from regard.core.errors import UserError
+from regard.core.formatting import format_count
 
 if TYPE_CHECKING:  # with NumPy and ftfy, it takes half a second to import
     from regard.components.data.row_filter import RowFilter

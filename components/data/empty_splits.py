@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from regard.components.common.formatting import truncate
 from regard.components.data.split_assignment import can_decide_split, canonical
+from regard.core.formatting import truncate
 from regard.models.tasks.description import Feature
 
 # With more different values, an empty split is chance.

@@ -8,18 +8,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.files import (
+from regard.components.data.images import Images
+from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.row_reader import read_rows
+from regard.components.data.sources import Corpus, FileGroup, find_files
+from regard.components.settings.data import SPLITS
+from regard.core.files import (
     atomic_write,
     file_state,
     may_be_cached,
     read_json_object,
     sha256_file,
 )
-from regard.components.data.images import Images
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
-from regard.components.data.row_reader import read_rows
-from regard.components.data.sources import Corpus, FileGroup, find_files
-from regard.components.settings.data import SPLITS
 
 # State and SHA-256 of a file.
 FileDigest = tuple[int, int, int, int, str]

@@ -7,9 +7,9 @@ from typing import Any
 
 from typing_extensions import Self
 
-from regard.components.common.files import check_no_special_file
 from regard.components.data.read_problems import UnreadableFile
 from regard.components.settings.data import DataConfig
+from regard.core.files import check_no_special_file
 from regard.models.tasks.image_formats import MAX_MAGIC_BYTES, format_problem
 
 _CACHE_SIZE = 1 << 16  # results of some hundred bytes each

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data.column_fit import is_number
 from regard.components.data.column_names import normal_form
 from regard.components.data.column_remedies import yaml_text
+from regard.core.errors import UserError
+from regard.core.formatting import format_count, truncate
 from regard.models.tasks.description import Feature
 
 # Rows from which on equal values of a column, or numbers for a text, are remarkable.

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 
 PROFILE_FILE = "profile.json"

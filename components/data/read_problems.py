@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count
 from regard.components.data.layouts import Layout, merge_layouts
 from regard.components.settings.data import DataConfig
+from regard.core.errors import UserError
+from regard.core.formatting import format_count
 
 MAX_EXAMPLES = 10
 _MAX_LAYOUTS = 5  # that are listed

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regard.components.common.formatting import truncate
 from regard.components.data import text_checks
 from regard.components.data.images import Images
 from regard.components.data.near_duplicates import NearDuplicateIndex
@@ -25,6 +24,7 @@ from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_values import ComparedValues, format_values, value_lists
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import count_scripts
+from regard.core.formatting import truncate
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:  # it imports this module

@@ -17,7 +17,7 @@ from regard.components.data.structured_formats import read_batches, read_jsonl
 from regard.components.data.tables import Cells, order_remedy, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx
-from regard.models.suggestions import suggest
+from regard.core.suggestions import suggest
 from regard.models.tags import find_tag
 from regard.models.tasks.description import Feature
 

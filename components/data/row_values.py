@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from regard.components.common.formatting import format_count
 from regard.components.data.images import Images
 from regard.components.data.split_assignment import canonical
 from regard.components.data.target_overlap import hash64
 from regard.components.data.text_analysis import normalize
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.formatting import format_count
 from regard.models.tasks.description import Feature
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import Self
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import check_no_special_file, read_json_object
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, TAG_FEATURE, DataConfig, Files, Format
-from regard.models.suggestions import did_you_mean
+from regard.core.errors import UserError
+from regard.core.files import check_no_special_file, read_json_object
+from regard.core.suggestions import did_you_mean
 from regard.models.tasks.description import Feature
 
 # The name of the feature that holds a row's span, and its value for files without a placeholder.

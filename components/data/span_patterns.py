@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from regard.components.common.errors import UserError
-from regard.models.suggestions import closest_matches, did_you_mean
+from regard.core.errors import UserError
+from regard.core.suggestions import closest_matches, did_you_mean
 
 _DATE = ("YYYY", "MM", "DD")
 _NUMBERS = ("SPAN", "VERSION")

@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count
 from regard.components.data import span_patterns
 from regard.components.data.config_rules import PatternLocation, check_config, pattern_locations
 from regard.components.data.sources import Corpus, Span, suggest_path
 from regard.components.data.span_patterns import SpanFile
 from regard.components.data.stored_files import with_local_files
 from regard.components.settings.data import Files, SpansConfig
+from regard.core.errors import UserError
+from regard.core.formatting import format_count
 
 # The files of one pattern by span number and version.
 PatternFiles = dict[int, dict[int | None, list[SpanFile]]]

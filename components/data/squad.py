@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from regard.components.common.formatting import truncate
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.structured_formats import decode_cells
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
+from regard.core.formatting import truncate
 
 _REMEDY = (
     'Write the file as {"data": [{"paragraphs": [{"context": "…", "qas": [{"question": "…", '

@@ -5,12 +5,12 @@ import os
 import re
 from dataclasses import replace
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import ObjectStore, is_copy, is_uri, local_copy
 from regard.components.data import span_patterns
 from regard.components.data.config_rules import path_locations
 from regard.components.data.sources import Corpus
 from regard.components.settings.data import Files
+from regard.core.errors import UserError
+from regard.core.storage import ObjectStore, is_copy, is_uri, local_copy
 
 _IMAGES, _MARKER = "data.images", "data.spans.marker"
 

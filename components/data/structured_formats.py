@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.formatting import truncate
 from regard.components.data.column_matching import find_name, match_columns
 from regard.components.data.column_remedies import columns_remedy
 from regard.components.data.columns import ambiguous_names, column_indices
@@ -18,6 +17,7 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import InvalidLine, decode_line, read_lines
+from regard.core.formatting import truncate
 from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data.column_fit import SAMPLE_ROWS, fitting_columns
 from regard.components.data.column_remedies import columns_setting
 from regard.components.data.columns import SurplusColumns, column_indices
@@ -18,6 +17,7 @@ from regard.components.data.layouts import Layout
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.text_files import InvalidLine, read_blocks, read_lines
+from regard.core.formatting import format_count, truncate
 from regard.models.tasks.description import Feature
 
 # The line, from 1, and the cells of a row in the order of the features. The cells are None if the

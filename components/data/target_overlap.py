@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from regard.components.common.errors import UserError
 from regard.components.data.text_analysis import normalize
+from regard.core.errors import UserError
 
 OVERLAP_FILE = "target_overlap.json"
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import regex
 
-from regard.models.characters import limit_marks
+from regard.core.characters import limit_marks
 from regard.models.vocabulary import UNSPACED
 
 _LETTER = rf"[[\w\p{{N}}]--[{UNSPACED}]]"

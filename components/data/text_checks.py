@@ -8,11 +8,11 @@ from typing import Any
 
 import ftfy
 
-from regard.components.common.formatting import truncate
 from regard.components.data.text_analysis import count_scripts
 from regard.components.data.text_markup import find_entity, find_tokenization
 from regard.components.settings.data_checks import DataChecksConfig, LanguageCheckConfig
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.formatting import truncate
 
 # C0 except tab and line ends, C1, soft hyphen, zero-width characters, direction marks, line and
 # paragraph separators, the replacement character, and private use.

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
-from regard.components.common.formatting import truncate
 from regard.components.data.file_kinds import (
     GZIP,
     FileKind,
@@ -22,6 +21,7 @@ from regard.components.data.file_kinds import (
     kind_of_encoding,
 )
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.core.formatting import truncate
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP_REMEDY = "Download or copy it again; `gzip -t` tests it."

@@ -9,7 +9,6 @@ from xml.parsers import expat
 
 import regex
 
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data.column_names import language_of
 from regard.components.data.file_kinds import kind_of_encoding
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
@@ -17,6 +16,7 @@ from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
 from regard.components.data.xml_characters import find_forbidden, mark_forbidden
+from regard.core.formatting import format_count, truncate
 from regard.models.vocabulary import UNSPACED
 
 # Inline elements that hold codes of a document format instead of text.

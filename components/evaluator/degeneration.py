@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from regard.components.common.formatting import format_count
 from regard.components.data.text_analysis import count_scripts, script_name
 from regard.components.evaluator.results import DegenerateCheck, DegenerateExample
 from regard.components.settings.evaluation import OutputChecksConfig
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.formatting import format_count
 from regard.models.metrics import Rows
 
 _MAX_EXAMPLES = 5

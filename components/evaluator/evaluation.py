@@ -5,9 +5,7 @@ from pathlib import Path
 
 import regex
 
-from regard.components.common import events, prediction_table
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, write_json
+from regard.components.common import prediction_table
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
@@ -16,6 +14,9 @@ from regard.components.evaluator.predictions import baseline_rows, read_rows, te
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import atomic_write, write_json
 from regard.models import metrics
 from regard.models.metrics import Rows
 from regard.models.metrics.perplexity import drop_incomparable_scores

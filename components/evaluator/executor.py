@@ -8,12 +8,12 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from regard.components.common import events
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.files import atomic_write
 from regard.components.evaluator.evaluation import evaluate
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core import events
+from regard.core.files import atomic_write
 
 NODE = "Evaluator"
 

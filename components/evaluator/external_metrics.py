@@ -8,12 +8,12 @@ import time
 from tempfile import TemporaryFile
 from typing import IO
 
-from regard.components.common.child_process import describe_exit
-from regard.components.common.errors import UserError
 from regard.components.settings.evaluation import EvaluationConfig, ExternalMetricConfig
+from regard.core.errors import UserError
+from regard.core.plugins import Registry
+from regard.core.processes import describe_exit
 from regard.models.metrics import METRICS, MetricOptions, MetricSpec, Rows
 from regard.models.metrics.base import Statistics, mean_statistics
-from regard.models.plugins import Registry
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _POLL_SECONDS = 0.05

@@ -8,7 +8,6 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from regard.components.common.formatting import format_count, metric_digits, truncate
 from regard.components.evaluator.results import (
     CANDIDATE,
     PRODUCTION,
@@ -20,6 +19,7 @@ from regard.components.evaluator.results import (
 )
 from regard.components.evaluator.slices import Slice
 from regard.components.settings.evaluation import EvaluationConfig, ProductionComparisonConfig
+from regard.core.formatting import format_count, metric_digits, truncate
 from regard.models.metrics import Metric
 
 BASELINE_SIGNIFICANCE = 0.05

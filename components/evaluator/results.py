@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from regard.components.common.files import JsonFile
+from regard.components.common.artifact_files import JsonFile
 from regard.models.metrics.significance import Interval
 
 CANDIDATE, PRODUCTION = "candidate", "production"

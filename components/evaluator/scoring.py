@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from regard.components.common.errors import UserError
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import (
     CANDIDATE,
@@ -18,6 +17,7 @@ from regard.components.evaluator.results import (
 )
 from regard.components.evaluator.slices import Slice
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core.errors import UserError
 from regard.models import metrics
 from regard.models.metrics import GoldAlignment, MetricOptions, Rows, significance
 from regard.models.metrics.baselines import BASELINES

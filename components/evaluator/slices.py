@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from regard.components.common.formatting import format_count
 from regard.components.data.profiles import PROFILE_FILE, read_profile
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import split_words
 from regard.components.settings.evaluation import EvaluationConfig, SlicePatternConfig
+from regard.core.formatting import format_count
 from regard.models.metrics import Rows
 
 FILE = "file"  # the base name of a row's file, which slices can use like a feature

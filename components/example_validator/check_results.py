@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from typing_extensions import NotRequired, TypedDict
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data import near_duplicates, text_checks
 from regard.components.data.example_rows import ExampleRow
 from regard.components.data.row_values import ComparedValues, format_values
@@ -21,6 +19,8 @@ from regard.components.example_validator.target_checks import (
     output_features,
 )
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
+from regard.core.errors import UserError
+from regard.core.formatting import format_count, truncate
 from regard.models.tasks.description import Feature
 
 _DESCRIPTIONS = {

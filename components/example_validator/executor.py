@@ -17,10 +17,8 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_artifacts
 
-from regard.components.common import events
+from regard.components.common.artifact_files import ROWS, SHARD_REMEDY, split_shards, write_uri
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.errors import UserError
-from regard.components.common.files import ROWS, SHARD_REMEDY, split_shards, write_uri
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
@@ -37,6 +35,8 @@ from regard.components.example_validator.target_checks import (
     find_unsuitable_metrics,
 )
 from regard.components.settings.data_checks import DataChecksConfig
+from regard.core import events
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 
 

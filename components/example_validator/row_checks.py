@@ -19,7 +19,7 @@ from regard.components.example_validator.target_checks import (
 )
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
 from regard.models.tasks.description import Feature
 
 _SCRIPTS_PREFIX = "scripts "

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from regard.components.common.errors import UserError
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 from regard.models.vocabulary import UNSPACED
 

@@ -4,7 +4,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 
-from regard.components.common.files import split_shards
+from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import ROW_GROUP_SIZE
 from regard.components.data.example_rows import read_rows
 from regard.components.predictor import split_reader

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from apache_beam.utils.shared import Shared
 
-from regard.components.common import events
-from regard.components.common.errors import pickle_error
-from regard.components.common.files import atomic_path, atomic_write
+from regard.core import events
+from regard.core.errors import pickle_error
+from regard.core.files import atomic_path, atomic_write
 
 if TYPE_CHECKING:
     import pyarrow as pa

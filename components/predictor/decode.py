@@ -14,7 +14,6 @@ import apache_beam as beam
 from apache_beam.utils.shared import Shared
 
 from regard.components.common import prediction_table
-from regard.components.common.errors import UserError
 from regard.components.common.prediction_table import ModelSummary, Row
 from regard.components.data.example_rows import parse_record, read_records
 from regard.components.predictor import batch_results
@@ -22,6 +21,7 @@ from regard.components.predictor.batch_plan import BatchPlan, Shard
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.reference_outputs import ReferenceOutput
 from regard.components.predictor.split_reader import row_length, to_row
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 from regard.serving import saved_model
 from regard.serving.contract import Contract, SavedModelError, read_contract

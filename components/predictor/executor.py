@@ -7,9 +7,8 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
-from regard.components.common import events, prediction_table
+from regard.components.common import prediction_table
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.formatting import truncate
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
 from regard.components.predictor.batch_results import NODE
@@ -21,6 +20,8 @@ from regard.components.predictor.reference_outputs import (
 )
 from regard.components.predictor.split_reader import test_split
 from regard.components.registry.store import production_baseline
+from regard.core import events
+from regard.core.formatting import truncate
 from regard.models.metrics.attention import ALIGNMENT
 from regard.models.tasks.description import Feature
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
 from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
 from regard.serving.attention_heads import add_outputs

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import split_shards
+from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import ExampleRow, read_rows
 from regard.components.data.row_values import split_points
+from regard.core.errors import UserError
 from regard.models.tags import add_tag
 from regard.models.tasks.description import Feature
 

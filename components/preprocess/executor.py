@@ -14,9 +14,10 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
+from regard.components.common.artifact_files import split_shards
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.files import split_shards, temporary_name
 from regard.components.preprocess import transform_graph
+from regard.core.files import temporary_name
 
 
 class PreprocessExecutor(transform_executor.Executor):

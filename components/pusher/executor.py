@@ -9,14 +9,15 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from regard.components.common import events, provenance, runtime_parameters
+from regard.components.common import runtime_parameters
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry import records
 from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.store import Registry
+from regard.core import events, provenance
+from regard.core.errors import UserError
 from regard.serving import warmup_requests
 
 NODE = "Pusher"

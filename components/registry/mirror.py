@@ -19,9 +19,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from regard.components.common.errors import UserError
-from regard.components.common.owned_folders import has_mark
-from regard.components.common.storage import SOURCE, ObjectState, ObjectStore, is_copy, local_state
 from regard.components.registry.records import (
     PIN,
     PROFILE,
@@ -30,8 +27,11 @@ from regard.components.registry.records import (
     next_version,
     parse_number,
 )
+from regard.core.errors import UserError
+from regard.core.locks import acquire
+from regard.core.owned_folders import has_mark
+from regard.core.storage import SOURCE, ObjectState, ObjectStore, is_copy, local_state
 from regard.serving.contract import MODEL_FILE
-from regard.serving.locks import acquire
 
 STAGING = ".pushing-"
 MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host

@@ -5,10 +5,10 @@ from collections.abc import Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from regard.components.common.errors import UserError
 from regard.components.registry import records
 from regard.components.registry.publish import content_digest
 from regard.components.registry.store import MODEL_FILE, Registry, is_pinned
+from regard.core.errors import UserError
 from regard.models.metrics import METRICS
 
 # The fields of a record that are listed, in this order.

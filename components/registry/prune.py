@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.components.common.owned_folders import has_mark
 from regard.components.registry import publish
 from regard.components.registry.records import RECORD, read_record_or_empty
 from regard.components.registry.store import PIN, Registry, is_pinned
+from regard.core.locks import acquire_existing
+from regard.core.owned_folders import has_mark
 from regard.serving.contract import MODEL_FILE
-from regard.serving.locks import acquire_existing
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import files_digest
-from regard.components.common.owned_folders import has_mark, remove_content
 from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, open_mirror
 from regard.components.registry.records import (
     PIN,
@@ -29,9 +26,12 @@ from regard.components.registry.records import (
     read_record_or_empty,
 )
 from regard.components.registry.store import Registry
+from regard.core.errors import UserError
+from regard.core.files import files_digest
+from regard.core.locks import Lock, acquire, acquire_existing, host_id
+from regard.core.owned_folders import has_mark, remove_content
 from regard.serving import warmup_requests
 from regard.serving.contract import IN_MEMORY, MODEL_FILE, TRAINING
-from regard.serving.locks import Lock, acquire, acquire_existing, host_id
 
 REMOVED = ".removed-"
 _EXTRA = (IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import JsonFile
+from regard.components.common.artifact_files import JsonFile
+from regard.core.errors import UserError
+from regard.core.regular_files import read_regular
 from regard.serving.contract import RECORD
-from regard.serving.regular_files import read_regular
 
 _MAX_BYTES = 16 << 20
 _MAX_VERSION = 2**63 - 1  # the highest version of a model server

@@ -11,10 +11,10 @@ know the number never load; going back several steps would take several renames;
 were compared with the bad one would refer to a missing version.
 """
 
-from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
 from regard.components.registry.store import Registry
+from regard.core.errors import UserError
 
 # Fields of the version itself, not of its model.
 _VERSION_FIELDS = {

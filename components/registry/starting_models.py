@@ -6,10 +6,10 @@ On one machine they are found when the graph is built; on Kubeflow Pipelines by 
 import contextlib
 from pathlib import Path
 
-from regard.components.common.errors import UserError
 from regard.components.registry.records import read_record, read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
+from regard.core.errors import UserError
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.training import TrainingConfig
 from regard.serving.contract import TRAINING, SavedModelError, read_contract

@@ -12,11 +12,11 @@ import contextlib
 import os
 from pathlib import Path
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import registry_folder
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PIN, VersionRecord, parse_number, read_record
-from regard.models.suggestions import suggest
+from regard.core.errors import UserError
+from regard.core.storage import registry_folder
+from regard.core.suggestions import suggest
 from regard.serving.contract import MODEL_FILE
 
 LATEST = "latest"

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common import prediction_table
-from regard.components.common.formatting import format_metric, truncate
 from regard.components.data.images import Images
 from regard.components.evaluator.predictions import read_rows
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.tables import format_share
 from regard.components.reporter.text_diff import Part, closest_text, diff_texts
+from regard.core.formatting import format_metric, truncate
 from regard.models.metrics import METRICS, MetricOptions, Rows
 
 if TYPE_CHECKING:

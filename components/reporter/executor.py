@@ -8,11 +8,12 @@ from pathlib import Path
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 
-from regard.components.common import events, provenance, runtime_parameters
+from regard.components.common import runtime_parameters
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.files import atomic_write
 from regard.components.reporter.page import render
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
+from regard.core import events, provenance
+from regard.core.files import atomic_write
 
 NODE = "Reporter"
 FILE = "report.html"

@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from regard.components.common.formatting import format_count, metric_digits, value_with_interval
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE
 from regard.components.reporter.attention_statistics import AttentionStatistics
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.tables import format_share
+from regard.core.formatting import format_count, metric_digits, value_with_interval
 from regard.models.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from regard.components.common.matplotlib_style import BLUE, GREY, ORANGE, style
-from regard.components.common.yaml_text import to_yaml
 from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.examples import Card, make_cards
 from regard.components.reporter.figures import ReportFigure, draw_figures
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import summarize_run
 from regard.components.reporter.tables import FILTERS
+from regard.core.yaml_text import to_yaml
 from regard.serving import web
 
 _FOLDER = Path(__file__).with_name("page")

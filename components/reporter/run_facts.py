@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
-from regard.components.common.files import read_json_object
+from regard.core.files import read_json_object
 
 # The artifacts of a report: for each its node, and the key of the node's output.
 ARTIFACTS: dict[str, tuple[str, str]] = {

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from regard.components.common.formatting import format_count, format_duration, value_with_interval
 from regard.components.reporter.run_facts import RunFacts
+from regard.core.formatting import format_count, format_duration, value_with_interval
 
 _STATUS = {
     "running": ": the run is in progress",

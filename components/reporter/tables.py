@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from regard.components.common import formatting
+from regard.core import formatting
 
 Json = Mapping[str, Any]
 

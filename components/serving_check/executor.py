@@ -15,12 +15,13 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
-from regard.components.common import events, prediction_table
+from regard.components.common import prediction_table
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, write_json
-from regard.components.common.formatting import truncate
 from regard.components.predictor.split_reader import read_images, test_split
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import atomic_write, write_json
+from regard.core.formatting import truncate
 from regard.serving import checks, supported_ops, warmup_requests
 from regard.serving.check_inputs import RequestRow, parse_row
 from regard.serving.checks import CheckRequest, CheckResult

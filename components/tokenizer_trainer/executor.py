@@ -13,11 +13,8 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from regard.components.common import events
+from regard.components.common.artifact_files import split_shards, write_uri
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.errors import UserError
-from regard.components.common.files import split_shards, write_uri
-from regard.components.common.formatting import format_count
 from regard.components.registry.starting_models import find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.tokenizer import TokenizerConfig
@@ -30,6 +27,9 @@ from regard.components.tokenizer_trainer.sentencepiece_training import (
     train_tokenizer,
 )
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.formatting import format_count
 from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from regard.components.common.files import atomic_path
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.files import atomic_path
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
-from regard.components.common.files import read_json_object, write_json
 from regard.components.settings.trainer import NODE
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import read_json_object, write_json
 from regard.models.trainable_model import TrainableModel
 
 RECORD = "batch_tokens.json"

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from regard.components.common import events
-from regard.components.common.formatting import format_duration
 from regard.components.settings.trainer import NODE
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DeviceGroup
+from regard.core import events
+from regard.core.formatting import format_duration
 from regard.models.metrics import METRICS
 from regard.models.settings.training import TrainingConfig
 

@@ -13,11 +13,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from regard.components.common import events, owned_folders
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, remove_temporary_files
 from regard.components.settings.trainer import NODE
-from regard.serving import locks
+from regard.core import events, locks, owned_folders
+from regard.core.errors import UserError
+from regard.core.files import atomic_path, remove_temporary_files
 
 LAST, PREVIOUS = "last.npz", "previous.npz"
 _LOCK = ".lock"

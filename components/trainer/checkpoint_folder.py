@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from regard.components.common import events, owned_folders
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
 from regard.components.trainer.checkpoint import LAST, PREVIOUS
 from regard.components.trainer.training_key import training_key
+from regard.core import events, owned_folders
 
 
 def with_checkpoint_key(config: TrainerConfig, data: TrainingData) -> TrainerConfig:

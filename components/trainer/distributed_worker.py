@@ -22,9 +22,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, StrictInt, StringConstraints, ValidationError
 from typing_extensions import Self
 
-from regard.components.common.child_process import ChildProcess, describe_exit, end_with_parent
-from regard.components.common.errors import UserError, pickle_error
-from regard.components.common.files import atomic_write
+from regard.core.errors import UserError, pickle_error
+from regard.core.files import atomic_write
+from regard.core.processes import ChildProcess, describe_exit, end_with_parent
 
 VARIABLE = "TF_CONFIG"
 _EXAMPLE = (

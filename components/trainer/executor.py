@@ -8,12 +8,12 @@ from tfx.types import artifact_utils
 
 from regard.components.common import runtime_parameters
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.errors import UserError
 from regard.components.registry.records import WARM_START, WarmStartRecord
 from regard.components.registry.starting_models import find_ensemble, find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.training_key import training_data, training_key
+from regard.core.errors import UserError
 from regard.models.settings.training import TrainingConfig
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, replace_dir, write_json
 from regard.components.registry.records import read_record_or_empty
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
+from regard.core.errors import UserError
+from regard.core.files import atomic_path, replace_dir, write_json
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.base import Task

@@ -7,13 +7,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.settings.trainer import NODE
 from regard.components.trainer.optimizer_state import unwrap
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.suggestions import suggest
 from regard.models.settings.fine_tuning import LoraConfig
 from regard.models.settings.training import TrainingConfig
-from regard.models.suggestions import suggest
 from regard.models.tasks.base import Task
 
 KEY = "training.freeze"

@@ -5,10 +5,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from regard.components.common import events
-from regard.components.common.processor import describe_slow_precision, read_features
 from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.fine_tuning import LowRankAdapters
+from regard.core import events
+from regard.core.processor import describe_slow_precision, read_features
 from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import LossMean, TrainableModel

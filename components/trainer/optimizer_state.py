@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 KEY = "training.warm_start.optimizer"
 _MIN_LEARNING_RATE = 1e-6  # a model does not learn below it

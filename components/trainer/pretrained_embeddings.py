@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import truncate
 from regard.components.data.text_files import read_lines
 from regard.components.settings.trainer import NODE
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.formatting import truncate
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 

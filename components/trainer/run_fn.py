@@ -15,10 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from regard.components.common import events
 from regard.components.common.code_digest import code_digest
-from regard.components.common.errors import UserError
-from regard.components.common.files import write_json
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import (
     distributed_worker,
@@ -56,6 +53,9 @@ from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.components.trainer.training_key import training_data
 from regard.components.trainer.training_loop import fit, set_seed
 from regard.components.trainer.validation import LOSS, metric_function
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import write_json
 from regard.models import tasks
 from regard.models.tasks.base import Task
 from regard.models.trainable_model import TrainableModel

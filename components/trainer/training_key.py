@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import Any, Protocol
 
+from regard.components.common.artifact_files import shards_of
 from regard.components.common.code_digest import code_digest
-from regard.components.common.files import files_digest, folder_digest, sha256_file, shards_of
 from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.core.files import files_digest, folder_digest, sha256_file
+from regard.core.plugins import plugin_modules
 from regard.models import tasks
-from regard.models.plugins import plugin_modules
 from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 

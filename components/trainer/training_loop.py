@@ -5,8 +5,6 @@ import contextlib
 import keras
 import tensorflow as tf
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.settings.trainer import NODE
 from regard.components.trainer.callbacks import (
     PeriodicCheckpoint,
@@ -18,6 +16,8 @@ from regard.components.trainer.distributed import DistributedTrainStep
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.training_length import TrainingLength, unused_settings
 from regard.components.trainer.validation import MetricFn, ValidationCallback
+from regard.core import events
+from regard.core.errors import UserError
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import TrainableModel
 

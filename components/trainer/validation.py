@@ -8,11 +8,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from regard.components.common import events
 from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches
+from regard.core import events
 from regard.models import metrics
 from regard.models.tasks.base import DecodeFn, Task
 from regard.models.trainable_model import TrainableModel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.serving.contract import TRAINING
 
 # SentencePiece's mark of the space before a word.

@@ -10,9 +10,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
-from regard.components.common.files import read_json_object, write_json
 from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import NODE, StartingModel, TrainerConfig
 from regard.components.trainer.checkpoint import Checkpoints
@@ -28,6 +25,9 @@ from regard.components.trainer.vocabulary_mapping import (
     check_vocabularies,
     map_vocabulary,
 )
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import read_json_object, write_json
 from regard.models.tasks.base import Task
 
 KEY = "training.warm_start"

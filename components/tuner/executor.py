@@ -9,8 +9,8 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils, standard_component_specs
 
 from regard.components.common.component import Artifacts, Properties
-from regard.components.common.files import atomic_write
 from regard.components.tuner.trial_table import TrialTable, rank_trials
+from regard.core.files import atomic_write
 
 
 class Executor(base_executor.BaseExecutor):

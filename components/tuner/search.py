@@ -12,9 +12,7 @@ from keras_tuner.engine.trial import Trial, TrialStatus
 from pydantic import BaseModel
 from tfx.components.tuner.component import TunerFnResult
 
-from regard.components.common import events, owned_folders
-from regard.components.common.errors import UserError
-from regard.components.common.files import shards_of
+from regard.components.common.artifact_files import shards_of
 from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner import trial_table
@@ -28,6 +26,8 @@ from regard.components.tuner.trial import (
     run_trial,
     write_state,
 )
+from regard.core import events, owned_folders
+from regard.core.errors import UserError
 from regard.models.metrics import METRICS
 
 NODE = "Tuner"

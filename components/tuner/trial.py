@@ -18,14 +18,14 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
-from regard.components.common import events
-from regard.components.common.child_process import describe_exit
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, atomic_write
 from regard.components.settings.trainer import TrainerConfig, TrainingData
 from regard.components.trainer.checkpoint import TrainState
 from regard.components.trainer.run_fn import train
 from regard.components.trainer.validation import PROGRESS_KEYS
+from regard.core import events
+from regard.core.errors import UserError
+from regard.core.files import atomic_path, atomic_write
+from regard.core.processes import describe_exit
 
 _POLL_SECONDS = 0.5
 _DIGEST = "sha256"  # a key

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from pydantic import JsonValue
 
-from regard.components.common.formatting import metric_digits
+from regard.core.formatting import metric_digits
 from regard.models.metrics import METRICS
 
 COMPLETED, FAILED, RUNNING = "completed", "failed", "running"

@@ -6,6 +6,8 @@ A metric is one entry of `METRICS`, in which other packages register theirs.
 from collections.abc import Sequence
 from typing import Any
 
+from regard.core.plugins import Registry
+from regard.core.suggestions import suggest
 from regard.models.metrics import geometry, overlap, reading, regression
 from regard.models.metrics.attention import alignment_error_rate, attention_in_box
 from regard.models.metrics.base import (
@@ -19,8 +21,6 @@ from regard.models.metrics.base import (
 from regard.models.metrics.overlap import missing_tokenizer_package, tokenizers
 from regard.models.metrics.perplexity import perplexity
 from regard.models.metrics.scorer import Scorer
-from regard.models.plugins import Registry
-from regard.models.suggestions import suggest
 
 __all__ = [
     "METRICS",

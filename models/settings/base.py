@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchem
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
-from regard.models.plugins import Registry
+from regard.core.plugins import Registry
 
 T = TypeVar("T")
 

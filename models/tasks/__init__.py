@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regard.models.plugins import Registry, plugin_modules
-from regard.models.suggestions import suggest
+from regard.core.plugins import Registry, plugin_modules
+from regard.core.suggestions import suggest
 from regard.models.tasks.description import Description
 
 if TYPE_CHECKING:

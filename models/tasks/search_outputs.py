@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.characters import BLANK
+from regard.core.characters import BLANK
 from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits

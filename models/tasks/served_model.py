@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from regard.models.characters import BLANK
+from regard.core.characters import BLANK
 from regard.models.tasks.description import Description
 from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel

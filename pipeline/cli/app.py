@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import printable
+from regard.core.errors import UserError
+from regard.core.formatting import printable
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import App, flag
 
@@ -26,7 +26,7 @@ app = App(
 def _print_version(requested: bool) -> None:
     if not requested:
         return
-    from regard.components.common import provenance
+    from regard.core import provenance
 
     typer.echo(f"regard {provenance.package_version() or '(not installed)'}")
     raise typer.Exit

@@ -32,8 +32,8 @@ def clean(
 
       regard clean quickstart --keep 3
     """
-    from regard.components.common.errors import UserError
-    from regard.components.common.formatting import format_bytes, format_count
+    from regard.core.errors import UserError
+    from regard.core.formatting import format_bytes, format_count
     from regard.pipeline import clean as cleaning
 
     workspace = Workspace.from_environment()

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, option
 
@@ -32,7 +32,7 @@ def compile(
 
     [bold]Exit status[/bold]: 0 compiled; 2 an error that you can fix.
     """
-    from regard.components.common.files import atomic_write
+    from regard.core.files import atomic_write
     from regard.pipeline.runners.kubeflow import settings
     from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
     from regard.pipeline.runners.kubeflow.pipeline_file import validate_pipeline

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, command_group, option
 from regard.pipeline.workspace import Workspace

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import (
     EngineOption,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, RegistryOption, TagOption, argument, option
 from regard.pipeline.workspace import Workspace
@@ -65,7 +65,7 @@ def evaluate(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    from regard.components.common.native_output import silence_output
+    from regard.core.native_output import silence_output
     from regard.pipeline.prediction import evaluate as evaluation
 
     if len(models) > 2:
@@ -100,7 +100,7 @@ def evaluate(
 
 def _print_table(result: Evaluation, models: Sequence[str]) -> None:
     """Print a line for each metric; with two models also the p-value of the compared metric."""
-    from regard.components.common.formatting import format_count, value_with_interval
+    from regard.core.formatting import format_count, value_with_interval
 
     other = result.production
     comparison = other.comparison if other else None

@@ -41,7 +41,7 @@ def export(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    from regard.components.common.native_output import silence_output
+    from regard.core.native_output import silence_output
     from regard.pipeline.deployment import export
 
     root = registry or Workspace.from_environment().registry

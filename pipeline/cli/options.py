@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import refuse_uri, registry_folder
+from regard.core.errors import UserError
+from regard.core.storage import refuse_uri, registry_folder
 
 
 class _PlainFlags:

@@ -95,7 +95,7 @@ def predict(
 
       regard predict captioning photo.jpg --picture attention.html
     """
-    from regard.components.common.formatting import format_count
+    from regard.core.formatting import format_count
     from regard.pipeline.prediction import predict as prediction
     from regard.pipeline.prediction.constraints import Constraints, read_glossary
 

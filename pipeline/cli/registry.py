@@ -185,7 +185,7 @@ def _registry(root: Path | None) -> Registry:
 
 def _parse_version(model: str, root: Path | None) -> tuple[Registry, str, int]:
     """Return the registry, the name and the number; the number must be given."""
-    from regard.components.common.errors import UserError
+    from regard.core.errors import UserError
 
     registry = _registry(root)
     name, _, version = model.partition("@")

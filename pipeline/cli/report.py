@@ -27,7 +27,7 @@ def report(
 
       regard report quickstart@2 -o report.html
     """
-    from regard.components.common.native_output import silence_output
+    from regard.core.native_output import silence_output
     from regard.pipeline import run_store
     from regard.pipeline.lineage import run_report
 
@@ -44,8 +44,8 @@ def report(
 
 def _check_path(path: Path) -> None:
     """Raise a `UserError` if the page cannot be written."""
-    from regard.components.common.errors import UserError
-    from regard.components.common.files import is_writable
+    from regard.core.errors import UserError
+    from regard.core.files import is_writable
 
     if path.is_dir():
         raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")

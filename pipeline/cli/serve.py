@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
+from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import (
     EngineOption,
@@ -18,7 +19,6 @@ from regard.pipeline.cli.options import (
     option,
 )
 from regard.pipeline.workspace import Workspace
-from regard.serving.regular_files import read_regular
 
 if TYPE_CHECKING:
     from regard.pipeline.deployment.serve import RunningServer

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, flag, option
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import printable
-from regard.models.suggestions import suggest
+from regard.core.errors import UserError
+from regard.core.formatting import printable
+from regard.core.suggestions import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
 
@@ -82,8 +82,8 @@ def tune(
 
 
 def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
-    from regard.components.common.formatting import format_duration
     from regard.components.tuner.trial_table import format_value, objective_label
+    from regard.core.formatting import format_duration
 
     keys = list(table["trials"][0]["values"])
     rows = []

@@ -31,11 +31,11 @@ def validate(
 
     [bold]Exit status[/bold]: 0 if everything is valid, 2 otherwise.
     """
-    from regard.components.common.formatting import format_count
     from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
     from regard.components.example_validator.corpus_checks import check_corpus
     from regard.components.example_validator.target_checks import TargetSettings
     from regard.components.trainer.training_length import length_notes
+    from regard.core.formatting import format_count
     from regard.pipeline.compare.matrix import read_comparison
     from regard.pipeline.config import load
     from regard.pipeline.config.load import is_comparison, read_document
@@ -88,7 +88,7 @@ def validate(
 
 def _precision_notes(precisions: Collection[str]) -> list[str]:
     """Return notes about precisions of trainings that are slow on this machine."""
-    from regard.components.common.processor import describe_slow_precision, read_features
+    from regard.core.processor import describe_slow_precision, read_features
     from regard.pipeline.doctor.machine import query_driver
 
     texts = [describe_slow_precision(one, read_features()) for one in sorted(precisions)]
@@ -99,8 +99,8 @@ def _precision_notes(precisions: Collection[str]) -> list[str]:
 
 def _span_lines(summary: SpanSummary, root: Path) -> Iterator[str]:
     """Yield the rows and the files of a span."""
-    from regard.components.common.formatting import format_rows
     from regard.components.settings.data import paths_in
+    from regard.core.formatting import format_rows
 
     span = summary.span
     version = "" if span.version is None else f", version {span.version}"

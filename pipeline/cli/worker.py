@@ -24,8 +24,8 @@ def worker() -> None:
     [bold]Exit status[/bold]: 0 the training ended; 1 it failed; 2 invalid TF_CONFIG or a
     lost worker; 130 interrupted; 143 terminated.
     """
-    from regard.components.common.child_process import handle_stop_signals
     from regard.components.trainer import distributed_worker
+    from regard.core.processes import handle_stop_signals
 
     spec = distributed_worker.WorkerSpec.from_environment(os.environ)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common import child_process
-from regard.components.common.formatting import format_duration
+from regard.core import processes
+from regard.core.formatting import format_duration
 from regard.pipeline import run_store
 from regard.pipeline.compare import results
 from regard.pipeline.compare.matrix import Comparison, Member
@@ -43,7 +43,7 @@ class _Job:
     """A model that is being trained."""
 
     member: Member
-    process: child_process.ChildProcess
+    process: processes.ChildProcess
     log: Path
     started: float
 
@@ -80,7 +80,7 @@ def train_models(
     environment = _environment(workspace, jobs)
     running: list[_Job] = []
     outcome = Outcome()
-    with child_process.collect_stop_signals() as signals:
+    with processes.collect_stop_signals() as signals:
         try:
             while running or (waiting and not outcome.interrupted):
                 while waiting and len(running) < jobs and not outcome.interrupted:
@@ -109,7 +109,7 @@ def train_models(
 
 def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     """Return the environment of the jobs, which share the cores unless the user has set threads."""
-    environment = child_process.child_environment(REGARD_HOME=str(workspace.home))
+    environment = processes.child_environment(REGARD_HOME=str(workspace.home))
     if jobs > 1:
         for name in _THREAD_VARIABLES:
             environment.setdefault(name, str(max(1, machine.cores() // jobs)))
@@ -119,7 +119,7 @@ def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
 def _start(member: Member, folder: results.ComparisonFolder, environment: dict[str, str]) -> _Job:
     log = folder.log(member.label)
     log.parent.mkdir(parents=True, exist_ok=True)
-    process = child_process.ChildProcess(
+    process = processes.ChildProcess(
         job_command(folder.write_config(member)),
         log=log,
         folder=log.parent,  # without Python files that could shadow ours
@@ -151,14 +151,14 @@ def _failure(result: results.ModelResult, log: Path, status: int) -> str:
         return result.error
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else f"its process {child_process.describe_exit(status)}"
+    return lines[-1] if lines else f"its process {processes.describe_exit(status)}"
 
 
 def main(config: str) -> None:
     """Run the pipeline of one configuration up to its evaluation, and exit with its status."""
     from regard.pipeline.cli.app import main as run_command
 
-    child_process.end_with_parent()
+    processes.end_with_parent()
     sys.argv = ["regard", "run", config, "--to", results.LAST_NODE, "--wait"]
     run_command()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, ValidationError
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.settings.base import Path as KeyPath
 from regard.models.settings.base import Problem, Section
 from regard.pipeline.compare.merge import LocatedMapping, located, merge

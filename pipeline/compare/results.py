@@ -10,8 +10,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from regard.components.common import prediction_table
-from regard.components.common.files import atomic_write, read_json_object, write_json
-from regard.components.common.yaml_text import to_yaml
 from regard.components.evaluator.results import (
     BaselineResult,
     Evaluation,
@@ -19,6 +17,8 @@ from regard.components.evaluator.results import (
     LengthScores,
     MetricResult,
 )
+from regard.core.files import atomic_write, read_json_object, write_json
+from regard.core.yaml_text import to_yaml
 from regard.pipeline import progress, run_store
 from regard.pipeline.compare.matrix import Comparison, Member
 from regard.pipeline.config.config import NODES

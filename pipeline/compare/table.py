@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from regard.components.common.formatting import format_duration, metric_digits, value_with_interval
+from regard.core.formatting import format_duration, metric_digits, value_with_interval
 from regard.pipeline.compare.results import FINISHED, ComparisonResults, ModelResult
 
 # The heading, the attribute of a model's result, and the format of each fixed column.

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, PrivateAttr, create_model, model_validator
 from typing_extensions import Self
 
-from regard.components.common.errors import UserError
 from regard.components.common.references import References, restore_references
 from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus, extra_features
@@ -20,6 +19,7 @@ from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.tune import TuneConfig
+from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.settings.base import NotInTrainingKey, Section
 from regard.models.settings.training import TrainingConfig

@@ -4,7 +4,6 @@ import math
 import shutil
 from collections.abc import Iterator
 
-from regard.components.common.storage import is_uri
 from regard.components.data.config_rules import validate_data
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.slices import (
@@ -19,6 +18,7 @@ from regard.components.evaluator.slices import (
 )
 from regard.components.settings.evaluation import EvaluationConfig, OutputChecksConfig
 from regard.components.settings.tokenizer import TokenizerConfig
+from regard.core.storage import is_uri
 from regard.models.metrics import (
     METRICS,
     MetricSpec,

@@ -13,9 +13,9 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from regard.components.common.formatting import truncate
 from regard.components.common.references import REFERENCE, References
-from regard.components.common.yaml_text import find_excess
+from regard.core.formatting import truncate
+from regard.core.yaml_text import find_excess
 from regard.models.settings.base import Path, Problem
 
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from regard.core.suggestions import SYNONYMS, closest_matches, suggest
 from regard.models.settings.base import Path, Problem
-from regard.models.suggestions import SYNONYMS, closest_matches, suggest
 from regard.pipeline.config.annotations import models_in, sections_of, type_of
 
 _MAX_PLACES = 3

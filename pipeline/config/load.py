@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import check_no_special_file
 from regard.components.common.references import References, resolve_references
-from regard.components.common.storage import is_uri
+from regard.core.errors import UserError
+from regard.core.files import check_no_special_file
+from regard.core.storage import is_uri
 from regard.models.settings.base import Problem, absolute
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces

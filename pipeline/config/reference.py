@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.core.errors import UserError
+from regard.core.files import atomic_write
 from regard.models import tasks
 from regard.pipeline.config.annotations import choices_in, models_in
 from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task

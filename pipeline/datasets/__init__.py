@@ -6,8 +6,8 @@ Modules are imported when a data set is needed, so that listing them is fast.
 import importlib
 from collections.abc import Callable
 
-from regard.components.common.errors import UserError
-from regard.models.suggestions import suggest
+from regard.core.errors import UserError
+from regard.core.suggestions import suggest
 
 __all__ = ["DATASETS", "writer"]
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, read_json_object
+from regard.core.errors import UserError
+from regard.core.files import atomic_write, read_json_object
 
 Progress = Callable[[str, float], None]
 """Called with a text and the fraction that is done, from 0 to 1."""

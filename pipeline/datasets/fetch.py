@@ -15,8 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_bytes
+from regard.core.errors import UserError
+from regard.core.formatting import format_bytes
 from regard.pipeline.datasets.dataset_files import Progress
 
 _TIMEOUT_SECONDS = 30.0  # without a response

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.datasets import dataset_files
 
 # States of the dynamic program to hold in memory, about 64 MiB.

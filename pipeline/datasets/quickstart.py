@@ -12,7 +12,7 @@ from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.datasets import locale_text
 from regard.pipeline.datasets.dataset_files import Progress, split_rows, write_dataset
 from regard.pipeline.datasets.locale_formats import LOCALES, LocaleFormats

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.components.common.files import atomic_write
+from regard.core.files import atomic_write
 from regard.pipeline.datasets.dataset_files import (
     Progress,
     prepare_folder,

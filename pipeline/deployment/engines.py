@@ -10,9 +10,9 @@ from typing import Any
 
 from grpc import StatusCode
 
-from regard.components.common.errors import UserError
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
+from regard.core.errors import UserError
 from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import LoadServable, Servable

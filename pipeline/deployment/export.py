@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, replace_dir, write_json
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry, size_of
+from regard.core.errors import UserError
+from regard.core.files import atomic_write, replace_dir, write_json
 from regard.serving.contract import IN_MEMORY, read_contract
 from regard.serving.export import ctranslate2
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from regard import serving
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 _FOLDER = Path(serving.__file__).parent / "deploy"
 # The folders with the templates of each target.

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry
+from regard.core.errors import UserError
+from regard.core.files import atomic_write
 from regard.pipeline.deployment import manifests
 from regard.serving import supported_ops
 from regard.serving.contract import CONTRACT

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common.errors import UserError
-from regard.components.common.native_output import silence_output
 from regard.components.registry.store import MODEL_FILE, Registry
+from regard.core.errors import UserError
+from regard.core.garbage_collection import without_gc
+from regard.core.native_output import silence_output
 from regard.serving import session
-from regard.serving.saved_model import without_gc
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import (
     ModelConfig,

@@ -9,9 +9,9 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
-from regard.components.common.files import is_writable
-from regard.components.common.processor import has_fast_bfloat16
-from regard.components.common.provenance import package_version as installed_version
+from regard.core.files import is_writable
+from regard.core.processor import has_fast_bfloat16
+from regard.core.provenance import package_version as installed_version
 from regard.pipeline.doctor.machine import GIB
 
 SHIM = "tfx-bsl-sql-util"

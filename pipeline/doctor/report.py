@@ -12,7 +12,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from regard.components.common.processor import read_features
+from regard.core.processor import read_features
 from regard.pipeline.doctor import checks, gpus, machine
 from regard.pipeline.doctor.checks import SHIM, Check, installed_version
 from regard.pipeline.workspace import Workspace

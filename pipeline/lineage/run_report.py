@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.files import atomic_write
-from regard.components.common.formatting import format_bytes, format_count
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
+from regard.core.files import atomic_write
+from regard.core.formatting import format_bytes, format_count
 from regard.pipeline import progress, run_store
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.progress import Progress

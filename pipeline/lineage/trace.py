@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
 from regard.components.registry.store import Registry
+from regard.core.errors import UserError
 from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.config import ALL_NODES

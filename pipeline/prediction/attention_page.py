@@ -7,8 +7,8 @@ from typing import Any
 
 import jinja2
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.core.errors import UserError
+from regard.core.files import atomic_write
 from regard.pipeline.prediction.input_rows import InputRow
 from regard.pipeline.prediction.output_format import one_line, to_list
 from regard.serving import web

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
+from regard.core.regular_files import read_regular
 from regard.pipeline.prediction.term_finder import TermFinder
 from regard.serving.contract import Contract
-from regard.serving.regular_files import read_regular
 
 SIGNATURE = "constrained"
 _MAX_BYTES = 1 << 24

@@ -10,8 +10,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from regard.components.common import prediction_table
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
 from regard.components.common.prediction_table import ModelSummary, PredictionsSummary, Row
 from regard.components.common.references import resolve_references
 from regard.components.evaluator.evaluation import evaluate as score
@@ -20,6 +18,8 @@ from regard.components.evaluator.results import Evaluation
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core.errors import UserError
+from regard.core.files import atomic_write
 from regard.models import metrics as known_metrics
 from regard.models import tasks
 from regard.models.tasks.description import Description, Feature
@@ -204,9 +204,9 @@ def _decode(
 
 
 def _write_report(folder: Path, name: str, task: str, record: VersionRecord) -> None:
-    from regard.components.common import provenance
     from regard.components.reporter.page import render
     from regard.components.reporter.run_facts import RunFacts, RunInfo
+    from regard.core import provenance
 
     versions = provenance.stack_versions()
     info = RunInfo(name, task, record.config, started=time.time(), versions=versions)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.errors import UserError
 from regard.components.common.prediction_table import Row
 from regard.components.data import config_rules
 from regard.components.data.columns import MissingColumn
@@ -23,6 +22,7 @@ from regard.components.data.row_values import value_lists
 from regard.components.data.sources import Corpus, FileGroup, extra_features, find_files
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import DataConfig, Files, paths_in
+from regard.core.errors import UserError
 from regard.models.tasks.description import Description, Feature
 
 _OPTIONS = {

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import format_count, truncate
 from regard.components.data.cell_values import CellError, CellParser
 from regard.components.data.columns import column_indices
 from regard.components.data.headers import clean_name, is_header
@@ -17,7 +15,9 @@ from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.row_values import split_points
 from regard.components.data.sources import Corpus
 from regard.components.settings.data import DataConfig
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
+from regard.core.errors import UserError
+from regard.core.formatting import format_count, truncate
 from regard.models.tags import add_tag, find_tag, split_tag
 from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from regard.components.common.errors import UserError
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import VersionRecord, read_record
 from regard.components.registry.store import Registry
+from regard.core.errors import UserError
 from regard.models.tasks import TASKS, describe
 from regard.models.tasks.description import Description
 from regard.serving import contract, saved_model

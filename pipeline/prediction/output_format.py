@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.prediction.input_rows import InputRow
 from regard.serving.contract import Contract
 from regard.serving.saved_model import Prediction

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.errors import UserError
-from regard.components.common.formatting import printable
-from regard.components.common.native_output import silence_output
+from regard.core.errors import UserError
+from regard.core.formatting import printable
+from regard.core.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow, with_tag

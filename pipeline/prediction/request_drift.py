@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from regard.components.common.errors import UserError
 from regard.components.data.profiles import BOUNDS, Profile, read_profile
 from regard.components.data.text_analysis import split_words
 from regard.components.data.text_files import read_lines
@@ -22,6 +21,7 @@ from regard.components.example_validator.drift_check import DriftFindings, check
 from regard.components.registry.records import PROFILE, read_record
 from regard.components.registry.store import Registry
 from regard.components.settings.data_checks import DataChecksConfig
+from regard.core.errors import UserError
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of
 # the same data is therefore below 0.02 on average, whatever their size.

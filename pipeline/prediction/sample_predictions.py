@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from regard.components.common.formatting import truncate
+from regard.core.formatting import truncate
 from regard.pipeline.prediction.output_format import format_value
 
 COUNT = 3

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.tasks import describe
 from regard.pipeline.config.annotations import models_in, type_of
 from regard.pipeline.config.load import validate_values

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from regard.components.common.errors import UserError
-from regard.components.common.events import Failure
-from regard.components.common.formatting import truncate
+from regard.core.errors import UserError
+from regard.core.events import Failure
+from regard.core.formatting import truncate
 from regard.pipeline.workspace import Workspace
 
 UNREACHABLE_REMEDY = "Check beam.options.job_endpoint, and that the job service runs."
@@ -46,7 +46,7 @@ _CLUSTER_REMEDIES = {
 }
 # Beam appends the step to the message, and passes some errors on only as a traceback's text.
 _BEAM_SUFFIX = re.compile(r" \[while running '[^\n]*?'\]")
-_MARK = "regard.components.common.errors.UserError: "
+_MARK = "regard.core.errors.UserError: "
 
 
 def is_transient(failure: Failure) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import grpc
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.config.beam import JOB_SERVER_SECTIONS, job_server_options
 from regard.pipeline.runners.failures import UNREACHABLE_REMEDY
 

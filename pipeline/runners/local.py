@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from regard.components.common.errors import UserError
-from regard.models.suggestions import suggest
+from regard.core.errors import UserError
+from regard.core.suggestions import suggest
 
 if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from regard.components.common.child_process import ChildProcess, child_environment
+from regard.core.processes import ChildProcess, child_environment
 from regard.pipeline import run_store
 from regard.pipeline.run_store import Run
 from regard.pipeline.runners.failures import is_transient
@@ -96,7 +96,7 @@ def is_alive(attempt: Attempt) -> bool:
 
 def format_attempt(attempt: Attempt) -> str:
     """Format an attempt in one line."""
-    from regard.components.common.formatting import format_duration
+    from regard.core.formatting import format_duration
 
     if attempt.ended is None:
         return "in progress, or its end was not recorded"
@@ -120,7 +120,7 @@ def _read_start_failure(paths: PipelinePaths, exit_status: int | None) -> tuple[
 
 
 def _format_score(run: Run) -> str:
-    from regard.components.common.formatting import format_score
+    from regard.core.formatting import format_score
 
     scores = run.record().get("scores")
     return f"; {format_score(scores[0])}" if scores else ""

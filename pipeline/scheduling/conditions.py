@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from regard.components.common.files import read_json_object, write_json
-from regard.components.common.formatting import format_count
 from regard.components.data.profiles import Profile
 from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.drift_check import check_drift as measure_drift
 from regard.components.registry.records import PROFILE
 from regard.components.registry.store import Registry
+from regard.core.files import read_json_object, write_json
+from regard.core.formatting import format_count
 from regard.pipeline.config import Config
 from regard.pipeline.scheduling.snapshot import DataSnapshot
 from regard.pipeline.scheduling.state import FileGroup, TrainedData

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from regard.components.common.child_process import ChildProcess, collect_stop_signals
-from regard.components.common.errors import UserError
 from regard.components.registry.prune import prune
 from regard.components.registry.store import Registry
+from regard.core import locks
+from regard.core.errors import UserError
+from regard.core.processes import ChildProcess, collect_stop_signals
 from regard.pipeline import run_store
 from regard.pipeline.clean import clean
 from regard.pipeline.scheduling import attempt as attempts
@@ -23,7 +24,6 @@ from regard.pipeline.scheduling.settings import MISFIRE_GRACE_SECONDS, ScheduleS
 from regard.pipeline.scheduling.state import Attempt, ScheduleState
 from regard.pipeline.scheduling.triggers import format_time, parse_duration
 from regard.pipeline.workspace import Workspace, lock_pipeline
-from regard.serving import locks
 
 LOCK = "lock"
 _MAX_SLEEP_SECONDS = 60.0  # the clock may be set meanwhile

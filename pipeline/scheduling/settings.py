@@ -3,7 +3,7 @@
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.scheduling.triggers import cron_trigger, next_fire_time, time_zone

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import read_json_object, write_json
 from regard.components.data.fingerprints import file_digests as digests_of
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, find_files
 from regard.components.data.sources import FileGroup as SourceFiles
+from regard.core.errors import UserError
+from regard.core.files import read_json_object, write_json
 from regard.pipeline.cache_keys import digest, word_files
 from regard.pipeline.config import Config
 from regard.pipeline.context import resolve_data

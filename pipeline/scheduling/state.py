@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write
+from regard.core.errors import UserError
+from regard.core.files import atomic_write
 from regard.pipeline import run_store
 
 FILE = "state.json"

@@ -5,13 +5,13 @@ import json
 
 from tfx.orchestration.pipeline import Pipeline
 
-from regard.components.common import owned_folders
 from regard.components.common.code_digest import code_digest
 from regard.components.nodes import Preprocess
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner.component import Tuner
 from regard.components.tuner.search import TunerSettings
 from regard.components.tuner.space import SearchSpace
+from regard.core import owned_folders
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.config.tune_checks import dimensions

@@ -17,12 +17,12 @@ from pydantic import JsonValue
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_path, temporary_name
-from regard.components.common.formatting import format_count
 from regard.components.common.references import restore_references
 from regard.components.tuner import trial_table
 from regard.components.tuner.space import lookup, replace_values
+from regard.core.errors import UserError
+from regard.core.files import atomic_path, temporary_name
+from regard.core.formatting import format_count
 from regard.pipeline.config import load
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from grpc import StatusCode
 
-from regard.serving.regular_files import open_regular
+from regard.core.regular_files import open_regular
 from regard.serving.server.errors import ServingError, invalid
 
 PLATFORM = "tensorflow"

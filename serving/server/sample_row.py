@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from regard.core.regular_files import read_regular
 from regard.serving import warmup_requests
 from regard.serving.check_inputs import parse_row
 from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, SavedModelError, read_contract
 from regard.serving.protobuf import numpy_type, read_tensor
-from regard.serving.regular_files import read_regular
 from regard.serving.saved_model import batch_inputs
 from regard.serving.session import Signature
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from grpc import StatusCode
 
+from regard.core.locks import Lock, acquire_existing
 from regard.serving.contract import MODEL_FILE
-from regard.serving.locks import Lock, acquire_existing
 from regard.serving.server.batching import Batcher
 from regard.serving.server.errors import ServingError
 from regard.serving.server.loading import LoadAttempts

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.spans import resolve_spans
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
+from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.tasks.description import Feature
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.files import split_shards
+from regard.components.common.artifact_files import split_shards
 from regard.components.data.example_rows import read_rows
 from regard.models.tasks.description import Feature
 

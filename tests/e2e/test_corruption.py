@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.files import folder_digest
+from regard.core.files import folder_digest
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 import pytest
 
 from regard.components.common import code_digest
-from regard.models import plugins
+from regard.core import plugins
 
 find_source_files = functools.cache(code_digest.source_files)
 

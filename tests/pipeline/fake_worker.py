@@ -11,8 +11,8 @@ import sys
 import tempfile
 import time
 
-from regard.components.common import events
-from regard.components.common.child_process import end_with_parent
+from regard.core import events
+from regard.core.processes import end_with_parent
 
 how = sys.argv[1]
 if how == "watch":

@@ -5,7 +5,7 @@ import json
 import pytest
 from tfx.dsl.compiler import compiler
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import progress, run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import ALL_NODES

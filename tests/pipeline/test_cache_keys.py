@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.trainer import training_key
+from regard.core.errors import UserError
 from regard.pipeline import cache_keys
 from regard.pipeline.config import load
 

@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 
-from regard.components.common import code_digest, events
-from regard.components.common.files import folder_digest
+from regard.components.common import code_digest
+from regard.core import events
+from regard.core.files import folder_digest
 from regard.pipeline import cached_run, run_store, supervisor
 from regard.pipeline.context import local_context
 from regard.pipeline.recorded_run import RunRequest, run_pipeline

@@ -11,10 +11,10 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common import owned_folders
-from regard.components.common.errors import UserError
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.core import owned_folders
+from regard.core.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.clean import clean
 from regard.pipeline.cli.app import app

@@ -5,12 +5,12 @@ import json
 import pytest
 from tfx.dsl.compiler import compiler
 
-from regard.components.common import events, owned_folders
 from regard.components.data.sources import Corpus as DataCorpus
 from regard.components.data.sources import find_files
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
+from regard.core import events, owned_folders
 from regard.pipeline import run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES

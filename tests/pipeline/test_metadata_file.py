@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import metadata_file
 
 

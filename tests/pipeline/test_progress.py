@@ -1,4 +1,4 @@
-from regard.components.common import events
+from regard.core import events
 from regard.pipeline import progress
 from regard.pipeline.progress import Progress
 

@@ -3,12 +3,11 @@ import re
 
 import pytest
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
-from regard.components.common.files import temporary_name
+from regard.core import events, locks
+from regard.core.errors import UserError
+from regard.core.files import temporary_name
 from regard.pipeline import progress, run_store
 from regard.pipeline.workspace import Workspace, lock_pipeline
-from regard.serving import locks
 
 
 @pytest.fixture

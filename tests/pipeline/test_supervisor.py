@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from regard.core import locks
 from regard.pipeline import run_store, supervisor
 from regard.pipeline.progress import Progress
 from regard.pipeline.workspace import Workspace
-from regard.serving import locks
 from tests.processes import is_alive, wait_for
 
 FAKE = str(Path(__file__).with_name("fake_worker.py"))
@@ -123,7 +123,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from regard.pipeline import run_store
-from regard.serving import locks
+from regard.core import locks
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.progress import Progress
 from regard.pipeline import supervisor

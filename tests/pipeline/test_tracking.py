@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
+from regard.core import events
+from regard.core.errors import UserError
 from regard.pipeline import run, run_store, supervisor
 from regard.pipeline.config import Config
 from regard.pipeline.config import tracking as section

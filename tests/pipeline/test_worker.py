@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common import events
-from regard.components.common.child_process import child_environment
+from regard.core import events
+from regard.core.processes import child_environment
 from regard.pipeline import worker
 from regard.pipeline.runners import node_events
 

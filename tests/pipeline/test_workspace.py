@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 

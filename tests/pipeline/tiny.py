@@ -15,7 +15,7 @@ from tfx.orchestration import metadata
 from tfx.orchestration import pipeline as tfx_pipeline
 
 from regard.components.common.component import Findings
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 
 @component

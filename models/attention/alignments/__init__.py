@@ -1,7 +1,7 @@
 """Alignments: from scores to attention weights. CONTRIBUTING.md describes how to add one."""
 
+from regard.core.plugins import Registry
 from regard.models.attention.alignments.base import Alignment, masked_softmax
-from regard.models.plugins import Registry
 
 _MODULE = "regard.models.attention.alignments"
 _OWN = {

@@ -1,7 +1,7 @@
 """Scores: how well a query matches each key. CONTRIBUTING.md describes how to add one."""
 
+from regard.core.plugins import Registry
 from regard.models.attention.scores.base import Score
-from regard.models.plugins import Registry
 
 _MODULE = "regard.models.attention.scores"
 _OWN = {

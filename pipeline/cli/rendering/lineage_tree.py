@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from regard.components.common import formatting
 from regard.components.settings.data import paths_in
+from regard.core import formatting
 from regard.pipeline.lineage.config_changes import ConfigChange
 from regard.pipeline.lineage.failed_runs import FailedRun
 from regard.pipeline.lineage.trace import DataLineage, Lineage, NodeExecution, Parent

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from regard.components.common.events import Event
-from regard.components.common.formatting import format_duration
+from regard.core.events import Event
+from regard.core.formatting import format_duration
 from regard.pipeline import progress
 from regard.pipeline.cli import terminal
 from regard.pipeline.progress import NodeProgress, Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.components.common import formatting
+from regard.core import formatting
 from regard.pipeline.cli import terminal
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from regard.components.common import formatting
 from regard.components.data.layouts import describe_first_row
+from regard.core import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions

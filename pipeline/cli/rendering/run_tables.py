@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from regard.components.common import formatting
+from regard.core import formatting
 from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.run_store import RunRecord

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from regard.components.common.formatting import format_count, format_duration
+from regard.core.formatting import format_count, format_duration
 from regard.pipeline.cli import terminal
 from regard.pipeline.config.schedule import DEFAULT_INTERVAL
 from regard.pipeline.scheduling.attempt import format_attempt

@@ -5,7 +5,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 TOKEN_VARIABLE = "KF_PIPELINES_TOKEN"
 CONNECT_SECONDS, READ_SECONDS = 10, 60

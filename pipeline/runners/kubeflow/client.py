@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.runners.kubeflow import api_errors
 from regard.serving.client.connections import check_token_url
 

@@ -22,9 +22,9 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from regard.components.common.native_output import silence_output
 from regard.components.common.runtime_parameters import PARAMETERS
 from regard.components.registry.store import LATEST
+from regard.core.native_output import silence_output
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
 from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
 from regard.pipeline.runners.kubeflow.settings import kubeflow_section, run_parameters

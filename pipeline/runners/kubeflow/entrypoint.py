@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from regard.components.common import owned_folders
-from regard.components.common.errors import UserError
-from regard.components.common.files import atomic_write, read_json_object, write_json
+from regard.core import owned_folders
+from regard.core.errors import UserError
+from regard.core.files import atomic_write, read_json_object, write_json
 
 if TYPE_CHECKING:
     from kfp.pipeline_spec.pipeline_spec_pb2 import (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import check_no_special_file
-from regard.components.common.yaml_text import find_excess
+from regard.core.errors import UserError
+from regard.core.files import check_no_special_file
+from regard.core.yaml_text import find_excess
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import Value, parameters_of
 from regard.components.settings.trainer import NODE
+from regard.core.errors import UserError
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.kubeflow_checks import input_paths

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS, Value, apply_parameters
+from regard.core.errors import UserError
 from regard.pipeline.runners.kubeflow import settings
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.pipeline_file import (

@@ -13,13 +13,13 @@ from regard.components.augmenter import model_pass, train_rows
 from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.augmenter.model_pass import ModelPass
 from regard.components.augmenter.train_rows import dual_cross_entropy, keep_best
-from regard.components.common import events
+from regard.components.common.artifact_files import split_shards
 from regard.components.common.component import Findings
-from regard.components.common.errors import UserError
-from regard.components.common.files import split_shards
 from regard.components.data.example_rows import read_records, read_rows
 from regard.components.predictor import batch_results
 from regard.components.settings.trainer import StartingModel
+from regard.core import events
+from regard.core.errors import UserError
 from regard.serving.saved_model import InputLengthError
 from tests import fake_models
 from tests.fake_models import FEATURES, MOST_LETTERS, Reverser, artifact

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.common.row_files import LENGTHS, RowFiles, write_rows
+from regard.core.errors import UserError
 
 TYPES = {"ids": pa.int64(), "image": pa.large_binary(), "score": pa.float32(), LENGTHS: pa.int64()}
 SCHEMA = pa.schema({name: pa.large_list(kind) for name, kind in TYPES.items()})

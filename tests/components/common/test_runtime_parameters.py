@@ -2,7 +2,6 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import (
     PARAMETERS,
     apply_parameters,
@@ -10,6 +9,7 @@ from regard.components.common.runtime_parameters import (
     parameters_of,
 )
 from regard.components.settings.data import DataConfig, SpansConfig
+from regard.core.errors import UserError
 from regard.models.settings.training import TrainingConfig
 
 CONFIG = {"training": {"max_epochs": 20, "seed": 17}, "model": {"embedding": 8}}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tfx.components.util import examples_utils
 
-from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ShardWriter
 from regard.components.corpus_gen.executor import _publish
 from regard.components.data.corpus_plan import GroupResult
+from regard.core.errors import UserError
 from tests.components.corpora import write_files
 
 SPLITS = ("train", "eval", "test")

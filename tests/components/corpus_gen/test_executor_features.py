@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from tests.components.corpora import CAPTIONED, POINTED, picture, table, write_files
 
 SPLIT = {"eval": 0.2, "test": 0.2}

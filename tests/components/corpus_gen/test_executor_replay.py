@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
+from regard.core.errors import UserError
 from tests.components.corpora import resolved, table
 
 FILES = {"train": "{SPAN}.tsv", "eval": "fixed.tsv", "test": "fixed.tsv"}

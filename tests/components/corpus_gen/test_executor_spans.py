@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
+from regard.core.errors import UserError
 from tests.components.corpora import resolved
 
 
@@ -46,7 +46,7 @@ def test_rows_have_their_span_and_some_of_the_newest_are_test_rows(tmp_path, gen
 
 
 def test_node_resolves_unresolved_spans(tmp_path, generate, run_corpus, monkeypatch):
-    from regard.components.common import events
+    from regard.core import events
 
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
     for name in ("1.tsv", "2.tsv", "4.tsv", "test.tsv"):

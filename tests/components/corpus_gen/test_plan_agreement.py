@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from regard.components.common.errors import UserError
-from regard.components.common.owned_folders import SCRATCH, mark_name
 from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
 from regard.components.data.spans import resolve_spans
+from regard.core.errors import UserError
+from regard.core.owned_folders import SCRATCH, mark_name
 from tests.components.corpora import CAPTIONED, corpus_of, picture, write_files
 
 ROWS = "".join(f"word {i}\tWORD {i}\n" for i in range(200))
@@ -75,7 +75,7 @@ VALID = {
 
 @pytest.mark.parametrize("name", VALID)
 def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
-    from regard.components.common import events
+    from regard.core import events
 
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
     files, section = VALID[name]

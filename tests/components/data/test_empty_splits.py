@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
+from regard.core.errors import UserError
 from tests.components.corpora import CAPTIONED, picture, resolved, table, write_files
 
 

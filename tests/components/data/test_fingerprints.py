@@ -7,9 +7,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from regard.components.common import files
 from regard.components.data import fingerprints
 from regard.components.data.fingerprints import file_digests, fingerprint
+from regard.core import files
 from tests.components.corpora import CAPTIONED, SUMMARISED, resolved, write_files
 
 LATER_NS = 10**10

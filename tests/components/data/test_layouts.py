@@ -2,9 +2,9 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
 from regard.components.data.layouts import Layout, describe_first_row, merge_layouts
+from regard.core.errors import UserError
 from tests.components.corpora import checks_of, resolved, write_files
 
 PAIRS = "".join(f"One {i}.\tUn {i}.\n" for i in range(200))

@@ -7,7 +7,6 @@ from itertools import accumulate
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.profiles import (
     BOUNDS,
     divergence,
@@ -16,6 +15,7 @@ from regard.components.data.profiles import (
     missing_features,
     read_profile,
 )
+from regard.core.errors import UserError
 
 LENGTHS = {"unit": "character", "bounds": [5], "counts": [1, 0]}
 WORDS = {"total": 1, "distinct": 1, "once": 1, "words": {"a": 1}, "complete": True}

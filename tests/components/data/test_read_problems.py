@@ -2,9 +2,9 @@ import pickle
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.settings.data import DataConfig
+from regard.core.errors import UserError
 from tests.components.corpora import first_error
 
 

@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.corpus_plan import CorpusPlan, read_split, survey_corpus
 from regard.components.data.near_duplicates import similarity
+from regard.core.errors import UserError
 from tests.components.corpora import CAPTIONED, POINTED, picture, resolved, table, write_files
 
 WORDS = ["dog", "cat", "runs", "sleeps", "over", "under", "the", "green", "table", "quickly"]

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.sources import Corpus, FileGroup, expand_all, find_files
+from regard.core.errors import UserError
 from tests.components.corpora import CAPTIONED, SUMMARISED, resolved, write_files
 
 

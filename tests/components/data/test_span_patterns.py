@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data import span_patterns
+from regard.core.errors import UserError
 from tests.components.corpora import write_files
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.sources import find_files
 from regard.components.data.spans import resolve_spans
+from regard.core.errors import UserError
 from tests.components.corpora import corpus_of, resolved, write_files
 
 PAIR = {"source": "{SPAN}.en", "target": "{SPAN}.de"}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import SOURCE, registry_folder
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
+from regard.core.errors import UserError
+from regard.core.storage import SOURCE, registry_folder
 from tests.components.corpora import CAPTIONED, corpus_of, resolved, write_files
 
 fsspec = pytest.importorskip("fsspec")

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.config_rules import validate_data
 from regard.components.data.corpus_plan import CorpusPlan, read_split, survey_corpus
 from regard.components.data.near_duplicates import similarity
@@ -13,6 +12,7 @@ from regard.components.data.row_reader import join_references
 from regard.components.data.row_values import ComparedValues, value_lists
 from regard.components.data.sources import Corpus, extra_features
 from regard.components.settings.data import DataConfig
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 from tests.components.corpora import SUMMARISED, TRANSLATION, resolved, table, write_files
 

@@ -1,12 +1,12 @@
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.target_overlap import (
     OVERLAP_FILE,
     overlap_to_json,
     read_overlap,
     text_hash,
 )
+from regard.core.errors import UserError
 
 
 def test_hash_ignores_white_space_and_unicode_form():

@@ -6,8 +6,8 @@ import pytest
 from ml_metadata.metadata_store import ListOptions, MetadataStore
 from ml_metadata.proto import metadata_store_pb2
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
+from regard.core import events
+from regard.core.errors import UserError
 from tests.components.evaluator.evaluating import (
     BAD,
     CANDIDATE,

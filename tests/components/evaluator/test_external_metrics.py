@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.evaluator import external_metrics
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core.errors import UserError
 from regard.models.metrics import Rows
 from tests.components.evaluator.evaluating import CONFIG, evaluate
 

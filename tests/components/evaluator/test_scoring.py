@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from tests.components.evaluator.evaluating import (
     BAD,
     CONFIG,

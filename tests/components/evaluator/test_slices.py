@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.target_overlap import text_hash
 from regard.components.evaluator.slices import (
     Slice,
@@ -14,6 +13,7 @@ from regard.components.evaluator.slices import (
     unknown_share,
 )
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core.errors import UserError
 from regard.models.metrics import Rows
 from tests.components.evaluator.evaluating import profile
 

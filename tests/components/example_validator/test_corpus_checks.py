@@ -5,7 +5,6 @@ import json
 import pytest
 
 from regard.components.common.component import Findings
-from regard.components.common.errors import UserError
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.sources import Corpus
 from regard.components.example_validator.check_results import describe
@@ -13,6 +12,7 @@ from regard.components.example_validator.corpus_checks import check_corpus
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
+from regard.core.errors import UserError
 from tests.components.corpora import BEAM, TRANSLATION
 
 TRAIN = [f"a sentence about the number {n}\tein Satz über die Zahl {n}" for n in range(40)]

@@ -7,7 +7,6 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
 from regard.components.common.component import Findings
-from regard.components.common.errors import UserError
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data import text_checks
 from regard.components.data.images import Images
@@ -16,6 +15,7 @@ from regard.components.data.target_overlap import read_overlap, text_hash
 from regard.components.example_validator import row_checks
 from regard.components.example_validator.executor import ExampleValidatorExecutor
 from regard.components.example_validator.target_checks import TargetSettings
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 from tests.components.corpora import BEAM, TRANSLATION, checks_of, write_files
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.sources import Corpus
 from regard.components.example_validator.corpus_checks import check_corpus
@@ -16,6 +15,7 @@ from regard.components.example_validator.target_checks import (
 from regard.components.settings.data import DataConfig
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
+from regard.core.errors import UserError
 from tests.components.corpora import TRANSLATION
 
 

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 import pytest
 
 from regard.components.common.component import Findings
-from regard.components.common.errors import UserError
 from regard.components.example_validator import training_profile
 from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.target_checks import TargetSettings
@@ -18,6 +17,7 @@ from regard.components.example_validator.training_profile import (
     join_buckets,
     sum_bucket,
 )
+from regard.core.errors import UserError
 from regard.pipeline.context import resolve_data
 from tests.components.corpora import BEAM, checks_of
 from tests.pipeline.scheduling.growing_corpus import CONFIG, GrowingCorpus

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from regard.components.common.files import split_shards
+from regard.components.common.artifact_files import split_shards
 from regard.components.predictor import batch_plan
 from tests import fake_models
 

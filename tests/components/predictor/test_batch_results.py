@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.predictor import batch_results
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
+from regard.core import events
+from regard.core.errors import UserError
 from regard.serving.contract import SavedModelError
 from regard.serving.saved_model import InputLengthError
 

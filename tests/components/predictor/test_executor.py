@@ -8,13 +8,14 @@ import pytest
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
-from regard.components.common import events, prediction_table
+from regard.components.common import prediction_table
 from regard.components.common.component import Predictions
-from regard.components.common.errors import UserError
 from regard.components.predictor import batch_plan, decode, executor
 from regard.components.predictor.batch_results import BatchStats
 from regard.components.predictor.decode import DecodeResult
 from regard.components.predictor.executor import PredictorExecutor
+from regard.core import events
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 from regard.serving.contract import SavedModelError
 from tests import fake_models, fake_tasks

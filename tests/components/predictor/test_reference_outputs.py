@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.predictor.reference_outputs import ReferenceAttention, ReferenceScores
+from regard.core.errors import UserError
 from regard.models import metrics
 from regard.models.metrics import Rows, attention
 from regard.models.tasks import search_outputs

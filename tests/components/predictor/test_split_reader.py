@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
-from regard.components.common.files import split_shards
+from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import read_rows as read
 from regard.components.predictor import split_reader
+from regard.core.errors import UserError
 from regard.models.tasks.description import Feature
 from tests import fake_models, fake_tasks
 

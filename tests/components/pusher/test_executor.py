@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from regard.components.common import events, provenance
 from regard.components.common.component import Findings
-from regard.components.common.errors import UserError
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.pusher import executor
 from regard.components.pusher.executor import PusherExecutor
@@ -15,6 +13,8 @@ from regard.components.registry.prune import prune
 from regard.components.registry.records import PROFILE
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.core import events, provenance
+from regard.core.errors import UserError
 
 SENTENCE = "Passed: BLEU 33.1 is above the threshold of 30.0."
 METRICS = {

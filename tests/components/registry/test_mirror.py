@@ -5,8 +5,6 @@ import uuid
 
 import pytest
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import SOURCE, ObjectStore, registry_folder
 from regard.components.registry import mirror as mirrors
 from regard.components.registry.overview import list_versions
 from regard.components.registry.prune import pin, prune, unpin
@@ -15,6 +13,8 @@ from regard.components.registry.records import VersionRecord
 from regard.components.registry.rollback import rollback
 from regard.components.registry.starting_models import find_warm_start
 from regard.components.registry.store import LATEST, Registry, production_baseline
+from regard.core.errors import UserError
+from regard.core.storage import SOURCE, ObjectStore, registry_folder
 from regard.models.settings.training import TrainingConfig
 from regard.pipeline.deployment.serve import list_models
 from regard.serving.server.versions import list_versions as served_versions

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.registry.overview import list_versions
 from regard.components.registry.prune import prune
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import size_of
+from regard.core.errors import UserError
 from tests.components.registry.models import push_model, push_models
 
 

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.prune import pin, prune, unpin
 from regard.components.registry.publish import change_lock
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import is_pinned
+from regard.core.errors import UserError
 from regard.serving.server.versions import Version, list_versions
 from tests.components.registry.models import push_model, push_models, weights_of
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.registry import publish
 from regard.components.registry.prune import prune
 from regard.components.registry.publish import (
@@ -20,7 +19,8 @@ from regard.components.registry.publish import (
 )
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import Registry
-from regard.serving import locks
+from regard.core import locks
+from regard.core.errors import UserError
 from tests.components.registry.models import make_model, push_model, push_models, weights_of
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.registry.records import VersionRecord, read_record, read_record_or_empty
+from regard.core.errors import UserError
 
 
 def test_a_version_without_a_record_has_an_empty_one(tmp_path):

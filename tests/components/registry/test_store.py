@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.registry.store import LATEST, Registry, production_baseline
+from regard.core.errors import UserError
 
 
 def put(root: Path, name: str, version: str, record: dict | None = None) -> Path:

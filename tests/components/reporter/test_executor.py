@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from regard.components.common import component, events
+from regard.components.common import component
 from regard.components.nodes import Reporter
 from regard.components.reporter.executor import FILE, ReporterExecutor
 from regard.components.reporter.run_facts import ARTIFACTS
+from regard.core import events
 from tests.components.reporter import sample_runs
 from tests.pages import plain
 

@@ -8,10 +8,10 @@ from tfx.types import standard_artifacts
 
 from regard.components.common import prediction_table
 from regard.components.common.component import Predictions
-from regard.components.common.errors import UserError
 from regard.components.common.prediction_table import Row
 from regard.components.serving_check import executor
 from regard.components.serving_check.executor import ServingCheckExecutor, run_check
+from regard.core.errors import UserError
 from regard.serving import checks, saved_model, warmup_requests
 from tests import fake_models, fake_tasks
 from tests.fake_models import artifact

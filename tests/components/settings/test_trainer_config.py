@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from regard.components.common.yaml_text import from_yaml
 from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
+from regard.core.yaml_text import from_yaml
 from regard.models import tasks
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.reference import starter

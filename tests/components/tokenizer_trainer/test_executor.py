@@ -9,11 +9,11 @@ import pytest
 import sentencepiece
 from tfx.types import standard_artifacts
 
-from regard.components.common import events
 from regard.components.common.component import Tokenizer
-from regard.components.common.errors import UserError
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
+from regard.core import events
+from regard.core.errors import UserError
 from regard.models.tags import user_symbols
 from regard.serving.contract import MODEL_FILE, TRAINING
 from tests.components.corpora import BEAM, write_records

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from regard.components.common.errors import UserError
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import (
     TrainedTokenizer,
@@ -16,6 +15,7 @@ from regard.components.tokenizer_trainer.sentencepiece_training import (
     read_words,
     train_tokenizer,
 )
+from regard.core.errors import UserError
 
 NAMES = ["anna", "bela", "carla", "dora", "emil", "falk", "gero", "hanna"]
 ENDINGS = ["bach", "berg", "burg", "dorf", "feld", "hausen", "heim", "ingen", "stadt", "tal"]

@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.trainer import batch_search
 from regard.components.trainer.batch_search import RECORD, find_batch_tokens
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit
+from regard.core import events
+from regard.core.errors import UserError
 from tests.components.trainer import tiny_training
 from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays

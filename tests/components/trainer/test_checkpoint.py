@@ -14,13 +14,13 @@ import keras
 import numpy as np
 import pytest
 
-from regard.components.common import owned_folders
 from regard.components.trainer.checkpoint import (
     Checkpoints,
     NoCheckpoints,
     TrainState,
     checkpoint_lock,
 )
+from regard.core import owned_folders
 from tests.processes import wait_for
 
 _HOLD = """

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common import owned_folders
 from regard.components.settings.trainer import StartingModel, TrainerConfig, TrainingData
 from regard.components.trainer import training_key as training_key_module
 from regard.components.trainer.checkpoint_folder import (
@@ -12,6 +11,7 @@ from regard.components.trainer.checkpoint_folder import (
     with_checkpoint_key,
     with_default_folder,
 )
+from regard.core import owned_folders
 
 
 @pytest.fixture

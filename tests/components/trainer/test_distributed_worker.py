@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.trainer import distributed_worker
 from regard.components.trainer.distributed_worker import WorkerSpec
+from regard.core.errors import UserError
 
 WORKERS = {"worker": ["a:1", "b:2"]}
 

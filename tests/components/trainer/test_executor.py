@@ -5,9 +5,9 @@ import json
 import pytest
 from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
 
-from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.executor import TrainerExecutor
+from regard.core.errors import UserError
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.trainer import warm_start
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.export import read_warm_start
@@ -21,6 +19,8 @@ from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.training_loop import fit
+from regard.core import events
+from regard.core.errors import UserError
 from regard.models.settings.fine_tuning import LoraConfig
 from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays

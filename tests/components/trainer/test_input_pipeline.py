@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from regard.components.common.errors import UserError
 from regard.components.common.row_files import LENGTHS, write_rows
 from regard.components.trainer import input_pipeline
 from regard.components.trainer.input_pipeline import Batches
+from regard.core.errors import UserError
 from regard.models import tasks
 from tests.components.trainer.pairs import SPEC, write_pairs
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.trainer.optimizer_state import (
     adam_moments,
     check_optimizer_state,
     restore_optimizer_state,
 )
+from regard.core.errors import UserError
 from tests.components.trainer.tiny_training import new_model, training_config
 
 UPDATES = 60

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.components.common.yaml_text import from_yaml
 from regard.components.trainer.distributed import DeviceGroup, DistributedTrainStep
 from regard.components.trainer.optimizer import compile_model
+from regard.core.yaml_text import from_yaml
 from regard.models import tasks
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.reference import starter

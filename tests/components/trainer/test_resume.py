@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.trainer.callbacks import PeriodicCheckpoint
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.training_loop import fit
+from regard.core import events
+from regard.core.errors import UserError
 from tests.components.trainer.distributed_training import KilledError
 from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import (

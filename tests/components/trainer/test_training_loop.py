@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.training_loop import fit
+from regard.core.errors import UserError
 from tests.components.trainer.tiny_training import (
     assert_equal_arrays,
     batches,

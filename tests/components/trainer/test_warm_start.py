@@ -10,14 +10,14 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.trainer import warm_start
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.export import read_warm_start
 from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.training_loop import fit
+from regard.core import events
+from regard.core.errors import UserError
 from regard.models import tasks
 from tests.components.trainer.pairs import SPEC, write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays, checkpoint_arrays

@@ -14,8 +14,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainingData
 from regard.components.settings.tune import MAX_SEED
 from regard.components.tuner import search as search_module
@@ -27,6 +25,8 @@ from regard.components.tuner.trial import (
     run_trial,
     write_state,
 )
+from regard.core import events
+from regard.core.errors import UserError
 from tests.components.tuner import tiny
 
 ROOT = Path(__file__).parents[3]

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.checkpoint import TrainState
 from regard.components.tuner.space import replace_values
 from regard.components.tuner.trial import score_weights
+from regard.core.errors import UserError
 from tests.components.tuner import tiny
 
 HISTORY = [

@@ -7,8 +7,8 @@ import pydantic
 import pytest
 import yaml
 
-from regard.components.common.errors import UserError
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core.errors import UserError
 from regard.models.schedules import SCHEDULES, schedule
 from regard.models.settings.checks import check_xla
 from regard.models.settings.training import (

@@ -4,7 +4,7 @@ import random
 
 import tensorflow as tf
 
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
 from regard.models.tasks import search_outputs
 
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import supervisor
 from regard.pipeline.cli.app import app, main
 from tests.processes import wait_for
@@ -20,7 +20,7 @@ FAKE = str(Path(__file__).parents[1] / "fake_worker.py")
 # The command with another worker than the one that needs TFX.
 WITH_FAKE = f"""
 import sys
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import supervisor
 how = sys.argv.pop(1)
 supervisor.worker_command = lambda *_: [sys.executable, {FAKE!r}, how]

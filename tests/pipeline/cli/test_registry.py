@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
-from regard.components.common.storage import registry_folder
 from regard.components.registry.overview import list_versions
 from regard.components.registry.prune import PruneResult
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.core.errors import UserError
+from regard.core.storage import registry_folder
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.app import app
 from regard.pipeline.cli.rendering import registry_tables

@@ -3,7 +3,7 @@ import webbrowser
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.cli.app import app
 from regard.pipeline.workspace import Workspace

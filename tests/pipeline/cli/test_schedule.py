@@ -6,7 +6,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.config import load
 from regard.pipeline.scheduling.snapshot import take_snapshot

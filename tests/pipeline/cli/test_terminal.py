@@ -8,7 +8,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 
 # Sets the title of the window, writes the clipboard, and begins a sequence without an escape.

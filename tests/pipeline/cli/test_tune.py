@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 
 CONFIG = "name: a\ndata: {train: a.tsv}\n"

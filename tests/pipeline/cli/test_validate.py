@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.components.common import processor
+from regard.core import processor
 from regard.pipeline.cli import validate
 from regard.pipeline.doctor import machine
 

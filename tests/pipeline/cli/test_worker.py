@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.recorded_run import RunRequest, run_pipeline
 from tests.processes import free_port, is_alive, wait_for

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from regard.components.common import events
-from regard.components.common.child_process import end_with_parent
-from regard.components.common.yaml_text import from_yaml
+from regard.core import events
+from regard.core.processes import end_with_parent
+from regard.core.yaml_text import from_yaml
 
 end_with_parent()
 run = Path(sys.argv[1])

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from regard.core import locks
 from regard.pipeline.doctor import machine
-from regard.serving import locks
 from tests.processes import wait_for
 
 

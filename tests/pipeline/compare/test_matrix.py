@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.compare.results import ComparisonFolder
 from regard.pipeline.config import load

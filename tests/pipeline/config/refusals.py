@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.config import Config, load
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.config import load
 from regard.pipeline.config.document import parse
 from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline

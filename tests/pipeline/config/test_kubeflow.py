@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.yaml_text import to_yaml
+from regard.core.yaml_text import to_yaml
 from regard.pipeline.config import load
 from tests.pipeline.config.refusals import compare, load_text, problems_of
 

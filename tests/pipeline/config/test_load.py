@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from regard.components.common.yaml_text import from_yaml, to_yaml
 from regard.components.data.sources import find_files
 from regard.components.data.spans import resolve_spans
+from regard.core.yaml_text import from_yaml, to_yaml
 from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 from regard.models.settings.training import ExponentialScheduleConfig
 from regard.pipeline.config import config_from_values, load

@@ -5,7 +5,7 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.config import load
 from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline
 from tests.pipeline.config.test_bad_yaml import GOOD

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from pydantic import BaseModel
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.settings.base import Problem
 from regard.models.tasks import TASKS
 from regard.pipeline.compare.matrix import read_comparison

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.tasks import TASKS
 from regard.pipeline.config import load
 from regard.pipeline.config.annotations import models_in

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.datasets import copying
 from tests.pipeline.datasets.generated_rows import SPLITS, rows_of
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.datasets import dataset_files
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.datasets import fetch as module
 from regard.pipeline.datasets.fetch import fetch, fetch_multi30k
 

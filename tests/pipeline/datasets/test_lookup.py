@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import datasets
 
 

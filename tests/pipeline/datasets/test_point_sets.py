@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import datasets
 from regard.pipeline.datasets import point_sets
 from tests.pipeline.datasets.generated_rows import SPLITS, rows_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.settings.search import BeamSearchConfig
 from regard.pipeline.cli.export import export as export_command
 from regard.pipeline.deployment.export import to_ctranslate2

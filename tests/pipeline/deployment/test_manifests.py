@@ -9,7 +9,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 from typer.main import get_command
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.deployment.manifests import TARGETS, Deployment, render
 from regard.serving.server.model_config import VersionPolicy, read_models

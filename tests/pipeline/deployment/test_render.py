@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.deployment import render
 from tests import fake_models, fake_tasks
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from grpc import StatusCode
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.models.settings.search import GreedySearchConfig
 from regard.pipeline.deployment import serve
 from regard.pipeline.deployment.engines import load_verified

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from regard.components.common import events
-from regard.components.common.errors import UserError
 from regard.components.data.fingerprints import fingerprint
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.core import events
+from regard.core.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.cli.rendering import lineage_tree
 from regard.pipeline.config import load

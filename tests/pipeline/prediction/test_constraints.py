@@ -1,6 +1,6 @@
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.prediction.constraints import Constraints, read_glossary
 
 CONTRACT = {"inputs": [{"name": "source", "kind": "text"}]}

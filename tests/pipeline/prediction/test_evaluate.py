@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
-from regard.components.common.errors import UserError
 from regard.components.registry.records import VersionRecord
+from regard.core.errors import UserError
 from regard.models import tasks
 from regard.pipeline.cli.evaluate import evaluate as command
 from regard.pipeline.prediction.evaluate import REPORT, _evaluation_config, evaluate

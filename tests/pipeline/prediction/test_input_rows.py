@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.prediction.input_rows import (
     InputParser,
     read_line_batches,

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.components.common.errors import UserError
-from regard.components.common.native_output import silence_output
+from regard.core.errors import UserError
+from regard.core.native_output import silence_output
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.cli.score import score
 from regard.pipeline.prediction import predict as prediction

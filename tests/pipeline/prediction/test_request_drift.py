@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
 from regard.components.example_validator import training_profile
 from regard.components.registry.records import PROFILE
+from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.prediction import request_drift
 from regard.serving.server.metrics import Metrics

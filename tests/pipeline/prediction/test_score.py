@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli.score import score
 from tests import fake_models, fake_tasks
 

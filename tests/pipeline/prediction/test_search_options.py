@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer import export
 from regard.components.trainer.export import InMemoryModel, RebuiltModel
+from regard.core.errors import UserError
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.cli.score import score
 from regard.pipeline.prediction.search_options import load_with_search

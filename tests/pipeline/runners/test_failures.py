@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.runners import failures
 from regard.pipeline.runners.failures import explain, is_transient
 
@@ -37,7 +37,7 @@ def test_user_error_in_the_text_of_a_beam_error():
     text = (
         "Error received from SDK harness: Traceback (most recent call last):\n"
         '  File "x.py", line 3, in f\n'
-        "regard.components.common.errors.UserError: a.tsv:3: too few [while running 'Read/Map']\n"
+        "regard.core.errors.UserError: a.tsv:3: too few [while running 'Read/Map']\n"
         "Add some.\n\n"
         "more of Beam"
     )
@@ -141,5 +141,5 @@ def test_failures_of_a_cluster(text, remedy):
 
 
 def test_user_error_on_a_cluster_is_not_hidden_by_the_lost_host():
-    text = "regard.components.common.errors.UserError: a.tsv:3: too few\nAdd some.\n\nNoRestart"
+    text = "regard.core.errors.UserError: a.tsv:3: too few\nAdd some.\n\nNoRestart"
     assert explain(RuntimeError(text + "BackoffTimeStrategy"))["error"] == "a.tsv:3: too few"

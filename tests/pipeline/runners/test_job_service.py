@@ -9,7 +9,7 @@ import grpc
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 from apache_beam.runners.portability import local_job_service
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.runners.job_service import check_job_service
 from tests.processes import free_port
 

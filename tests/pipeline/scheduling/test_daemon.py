@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core import locks
+from regard.core.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.workspace import lock_pipeline
-from regard.serving import locks
 from tests.pipeline.scheduling import fake_run
 from tests.pipeline.scheduling.growing_corpus import CONFIG
 from tests.pipeline.scheduling.simulation import HOUR, NIGHTLY, FakeDaemon

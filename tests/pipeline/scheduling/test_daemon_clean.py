@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline import run_store
 from regard.pipeline.workspace import lock_pipeline
 from tests.components.registry.models import push_model

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.scheduling import state
 from tests.pipeline.scheduling.growing_corpus import CONFIG
 from tests.pipeline.scheduling.simulation import HOUR, NIGHTLY, START, FakeDaemon

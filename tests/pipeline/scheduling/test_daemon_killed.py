@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from regard.core import locks
 from regard.pipeline import run_store
 from regard.pipeline.scheduling import attempt, state
-from regard.serving import locks
 from tests.pipeline.scheduling import fake_run
 from tests.pipeline.scheduling.simulation import FakeDaemon
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cache_keys import vector_digests
 from regard.pipeline.config import load
 from regard.pipeline.scheduling.snapshot import settings_digest, take_snapshot

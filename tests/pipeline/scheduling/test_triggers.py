@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.scheduling.settings import ScheduleSettings
 from regard.pipeline.scheduling.triggers import (
     cron_trigger,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.config import load
 from regard.pipeline.tuning.tuned_config import (
     OriginalConfig,

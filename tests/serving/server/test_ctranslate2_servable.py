@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from regard.models.characters import is_blank
+from regard.core.characters import is_blank
 from regard.models.settings.search import BeamSearchConfig, GreedySearchConfig
 from regard.pipeline.deployment import engines
 from regard.pipeline.deployment.engines import ctranslate2_loader

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from grpc import StatusCode
 
-from regard.serving import locks
+from regard.core import locks
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.manager import ModelManager
 from regard.serving.server.model_config import ModelConfig, VersionPolicy

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.components.common.errors import UserError
 from regard.components.data.cell_values import CellError, CellParser
 from regard.components.data.row_values import format_values, split_points, value_lengths
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export
+from regard.core.errors import UserError
 from regard.models.metrics import MetricOptions, Rows, compute
 from regard.models.tasks.pointer.settings import (
     PointerModelConfig,

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.runners.kubeflow.client import KubeflowClient
 from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
 from regard.pipeline.runners.kubeflow.submission import Submission

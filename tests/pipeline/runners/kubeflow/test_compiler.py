@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.common.runtime_parameters import PARAMETERS
+from regard.core.errors import UserError
 from regard.pipeline.config.config import NODES
 from regard.pipeline.runners.kubeflow.settings import load_for_cluster
 from tests.pipeline.runners.kubeflow.pipelines import CONFIG, KUBEFLOW, compile_config, write_config

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from regard.components.common import owned_folders
+from regard.core import owned_folders
 from regard.pipeline.runners.kubeflow.entrypoint import (
     _store_locations,
     _use_local_paths,
@@ -62,7 +62,7 @@ EXECUTOR = """
 from pathlib import Path
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from regard.components.common.component import Findings, Report
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 class Executor(BaseExecutor):
     def Do(self, input_dict, output_dict, exec_properties):

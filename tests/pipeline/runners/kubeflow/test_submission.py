@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.config import load
 from regard.pipeline.runners.kubeflow import submission

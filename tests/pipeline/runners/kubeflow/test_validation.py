@@ -6,7 +6,7 @@ import functools
 import pytest
 from kfp.components import load_component_from_text
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 from regard.pipeline.runners.kubeflow.pipeline_file import (
     CompiledPipeline,
     find_problems,

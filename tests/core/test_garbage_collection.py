@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from regard.serving.saved_model import without_gc
+from regard.core.garbage_collection import without_gc
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
-from regard.serving.regular_files import open_regular, read_regular
+from regard.core.regular_files import open_regular, read_regular
 
 _POLL_SECONDS = 0.05
 _MAX_HOLDER_BYTES = 1 << 16

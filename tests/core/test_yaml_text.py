@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.components.common.yaml_text import YAMLError, from_yaml, to_yaml
+from regard.core.yaml_text import YAMLError, from_yaml, to_yaml
 
 
 def test_values_survive_in_their_order():

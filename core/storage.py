@@ -15,7 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
+from regard.core.files import atomic_path, atomic_write
 
 HOME_VARIABLE, DEFAULT_HOME = "REGARD_HOME", "workspace"
 SOURCE = ".source"  # the file in a local copy of a folder that holds its URI
@@ -83,8 +84,6 @@ def registry_folder(path: str | os.PathLike[str]) -> Path:
         return Path(uri)
     folder = local_copy(uri := uri.rstrip("/"))
     if not (folder / SOURCE).is_file():
-        from regard.components.common.files import atomic_write  # imports pydantic
-
         atomic_write(folder / SOURCE, uri)
     return folder
 
@@ -164,8 +163,6 @@ class ObjectStore:
             self._call(lambda path: self._fs.rm(path, recursive=True), name)
 
     def _download(self, name: str, path: Path, state: ObjectState) -> None:
-        from regard.components.common.files import atomic_path
-
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(_ChangedError), atomic_path(path) as temporary:
                 self._call(lambda path: self._fs.get_file(path, str(temporary)), name)

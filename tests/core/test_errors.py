@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from regard.components.common.errors import UserError, pickle_error
+from regard.core.errors import UserError, pickle_error
 
 
 @pytest.mark.parametrize(

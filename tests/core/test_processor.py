@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.components.common import processor
+from regard.core import processor
 
 
 def test_features(monkeypatch, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.models.suggestions import SYNONYMS, closest_matches, did_you_mean, suggest
+from regard.core.suggestions import SYNONYMS, closest_matches, did_you_mean, suggest
 
 CHOICES = ["Trainer", "Pusher", "Predictor"]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.common.errors import UserError
 from regard.components.registry.records import VersionRecord, read_record
+from regard.core import locks
+from regard.core.errors import UserError
+from regard.core.regular_files import open_regular, read_regular
 from regard.pipeline.cli.serve import _read_token
 from regard.pipeline.prediction.constraints import read_glossary
 from regard.pipeline.workspace import lock_pipeline
-from regard.serving import locks
 from regard.serving.contract import CONTRACT, SavedModelError, read_contract
-from regard.serving.regular_files import open_regular, read_regular
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import read_models
 

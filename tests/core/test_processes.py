@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from regard.components.common.child_process import (
+from regard.core.processes import (
     ChildProcess,
     child_environment,
     collect_stop_signals,
@@ -18,7 +18,7 @@ from tests.processes import is_alive, wait_for
 # Prints its process id and that of a child of its own, and keeps Python's lock like TensorFlow.
 CHILD = """
 import re, subprocess
-from regard.components.common.child_process import end_with_parent
+from regard.core.processes import end_with_parent
 end_with_parent()
 grandchild = subprocess.Popen(["sleep", "100"])
 import os
@@ -28,7 +28,7 @@ re.match("(a*)*b", "a" * 100)
 PARENT = """
 import sys
 from pathlib import Path
-from regard.components.common.child_process import ChildProcess
+from regard.core.processes import ChildProcess
 ChildProcess([sys.executable, "-c", sys.argv[1]], log=Path(sys.argv[2])).wait()
 """
 

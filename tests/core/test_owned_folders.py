@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from regard.components.common import owned_folders
-from regard.components.common.owned_folders import CHECKPOINTS, SEARCH
+from regard.core import owned_folders
+from regard.core.owned_folders import CHECKPOINTS, SEARCH
 
 
 def make(path, *names):

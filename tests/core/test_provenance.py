@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from regard.components.common import provenance
+from regard.core import provenance
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -12,21 +12,14 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-from typing_extensions import Self
+from regard.core.errors import UserError
 
-from regard.components.common.errors import UserError
-
-_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(.*)")
 # The end of the names of temporary files. No other program uses it, so they can be removed.
 _TEMPORARY = ".regard.tmp"
 # SQLite adds the name of its journal.
 _TEMPORARY_NAME = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(_TEMPORARY)}(-journal)?", re.DOTALL)
-# The property of examples that holds the rows of each split as JSON.
-ROWS = "rows"
-SHARD_REMEDY = "Restore the folder, or make it again with `regard run --from CorpusGen`."
 # The resolution of times in nanoseconds: Linux's clock ticks, and whole seconds of FAT.
 _TICK_NS, _COARSE_NS = 20_000_000, 2_000_000_000
 _SPECIAL_FILES = {
@@ -95,26 +88,6 @@ def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-class JsonFile(BaseModel):
-    """The content of a JSON file with a fixed name in an artifact."""
-
-    model_config = ConfigDict(frozen=True)
-
-    FILE: ClassVar[str]
-
-    def write(self, folder: Path) -> None:
-        """Write the file atomically."""
-        write_json(folder / self.FILE, self.model_dump())
-
-    @classmethod
-    def read(cls, folder: Path) -> Self | None:
-        """Read the file; return None if it is missing or not valid."""
-        try:
-            return cls.model_validate_json((folder / cls.FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
 
 
 def check_no_special_file(path: str | os.PathLike[str]) -> None:
@@ -207,59 +180,3 @@ def replace_dir(
         os.replace(final, old)
     os.replace(temporary, final)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def split_shards(folder: str) -> list[str]:
-    """Return the files of a split of examples in their order, without hidden files.
-
-    The names say how many there are. One that the folder does not list, which may be a stale cache
-    of NFS, is looked up by its name.
-
-    Raises:
-        UserError: one is missing, or there are others.
-    """
-    from tfx.dsl.io import fileio
-
-    try:
-        names = {name for name in fileio.listdir(folder) if not name.startswith((".", "_"))}
-    except fileio.NotFoundError:
-        names = set()
-    match = _SHARD.fullmatch(min(names, default=""))
-    if match is None:
-        raise UserError("There are no shards of examples.", folder, SHARD_REMEDY)
-    start, count, end = match[1], int(match[2]), match[3]
-    paths = [os.path.join(folder, f"{start}-{i:05d}-of-{count:05d}{end}") for i in range(count)]
-    for path in paths:
-        name = os.path.basename(path)
-        if name not in names and not fileio.exists(path):
-            raise UserError(f"{name} is missing.", folder, SHARD_REMEDY)
-    if others := names - {os.path.basename(path) for path in paths}:
-        raise UserError(f"{min(others)} is not one of {count} shards.", folder, SHARD_REMEDY)
-    return paths
-
-
-def shards_of(patterns: Iterable[str]) -> list[str]:
-    """Return the shards of the splits that TFX names by patterns such as ``Split-train/*``."""
-    return [path for pattern in patterns for path in split_shards(os.path.dirname(pattern))]
-
-
-def write_uri(uri: str, content: bytes | str) -> None:
-    """Write a file atomically to any file system that TFX supports.
-
-    A runner may make two attempts at once: each has its own temporary name.
-
-    Args:
-        uri: the file, local or for example ``gs://bucket/path``.
-        content: the whole content.
-    """
-    from tfx.dsl.io import fileio
-
-    fileio.makedirs(os.path.dirname(uri))
-    temporary = os.path.join(os.path.dirname(uri), temporary_name(os.path.basename(uri)))
-    try:
-        with fileio.open(temporary, "w" if isinstance(content, str) else "wb") as file:
-            file.write(content)
-        fileio.rename(temporary, uri, overwrite=True)
-    finally:
-        if fileio.exists(temporary):
-            fileio.remove(temporary)

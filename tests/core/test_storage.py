@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from regard.components.common import storage
-from regard.components.common.errors import UserError
-from regard.components.common.storage import ObjectStore
+from regard.core import storage
+from regard.core.errors import UserError
+from regard.core.storage import ObjectStore
 
 fsspec = pytest.importorskip("fsspec")
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from regard.components.common import files
-from regard.components.common.errors import UserError
+from regard.core import files
+from regard.core.errors import UserError
 
 
 def test_is_writable_checks_the_nearest_existing_folder(tmp_path, monkeypatch):
@@ -25,31 +25,6 @@ def test_file_is_synced_before_it_is_renamed(tmp_path, monkeypatch):
     with files.atomic_path(tmp_path / "folder") as temporary:
         temporary.mkdir()
     assert (tmp_path / "folder").is_dir()
-
-
-def test_two_attempts_at_one_uri(tmp_path, monkeypatch):
-    from tfx.dsl.io import fileio
-
-    rename, uri = fileio.rename, str(tmp_path / "report.json")
-
-    def rename_after_another_attempt(*args, **kwargs):
-        monkeypatch.setattr(fileio, "rename", rename)
-        files.write_uri(uri, "the same")
-        rename(*args, **kwargs)
-
-    monkeypatch.setattr(fileio, "rename", rename_after_another_attempt)
-    files.write_uri(uri, "the same")
-    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [
-        ("report.json", "the same")
-    ]
-
-
-def test_failed_write_leaves_no_temporary_file(tmp_path):
-    (tmp_path / "report.json").mkdir()
-    (tmp_path / "report.json" / "file").touch()
-    with pytest.raises(Exception, match="directory"):
-        files.write_uri(str(tmp_path / "report.json"), "content")
-    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
 
 
 def test_replace_dir(tmp_path):
@@ -102,44 +77,3 @@ def test_read_json_object(tmp_path, content, expected):
     if content is not None:
         path.write_bytes(content)
     assert files.read_json_object(path) == expected
-
-
-def shard(i: int, count: int = 3) -> str:
-    return f"data_tfrecord-{i:05d}-of-{count:05d}.gz"
-
-
-@pytest.mark.parametrize(
-    ("names", "error"),
-    [
-        ([], "There are no shards"),
-        ([".hidden.gz", "part-0.gz"], "There are no shards"),
-        ([shard(0), shard(2)], f"{shard(1)} is missing"),
-        ([shard(0), shard(1)], f"{shard(2)} is missing"),
-        ([*map(shard, range(3)), shard(0, 2)], "is missing"),
-        ([*map(shard, range(3)), "zz.tmp"], "zz.tmp is not one of 3 shards"),
-    ],
-)
-def test_incomplete_split(names, error, tmp_path):
-    for name in names:
-        (tmp_path / name).touch()
-    with pytest.raises(UserError, match=error) as caught:
-        files.split_shards(str(tmp_path))
-    assert caught.value.where == str(tmp_path)
-    assert "--from CorpusGen" in caught.value.remedy
-
-
-def test_a_lost_folder_of_shards(tmp_path):
-    with pytest.raises(UserError, match="There are no shards of examples"):
-        files.split_shards(str(tmp_path / "Split-train"))
-
-
-def test_shards_that_a_stale_listing_lacks(tmp_path, monkeypatch):
-    from tfx.dsl.io import fileio
-
-    for i in range(3):
-        (tmp_path / shard(i)).touch()
-    (tmp_path / f".{shard(1)}.0123.tmp").touch()
-    paths = [str(tmp_path / shard(i)) for i in range(3)]
-    assert files.shards_of([str(tmp_path / "*")]) == paths
-    monkeypatch.setattr(fileio, "listdir", lambda folder: [shard(2)])
-    assert files.split_shards(str(tmp_path)) == paths

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from regard.serving import locks
+from regard.core import locks
 
 HOLD = """
 import sys
 from pathlib import Path
-from regard.serving import locks
+from regard.core import locks
 with locks.acquire(Path(sys.argv[1])) as lock:
     lock.describe("20261120-101643")
     print("ready", flush=True)
@@ -138,7 +138,7 @@ def test_locks_are_those_that_nfs_supports(tmp_path, monkeypatch):
 
 
 def test_two_processes_of_this_host_have_one_id():
-    command = [sys.executable, "-c", "from regard.serving import locks; print(locks.host_id())"]
+    command = [sys.executable, "-c", "from regard.core import locks; print(locks.host_id())"]
     assert subprocess.check_output(command, text=True).strip() == locks.host_id() != ""
 
 

@@ -1,4 +1,6 @@
-"""Errors that a user can cause and fix."""
+"""Errors that a user can cause and fix, and errors that pass between processes."""
+
+import pickle
 
 
 class UserError(Exception):
@@ -21,3 +23,13 @@ class UserError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text}\n{self.remedy}" if self.remedy else text
+
+
+def pickle_error(error: Exception) -> bytes:
+    """Pickle an error, or its type and message if it cannot be unpickled."""
+    try:
+        content = pickle.dumps(error)
+        pickle.loads(content)
+    except Exception:
+        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return content

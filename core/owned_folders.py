@@ -12,7 +12,7 @@ import shutil
 import uuid
 from pathlib import Path
 
-from regard.components.common import events
+from regard.core import events
 
 # The kinds of folders. A folder of one kind is not removed as one of another kind.
 ARTIFACTS = "artifacts"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from regard.components.common.errors import UserError
+from regard.core.errors import UserError
 
 _SHOWN_BYTES = 4000
 _lock = threading.RLock()  # the descriptors are those of all threads

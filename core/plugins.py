@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any, TypeVar
 
-from regard.models.errors import UserError
+from regard.core.errors import UserError
 
 T = TypeVar("T")
 _GROUPS = ("regard.scores", "regard.alignments", "regard.tasks", "regard.metrics")

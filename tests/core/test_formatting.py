@@ -1,6 +1,6 @@
 import pytest
 
-from regard.components.common.formatting import (
+from regard.core.formatting import (
     format_bytes,
     format_count,
     format_metric,

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
+from regard.core.errors import UserError
+from regard.core.plugins import plugin_modules
 from regard.models import metrics, tasks
 from regard.models.attention import ALIGNMENTS, SCORES, Attention
-from regard.models.errors import UserError
-from regard.models.plugins import plugin_modules
 from regard.models.settings.attention import AttentionConfig
 from tests import plugins
 from tests.tolerances import assert_close
 
 
 def test_own_choices_need_no_entry_points(monkeypatch):
-    monkeypatch.setattr("regard.models.plugins.entry_points", None)  # fails whoever reads them
+    monkeypatch.setattr("regard.core.plugins.entry_points", None)  # fails whoever reads them
     assert AttentionConfig.model_validate({"score": {"type": "dot"}}).score.type == "dot"
     assert SCORES["dot"].__name__ == "DotScore"
     assert metrics.get_metric("bleu", "text").label == "BLEU"

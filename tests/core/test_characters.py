@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 import sentencepiece
 
-from regard.models.characters import MAX_MARKS, is_blank, limit_marks
+from regard.core.characters import MAX_MARKS, is_blank, limit_marks
 
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 

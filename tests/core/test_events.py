@@ -1,6 +1,6 @@
 import pytest
 
-from regard.components.common import events
+from regard.core import events
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import typer
 from pydantic import BaseModel
 
 from regard.models import tasks
 from regard.models.metrics import METRICS, Rows, compute
-from regard.pipeline.cli.app import app
+from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config import reference
 from regard.pipeline.config.annotations import choices_in, models_in, type_of
 from regard.pipeline.config.config import config_class
@@ -38,10 +37,9 @@ _SHORT = 5  # keys of a type that has no table of its own
 
 def commands() -> str:
     """Return every command with its arguments, options and examples."""
-    group = typer.main.get_command(app)
     panels: dict[str, list[str]] = {}
-    for name, command in group.commands.items():
-        panels.setdefault(command.rich_help_panel, []).extend(_command(command, f"regard {name}"))
+    for name, entry in COMMANDS.items():
+        panels.setdefault(entry.panel, []).extend(_command(load(name), f"regard {name}"))
     return "\n".join(
         line for panel, lines in panels.items() for line in ("", f"## {panel}", "", *lines)
     )
@@ -82,8 +80,8 @@ def _type_name(annotation: Any) -> str:
 def exit_statuses() -> str:
     """Return the exit statuses that the help of the commands states."""
     rows = []
-    for name, command in typer.main.get_command(app).commands.items():
-        text = " ".join(inspect.cleandoc(command.help or "").split())
+    for name in COMMANDS:
+        text = " ".join(inspect.cleandoc(load(name).help or "").split())
         _, heading, statuses = text.partition("[bold]Exit status[/bold]: ")
         if heading:
             rows.append((_code(f"regard {name}"), _cell(statuses)))

@@ -22,6 +22,7 @@ from regard.models import tasks
 from regard.models.metrics import METRICS
 from regard.pipeline import config
 from regard.pipeline.cli.app import app
+from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config.annotations import sections_of
 from regard.pipeline.config.config import config_class
 
@@ -80,11 +81,14 @@ def calls(code, is_list):
 
 
 ROOT_COMMAND = typer.main.get_command(app)
+LOADED = {name: load(name) for name in COMMANDS}
 
 
 def find_command(words):
     """The command that words name, and the words after its name."""
-    command = ROOT_COMMAND
+    if not words or words[0] not in COMMANDS:
+        return ROOT_COMMAND, words
+    command, words = LOADED[words[0]], words[1:]
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
     return command, words

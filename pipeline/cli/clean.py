@@ -3,6 +3,9 @@
 import dataclasses
 from typing import Annotated
 
+from regard.core.errors import UserError
+from regard.core.formatting import format_bytes, format_count
+from regard.pipeline import clean as cleaning
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, flag, option
 from regard.pipeline.workspace import Workspace
@@ -32,10 +35,6 @@ def clean(
 
       regard clean quickstart --keep 3
     """
-    from regard.core.errors import UserError
-    from regard.core.formatting import format_bytes, format_count
-    from regard.pipeline import clean as cleaning
-
     workspace = Workspace.from_environment()
     names = workspace.pipeline_names()
     if name is not None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, option
+from regard.pipeline.compare import table
+from regard.pipeline.compare.jobs import Outcome, train_models
+from regard.pipeline.compare.matrix import Comparison, read_comparison
+from regard.pipeline.compare.results import ComparisonFolder, ComparisonResults, gather
+from regard.pipeline.context import resolve_data
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.pipeline.compare.jobs import Outcome
-    from regard.pipeline.compare.matrix import Comparison
-    from regard.pipeline.compare.results import ComparisonFolder, ComparisonResults
 
 _FAILED, _INTERRUPTED = 1, 130
 
@@ -52,11 +52,6 @@ def compare(
     [bold]Exit status[/bold]: 0 success; 1 a model failed; 2 invalid input;
     130 interrupted.
     """
-    from regard.pipeline.compare.jobs import train_models
-    from regard.pipeline.compare.matrix import read_comparison
-    from regard.pipeline.compare.results import ComparisonFolder, gather
-    from regard.pipeline.context import resolve_data
-
     workspace = Workspace.from_environment()
     comparison = read_comparison(configs, workspace, name)
     labels = _selected(only, comparison)
@@ -108,8 +103,6 @@ def _selected(only: Sequence[str] | None, comparison: Comparison) -> list[str]:
 def _show(
     results: ComparisonResults, folder: ComparisonFolder, outcome: Outcome, command: str
 ) -> None:
-    from regard.pipeline.compare import table
-
     out = terminal.out()
     out.print()
     headings, *rows = [[cell.replace("**", "*") for cell in row] for row in table.cells(results)]

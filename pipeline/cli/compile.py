@@ -4,8 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.core.errors import UserError
+from regard.core.files import atomic_write
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, option
+from regard.pipeline.runners.kubeflow import settings
+from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
+from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline, validate_pipeline
 
 
 def compile(
@@ -32,11 +36,6 @@ def compile(
 
     [bold]Exit status[/bold]: 0 compiled; 2 an error that you can fix.
     """
-    from regard.core.files import atomic_write
-    from regard.pipeline.runners.kubeflow import settings
-    from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
-    from regard.pipeline.runners.kubeflow.pipeline_file import validate_pipeline
-
     settings.require_kubeflow_extra()
     loaded = settings.load_for_cluster(config)
     path = out or Path(f"{loaded.name}.kubeflow.yaml")
@@ -60,8 +59,6 @@ def _check_output(path: Path, config: Path) -> None:
     Raises:
         UserError: the output file is the configuration, or another file.
     """
-    from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline
-
     remedy = "Choose another file with --out."
     if path.resolve() == config.resolve():
         raise UserError("The output file is the configuration itself.", f"--out {path}", remedy)

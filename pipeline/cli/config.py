@@ -4,8 +4,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from regard.models import tasks
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, command_group, option
+from regard.pipeline.config.config import require_task
+from regard.pipeline.config.reference import config_reference, json_schema, write_starter
 
 app = command_group("Show all configuration options.")
 
@@ -26,9 +29,6 @@ def init(
 
       regard init captioning --out birds.yaml
     """
-    from regard.models import tasks
-    from regard.pipeline.config.reference import write_starter
-
     path = out or Path(f"{task}.yaml")
     write_starter(task, path)
     terminal.print_lines(
@@ -45,9 +45,6 @@ def reference(task: TaskOption = "translation") -> None:
 
       regard config reference --task translation > reference.yaml
     """
-    from regard.pipeline.config.config import require_task
-    from regard.pipeline.config.reference import config_reference
-
     sys.stdout.write(config_reference(require_task(task, "--task")).rstrip("\n") + "\n")
 
 
@@ -59,7 +56,4 @@ def schema(task: TaskOption = "translation") -> None:
 
       regard config schema > regard.schema.json
     """
-    from regard.pipeline.config.config import require_task
-    from regard.pipeline.config.reference import json_schema
-
     terminal.print_json(json_schema(require_task(task, "--task")))

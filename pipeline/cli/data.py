@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.core.errors import UserError
+from regard.pipeline import datasets
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, command_group, option
 from regard.pipeline.workspace import Workspace
@@ -37,8 +38,6 @@ def generate(
 
       regard data generate quickstart
     """
-    from regard.pipeline import datasets
-
     values = {"seed": seed, "rows": rows, "dimensions": dimensions}
     options = {key: value for key, value in values.items() if value is not None}
     function = datasets.writer("generate", name)
@@ -64,8 +63,6 @@ def fetch(
 
       regard data fetch multi30k
     """
-    from regard.pipeline import datasets
-
     folder = out or Workspace.from_environment().data_root() / name
     _write(datasets.writer("fetch", name), name, folder)
 
@@ -73,8 +70,6 @@ def fetch(
 @app.command("list")
 def list_datasets(as_json: JsonOption = False) -> None:
     """List the data sets that can be generated or downloaded."""
-    from regard.pipeline import datasets
-
     entries = [
         {"name": name, "command": command} for name, (command, _) in datasets.DATASETS.items()
     ]

@@ -17,6 +17,7 @@ from regard.pipeline.cli.options import (
     flag,
     option,
 )
+from regard.pipeline.deployment import render as deployment
 from regard.pipeline.workspace import Workspace
 
 app = command_group("Deploy a published model with TensorFlow Serving.")
@@ -89,8 +90,6 @@ def render(
 
       regard deploy render translation --to kserve --storage gs://bucket/registry
     """
-    from regard.pipeline.deployment import render as deployment
-
     for name in _CLUSTER_PARAMETERS if target == "compose" else ():
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":

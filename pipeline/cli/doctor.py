@@ -4,6 +4,7 @@ import typer
 
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption
+from regard.pipeline.doctor import report
 
 
 def doctor(as_json: JsonOption = False) -> None:
@@ -11,8 +12,6 @@ def doctor(as_json: JsonOption = False) -> None:
 
     [bold]Exit status[/bold]: 0 if pipelines can run on this machine, otherwise 2.
     """
-    from regard.pipeline.doctor import report
-
     results = report.run_checks()
     if as_json:
         terminal.print_json(report.to_json(results))

@@ -7,6 +7,7 @@ import typer
 
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption, option
+from regard.pipeline.prediction.request_drift import measure
 from regard.pipeline.workspace import Workspace
 
 _DRIFT = 3
@@ -36,8 +37,6 @@ def drift(
 
     [bold]Exit status[/bold]: 0 no drift; 3 above a limit; 2 user error.
     """
-    from regard.pipeline.prediction.request_drift import measure
-
     root = registry or Workspace.from_environment().registry
     findings, lines = measure(model, root, logs, hours)
     rows = []

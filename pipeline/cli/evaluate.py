@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from regard.components.evaluator.results import Evaluation
 from regard.core.errors import UserError
+from regard.core.formatting import format_count, value_with_interval
+from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, RegistryOption, TagOption, argument, option
+from regard.pipeline.prediction import evaluate as evaluation
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.components.evaluator.results import Evaluation
 
 
 def evaluate(
@@ -65,9 +66,6 @@ def evaluate(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    from regard.core.native_output import silence_output
-    from regard.pipeline.prediction import evaluate as evaluation
-
     if len(models) > 2:
         raise UserError(f"There are {len(models)} models.", "MODEL", "Give one or two.")
     sides = {"source": source, "target": target}
@@ -100,8 +98,6 @@ def evaluate(
 
 def _print_table(result: Evaluation, models: Sequence[str]) -> None:
     """Print a line for each metric; with two models also the p-value of the compared metric."""
-    from regard.core.formatting import format_count, value_with_interval
-
     other = result.production
     comparison = other.comparison if other else None
     headings = ["metric", *models, *(["p"] if other else []), "signature"]

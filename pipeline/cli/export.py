@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
+from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import (
     JsonOption,
@@ -13,6 +14,7 @@ from regard.pipeline.cli.options import (
     flag,
     option,
 )
+from regard.pipeline.deployment.export import to_ctranslate2
 from regard.pipeline.workspace import Workspace
 
 
@@ -41,13 +43,10 @@ def export(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    from regard.core.native_output import silence_output
-    from regard.pipeline.deployment import export
-
     root = registry or Workspace.from_environment().registry
     folder = out or Path(f"{Path(model.partition('@')[0]).name}-ctranslate2")
     with terminal.working("Exporting …"), silence_output():
-        exported = export.to_ctranslate2(model, root, folder, quantization, force=force)
+        exported = to_ctranslate2(model, root, folder, quantization, force=force)
     if as_json:
         terminal.print_json(dataclasses.asdict(exported))
         return

@@ -1,7 +1,10 @@
 """``regard lineage``: show where a model came from."""
 
+from regard.components.registry.store import Registry
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, ModelArgument, RegistryOption
+from regard.pipeline.cli.rendering import lineage_tree
+from regard.pipeline.lineage.trace import trace
 from regard.pipeline.workspace import Workspace
 
 
@@ -20,10 +23,6 @@ def lineage(
 
       regard lineage quickstart@2 --json
     """
-    from regard.components.registry.store import Registry
-    from regard.pipeline.cli.rendering import lineage_tree
-    from regard.pipeline.lineage.trace import trace
-
     workspace = Workspace.from_environment()
     version = Registry(registry or workspace.registry).resolve(model)
     result = trace(version, workspace)

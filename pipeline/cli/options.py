@@ -41,8 +41,8 @@ class Group(_PlainFlags, TyperGroup):
 class App(typer.Typer):
     """A group of commands, to which functions are added as commands."""
 
-    def __init__(self, **settings: Any):
-        super().__init__(cls=Group, rich_markup_mode="rich", **settings)
+    def __init__(self, cls: type[Group] = Group, **settings: Any):
+        super().__init__(cls=cls, rich_markup_mode="rich", **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
         """Add a command."""

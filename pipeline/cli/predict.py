@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+from regard.core.formatting import format_count
 from regard.pipeline.cli import options, terminal
+from regard.pipeline.prediction import predict as prediction
+from regard.pipeline.prediction.constraints import Constraints, read_glossary
 from regard.pipeline.workspace import Workspace
 
 
@@ -95,10 +98,6 @@ def predict(
 
       regard predict captioning photo.jpg --picture attention.html
     """
-    from regard.core.formatting import format_count
-    from regard.pipeline.prediction import predict as prediction
-    from regard.pipeline.prediction.constraints import Constraints, read_glossary
-
     root = registry or Workspace.from_environment().registry
     values: Any = {"type": search, "n_best": n_best, "samples": samples}
     values |= {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": max_length}

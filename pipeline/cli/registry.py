@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from regard.components.registry import overview, prune
+from regard.components.registry import rollback as registry_rollback
+from regard.components.registry.store import Registry
+from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import (
     JsonOption,
@@ -15,10 +19,9 @@ from regard.pipeline.cli.options import (
     flag,
     option,
 )
+from regard.pipeline.cli.rendering import registry_tables
+from regard.pipeline.run_store import needed_versions
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.components.registry.store import Registry
 
 app = command_group("List, pin and prune the versions of models in the registry.")
 
@@ -44,9 +47,6 @@ def list_versions(
 
       regard registry list quickstart --json
     """
-    from regard.components.registry import overview
-    from regard.pipeline.cli.rendering import registry_tables
-
     opened = _registry(registry)
     entries = overview.list_versions(opened, name)
     if as_json:
@@ -65,8 +65,6 @@ def pin(model: VersionArgument, registry: RegistryOption = None) -> None:
 
       regard registry pin quickstart@2
     """
-    from regard.components.registry import prune
-
     opened, name, number = _parse_version(model, registry)
     state = "is pinned" if prune.pin(opened, name, number) else "was pinned already"
     terminal.print_lines(f"{name}@{number} {state}.")
@@ -80,8 +78,6 @@ def unpin(model: VersionArgument, registry: RegistryOption = None) -> None:
 
       regard registry unpin quickstart@2
     """
-    from regard.components.registry import prune
-
     opened, name, number = _parse_version(model, registry)
     state = "is no longer pinned" if prune.unpin(opened, name, number) else "was not pinned"
     terminal.print_lines(f"{name}@{number} {state}.")
@@ -115,10 +111,6 @@ def prune_versions(
 
       regard registry prune quickstart --keep 5
     """
-    from regard.components.registry import prune
-    from regard.pipeline.cli.rendering import registry_tables
-    from regard.pipeline.run_store import needed_versions
-
     opened = _registry(registry)
     opened.number(name)  # raises an error for unknown names
     needed = needed_versions(Workspace.from_environment(), opened.root / name)
@@ -163,8 +155,6 @@ def rollback(
 
       regard rollback quickstart 2 --reason "wrong amounts in French"
     """
-    from regard.components.registry import rollback as registry_rollback
-
     result = registry_rollback.rollback(_registry(registry), name, version, reason)
     if as_json:
         keys = ("version", "rollback_of", "rolled_back_from")
@@ -178,15 +168,11 @@ def rollback(
 
 
 def _registry(root: Path | None) -> Registry:
-    from regard.components.registry.store import Registry
-
     return Registry(root or Workspace.from_environment().registry)
 
 
 def _parse_version(model: str, root: Path | None) -> tuple[Registry, str, int]:
     """Return the registry, the name and the number; the number must be given."""
-    from regard.core.errors import UserError
-
     registry = _registry(root)
     name, _, version = model.partition("@")
     live = registry.number(name)

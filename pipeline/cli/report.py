@@ -4,8 +4,13 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
+from regard.core.errors import UserError
+from regard.core.files import is_writable
+from regard.core.native_output import silence_output
+from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, flag, option
+from regard.pipeline.lineage import run_report
 from regard.pipeline.workspace import Workspace
 
 
@@ -27,10 +32,6 @@ def report(
 
       regard report quickstart@2 -o report.html
     """
-    from regard.core.native_output import silence_output
-    from regard.pipeline import run_store
-    from regard.pipeline.lineage import run_report
-
     stored_run = run_store.find(Workspace.from_environment(), run)
     path = (output or stored_run.directory / run_store.REPORT).absolute()
     _check_path(path)
@@ -44,9 +45,6 @@ def report(
 
 def _check_path(path: Path) -> None:
     """Raise a `UserError` if the page cannot be written."""
-    from regard.core.errors import UserError
-    from regard.core.files import is_writable
-
     if path.is_dir():
         raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
     if not is_writable(path.parent):

@@ -7,6 +7,9 @@ import typer
 
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
+from regard.pipeline.cli.rendering.live import TerminalDisplay
+from regard.pipeline.cli.rendering.run_summary import print_result
+from regard.pipeline.recorded_run import RunRequest, run_pipeline
 
 
 def run(
@@ -40,10 +43,6 @@ def run(
     [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or a full disk;
     3 success, but the model did not pass evaluation; 130 interrupted.
     """
-    from regard.pipeline.cli.rendering.live import TerminalDisplay
-    from regard.pipeline.cli.rendering.run_summary import print_result
-    from regard.pipeline.recorded_run import RunRequest, run_pipeline
-
     console = terminal.err() if as_json else terminal.out()
     request = RunRequest(config, first, last, runner, wait, publish_anyway=publish_anyway)
     result = run_pipeline(request, TerminalDisplay(console))

@@ -2,8 +2,10 @@
 
 from typing import Annotated
 
+from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, option
+from regard.pipeline.cli.rendering import run_tables
 from regard.pipeline.workspace import Workspace
 
 
@@ -25,9 +27,6 @@ def runs(
 
       regard runs quickstart --limit 5
     """
-    from regard.pipeline import run_store
-    from regard.pipeline.cli.rendering import run_tables
-
     workspace = Workspace.from_environment()
     if name is not None:
         terminal.check_name(name, workspace.pipeline_names(), "pipeline", str(workspace.pipelines))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, JsonOption, flag
+from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
+from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
+from regard.pipeline.scheduling.plan import plan_schedule
+from regard.pipeline.scheduling.settings import ScheduleSettings
+from regard.pipeline.scheduling.triggers import format_time
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.pipeline.scheduling.settings import ScheduleSettings
 
 
 def schedule(
@@ -45,7 +47,6 @@ def schedule(
         raise UserError("The options exclude each other.", "--dry-run, --once", "Give one of them.")
     if as_json and not dry_run:
         raise UserError("The option requires --dry-run.", "--json", "Remove it.")
-    from regard.pipeline.scheduling.settings import ScheduleSettings
 
     settings = ScheduleSettings(config)
     if dry_run:
@@ -55,10 +56,6 @@ def schedule(
 
 
 def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
-    from regard.pipeline.cli.rendering.schedule_tables import describe_schedule
-    from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
-    from regard.pipeline.scheduling.triggers import format_time
-
     console, workspace = terminal.out(), Workspace.from_environment()
 
     def print_line(text: str) -> None:
@@ -78,9 +75,6 @@ def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
 
 
 def _print_plan(settings: ScheduleSettings, as_json: bool) -> None:
-    from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
-    from regard.pipeline.scheduling.plan import plan_schedule
-
     with terminal.working("checking the data …"):
         plan = plan_schedule(settings, Workspace.from_environment())
     if as_json:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from regard.pipeline.cli import options, terminal
+from regard.pipeline.prediction import predict
 from regard.pipeline.workspace import Workspace
 
 
@@ -35,8 +36,6 @@ def score(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    from regard.pipeline.prediction import predict
-
     notes: list[str] = []
     root = registry or Workspace.from_environment().registry
     predict.score(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from regard.core.errors import UserError
 from regard.core.regular_files import read_regular
@@ -18,10 +18,10 @@ from regard.pipeline.cli.options import (
     flag,
     option,
 )
+from regard.pipeline.deployment import serve as deployment
+from regard.pipeline.deployment.serve import RunningServer
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.pipeline.deployment.serve import RunningServer
+from regard.serving.server import options
 
 
 def serve(
@@ -153,8 +153,6 @@ def serve(
       curl localhost:8501/v1/models/quickstart:predict -d '{"instances": ["20 Nov 2026"]}'
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from regard.pipeline.deployment import serve as deployment
-    from regard.serving.server import options
 
     if (certificate is None) != (key is None) or (client_ca and not certificate):
         raise UserError(

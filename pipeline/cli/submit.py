@@ -7,6 +7,8 @@ from typing import Annotated
 from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, flag, option
+from regard.pipeline.runners.kubeflow.client import KubeflowClient
+from regard.pipeline.runners.kubeflow.submission import kubeflow_cron, prepare_submission
 
 _RECURRING = "Recurring runs"
 
@@ -69,9 +71,6 @@ def submit(
 
     [bold]Exit status[/bold]: 0 started; 2 an error that you can fix.
     """
-    from regard.pipeline.runners.kubeflow.client import KubeflowClient
-    from regard.pipeline.runners.kubeflow.submission import kubeflow_cron, prepare_submission
-
     if cron is None and no_catchup:
         raise UserError("The option requires --cron.", "--no-catchup", "Remove it.")
     six_fields = kubeflow_cron(cron) if cron else None

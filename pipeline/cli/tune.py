@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from regard.components.tuner.trial_table import TrialTable, format_value, objective_label
 from regard.core.errors import UserError
+from regard.core.formatting import format_duration
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
-
-if TYPE_CHECKING:
-    from regard.components.tuner.trial_table import TrialTable
+from regard.pipeline.cli.rendering.live import TerminalDisplay
+from regard.pipeline.cli.rendering.run_summary import print_failure
+from regard.pipeline.config.config import TUNER
+from regard.pipeline.config.tune_checks import dimensions
+from regard.pipeline.recorded_run import RunRequest, run_pipeline
+from regard.pipeline.tuning import tuned_config
 
 
 def tune(
@@ -44,13 +49,6 @@ def tune(
     [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or too many
     failed trials; 130 interrupted.
     """
-    from regard.pipeline.cli.rendering.live import TerminalDisplay
-    from regard.pipeline.cli.rendering.run_summary import print_failure
-    from regard.pipeline.config.config import TUNER
-    from regard.pipeline.config.tune_checks import dimensions
-    from regard.pipeline.recorded_run import RunRequest, run_pipeline
-    from regard.pipeline.tuning import tuned_config
-
     original = tuned_config.OriginalConfig.read(config)
     if original.config.tune is None:
         remedy = (
@@ -82,9 +80,6 @@ def tune(
 
 
 def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
-    from regard.components.tuner.trial_table import format_value, objective_label
-    from regard.core.formatting import format_duration
-
     keys = list(table["trials"][0]["values"])
     rows = []
     for row in table["trials"]:

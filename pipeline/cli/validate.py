@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from regard.components.data.corpus_plan import CorpusPlan, SpanSummary, survey_corpus
+from regard.components.example_validator.corpus_checks import check_corpus
+from regard.components.example_validator.target_checks import TargetSettings
+from regard.components.settings.data import paths_in
+from regard.components.trainer.training_length import length_notes
+from regard.core.formatting import format_count, format_rows
+from regard.core.processor import describe_slow_precision, read_features
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument
+from regard.pipeline.compare.matrix import read_comparison
+from regard.pipeline.config import load
+from regard.pipeline.config.load import is_comparison, read_document
+from regard.pipeline.context import check_start, resolve_data
+from regard.pipeline.doctor.machine import query_driver
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.components.data.corpus_plan import SpanSummary
 
 _NOT_CHECKED = "Only a run checks vocab_size, vocabularies, drift, and that images can be decoded."
 
@@ -31,16 +40,6 @@ def validate(
 
     [bold]Exit status[/bold]: 0 if everything is valid, 2 otherwise.
     """
-    from regard.components.data.corpus_plan import CorpusPlan, survey_corpus
-    from regard.components.example_validator.corpus_checks import check_corpus
-    from regard.components.example_validator.target_checks import TargetSettings
-    from regard.components.trainer.training_length import length_notes
-    from regard.core.formatting import format_count
-    from regard.pipeline.compare.matrix import read_comparison
-    from regard.pipeline.config import load
-    from regard.pipeline.config.load import is_comparison, read_document
-    from regard.pipeline.context import check_start, resolve_data
-
     workspace = Workspace.from_environment()
     if is_comparison(read_document(config, workspace)):
         comparison = read_comparison([config], workspace)
@@ -88,9 +87,6 @@ def validate(
 
 def _precision_notes(precisions: Collection[str]) -> list[str]:
     """Return notes about precisions of trainings that are slow on this machine."""
-    from regard.core.processor import describe_slow_precision, read_features
-    from regard.pipeline.doctor.machine import query_driver
-
     texts = [describe_slow_precision(one, read_features()) for one in sorted(precisions)]
     notes = [text for text in texts if text]
     gpus, _ = query_driver() if notes else ([], "")
@@ -99,9 +95,6 @@ def _precision_notes(precisions: Collection[str]) -> list[str]:
 
 def _span_lines(summary: SpanSummary, root: Path) -> Iterator[str]:
     """Yield the rows and the files of a span."""
-    from regard.components.settings.data import paths_in
-    from regard.core.formatting import format_rows
-
     span = summary.span
     version = "" if span.version is None else f", version {span.version}"
     yield f"  span {span.name}{version}: {format_rows(summary.to_json())}"

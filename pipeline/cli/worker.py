@@ -5,6 +5,8 @@ from types import FrameType
 
 import typer
 
+from regard.components.trainer import distributed_worker
+from regard.core.processes import handle_stop_signals
 from regard.pipeline.cli import terminal
 
 
@@ -24,9 +26,6 @@ def worker() -> None:
     [bold]Exit status[/bold]: 0 the training ended; 1 it failed; 2 invalid TF_CONFIG or a
     lost worker; 130 interrupted; 143 terminated.
     """
-    from regard.components.trainer import distributed_worker
-    from regard.core.processes import handle_stop_signals
-
     spec = distributed_worker.WorkerSpec.from_environment(os.environ)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     text = f"Worker {spec.index} of {len(spec.addresses)}: waiting for {spec.addresses[0]} …"

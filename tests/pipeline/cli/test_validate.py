@@ -2,9 +2,7 @@
 
 import pytest
 
-from regard.core import processor
 from regard.pipeline.cli import validate
-from regard.pipeline.doctor import machine
 
 
 @pytest.mark.parametrize(
@@ -12,8 +10,8 @@ from regard.pipeline.doctor import machine
     [({"avx2"}, [], 1), ({"avx2"}, ["NVIDIA H100"], 0), ({"avx512_bf16"}, [], 0)],
 )
 def test_a_precision_that_is_slow_on_this_machine_is_noted_once(monkeypatch, features, gpus, count):
-    monkeypatch.setattr(processor, "read_features", lambda: features)
-    monkeypatch.setattr(machine, "query_driver", lambda: (gpus, ""))
+    monkeypatch.setattr(validate, "read_features", lambda: features)
+    monkeypatch.setattr(validate, "query_driver", lambda: (gpus, ""))
     notes = validate._precision_notes({"float32", "auto", "mixed_bfloat16"})
     assert len(notes) == count
     assert all(note.startswith("training.precision: mixed_bfloat16") for note in notes)

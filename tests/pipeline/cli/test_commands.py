@@ -1,0 +1,37 @@
+"""The table of commands."""
+
+import sys
+
+import click
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from regard.pipeline.cli.app import app
+from regard.pipeline.cli.commands import COMMANDS, load, summary
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_begins_the_help_of_its_command(name):
+    command = load(name)
+    assert command.name == name
+    assert command.rich_help_panel == COMMANDS[name].panel
+    assert command.help.partition("\n\n")[0] == summary(name)
+
+
+def test_the_help_and_the_completion_import_no_command(monkeypatch):
+    for entry in COMMANDS.values():
+        monkeypatch.setitem(sys.modules, f"regard.pipeline.cli.{entry.module}", None)
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in COMMANDS)
+    group = typer.main.get_command(app)
+    completed = group.shell_complete(click.Context(group), "re")
+    assert [item.value for item in completed] == ["report", "registry"]
+    assert completed[0].help
+
+
+def test_an_unknown_command_is_a_user_error():
+    result = CliRunner().invoke(app, ["rnu"])
+    assert result.exit_code == 2
+    assert "rnu" in result.output

@@ -278,7 +278,8 @@ def test_the_reference_lists_every_command_and_option(generators):
             options = {opt for one in command.params for opt in one.opts if opt.startswith("-")}
             assert options <= set(re.findall(r"--?[\w-]+", sections[name])), name
 
-    check(ROOT_COMMAND, "regard")
+    for name, command in LOADED.items():
+        check(command, f"regard {name}")
     assert "| `CONFIG` | The pipeline's YAML file. | required |" in sections["regard run"]
     assert "| `--runner` `local \\| beam` | Pipeline runner. | `local` |" in sections["regard run"]
 

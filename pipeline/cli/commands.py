@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from regard.core.suggestions import did_you_mean
 from regard.pipeline.cli.options import App, Group
 
 
@@ -63,10 +64,6 @@ class CommandTable(Group):
 
     _shows_summaries = False
 
-    def __init__(self, **settings: Any):
-        super().__init__(**settings)
-        self.commands = dict.fromkeys(COMMANDS)  # suggestions for a wrong name read the names
-
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
         return list(COMMANDS)
@@ -79,6 +76,13 @@ class CommandTable(Group):
             panel, text = COMMANDS[cmd_name].panel, summary(cmd_name)
             return TyperCommand(cmd_name, help=text, rich_help_panel=panel)
         return load(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command and the rest of the arguments."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            suggestion = did_you_mean(args[0], COMMANDS).rstrip()
+            ctx.fail(f"No such command {args[0]!r}. {suggestion}".rstrip())
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""

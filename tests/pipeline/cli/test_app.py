@@ -115,7 +115,7 @@ def test_validate_does_not_import_training_libraries(home):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ("rnu", "Did you mean 'run'"),
+        ("rnu", "Did you mean run?"),
         ("predict", "MODEL"),
         ("run tiny.yam", "No such file"),
         ("run tiny.yaml --from Trianer", "Did you mean Trainer?"),

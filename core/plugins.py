@@ -11,7 +11,7 @@ T = TypeVar("T")
 _GROUPS = ("regard.scores", "regard.alignments", "regard.tasks", "regard.metrics")
 
 
-class Registry(Mapping[str, T]):
+class PluginTable(Mapping[str, T]):
     """Choices by name: the project's own, and those of other packages.
 
     Entry points are read only for names that are not the project's own, and loaded when used.

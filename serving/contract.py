@@ -1,6 +1,6 @@
 """The contract of an exported model: its signatures and what their outputs mean.
 
-It is a JSON file in the SavedModel. ``regard.models.tasks.served_model.ServedModel`` explains its
+It is a JSON file in the SavedModel. ``regard.models.tasks.served_model.ExportedModel`` explains its
 keys. This module needs neither TensorFlow nor the rest of Regard.
 """
 

@@ -10,7 +10,7 @@ from typing import IO
 
 from regard.components.settings.evaluation import EvaluationConfig, ExternalMetricConfig
 from regard.core.errors import UserError
-from regard.core.plugins import Registry
+from regard.core.plugins import PluginTable
 from regard.core.processes import describe_exit
 from regard.models.metrics import METRICS, MetricOptions, MetricSpec, Rows
 from regard.models.metrics.base import Statistics, mean_statistics
@@ -21,14 +21,14 @@ _MAX_BYTES = 64_000_000  # of standard output and of standard error
 _MAX_LINES = 5  # of standard error, in a message
 
 
-def metric_specs(config: EvaluationConfig) -> Registry[MetricSpec]:
+def metric_specs(config: EvaluationConfig) -> PluginTable[MetricSpec]:
     """Return all metrics, including those of ``evaluation.external``."""
     own = dict(METRICS.own)
     for name, one in config.external.items():
         compute = functools.partial(_compute, name, one)
         label, higher, unlimited = one.label or name, one.higher_is_better, (None, None)
         own[name] = MetricSpec(label, compute, "text", higher, *unlimited, one.scale, False, True)
-    return Registry(METRICS.group, own, MetricSpec)
+    return PluginTable(METRICS.group, own, MetricSpec)
 
 
 def _compute(name: str, metric: ExternalMetricConfig, rows: Rows, _: MetricOptions) -> Statistics:

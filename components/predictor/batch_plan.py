@@ -15,7 +15,7 @@ WINDOW = 4 * ROW_GROUP_SIZE
 
 
 @dataclasses.dataclass(frozen=True)
-class Shard:
+class PlannedShard:
     """A file of the split.
 
     Attributes:
@@ -44,7 +44,7 @@ class BatchPlan:
         windows: the batches of each ``WINDOW`` rows, which are consecutive in the corpus.
     """
 
-    shards: list[Shard]
+    shards: list[PlannedShard]
     rows: int
     windows: list[list[int]]
 
@@ -81,7 +81,7 @@ def plan_batches(split: str, features: Sequence[Feature], batch_size: int) -> Ba
             batch_of[record_number] = number
     starts = [0, *ends]
     shards = [
-        Shard(path, row_of[start:end], batch_of[start:end], 0 if start else len(batches))
+        PlannedShard(path, row_of[start:end], batch_of[start:end], 0 if start else len(batches))
         for path, start, end in zip(files, starts, ends, strict=False)
     ]
     return BatchPlan(shards, len(order), windows)

@@ -17,7 +17,7 @@ from regard.components.common import prediction_table
 from regard.components.common.prediction_table import ModelSummary, Row
 from regard.components.data.example_rows import parse_record, read_records
 from regard.components.predictor import batch_results
-from regard.components.predictor.batch_plan import BatchPlan, Shard
+from regard.components.predictor.batch_plan import BatchPlan, PlannedShard
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.reference_outputs import ReferenceOutput
 from regard.components.predictor.split_reader import row_length, to_row
@@ -31,7 +31,7 @@ from regard.serving.saved_model import InputLengthError, Model, Prediction, Serv
 Record = tuple[int, bytes] | None
 
 
-def read_shard(shard: Shard) -> Iterator[tuple[int, Record]]:
+def read_shard(shard: PlannedShard) -> Iterator[tuple[int, Record]]:
     """Yield the records of a file with their row numbers, keyed by batch.
 
     A worker processes batches in the order in which their keys first occur. So the first shard
@@ -195,7 +195,7 @@ class DecodeResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class Decoder:
+class SplitDecoder:
     """Decodes the same rows with one model after another.
 
     Attributes:

@@ -12,7 +12,7 @@ from regard.components.common.component import Artifacts, Properties
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
 from regard.components.predictor.batch_results import NODE
-from regard.components.predictor.decode import Decoder, DecodeResult
+from regard.components.predictor.decode import DecodeResult, SplitDecoder
 from regard.components.predictor.reference_outputs import (
     ReferenceAttention,
     ReferenceOutput,
@@ -50,7 +50,7 @@ class PredictorExecutor(BaseBeamExecutor):
         outputs += [ReferenceScores()] if exec_properties.get("reference_scores") else []
         batch_size = int(exec_properties["batch_size"])
         plan = plan_batches(test_split(examples), features, batch_size)
-        decoder = Decoder(self._make_beam_pipeline, plan, features, outputs)
+        decoder = SplitDecoder(self._make_beam_pipeline, plan, features, outputs)
 
         candidate_path = Path(path_utils.serving_model_path(model.uri))
         production, version = production_baseline(

@@ -130,7 +130,7 @@ def _read_start_tokenizers(
 
 
 def _train(
-    samples: Mapping[Group, sampling.Sample],
+    samples: Mapping[Group, sampling.CorpusSample],
     config: TokenizerConfig,
     symbols: Mapping[str, list[str]],
     tokenizers: Mapping[str, TrainedTokenizer],
@@ -166,7 +166,7 @@ def _write_model(tokenizer: types.Artifact, feature: str, model: TrainedTokenize
 def _write_description(
     uri: str,
     config: TokenizerConfig,
-    samples: Mapping[Group, sampling.Sample],
+    samples: Mapping[Group, sampling.CorpusSample],
     trained: Mapping[Group, TrainedTokenizer],
 ) -> None:
     content = {

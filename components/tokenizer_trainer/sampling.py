@@ -152,7 +152,7 @@ class FileSampler:
 
 
 @dataclass(frozen=True)
-class Sample:
+class CorpusSample:
     """The sample of all files, as if they were one.
 
     Attributes:
@@ -175,7 +175,7 @@ class Sample:
                 yield from batch["sentence"].to_pylist()
 
 
-def join_samples(folder: str, group: int, limit: int) -> Sample:
+def join_samples(folder: str, group: int, limit: int) -> CorpusSample:
     """Return the sample of all files.
 
     Args:
@@ -189,8 +189,8 @@ def join_samples(folder: str, group: int, limit: int) -> Sample:
         **{name: sum(part[name] for part in parts) for name in asdict(SentenceCounts())}
     )
     if counts.used <= limit:
-        return Sample(files, counts, None)
+        return CorpusSample(files, counts, None)
     hashes = [pq.read_table(file, columns=["hash"])["hash"].to_numpy() for file in files]
     max_hash = int(np.partition(np.concatenate(hashes), limit - 1)[limit - 1])
     counts.used = limit
-    return Sample(files, counts, max_hash)
+    return CorpusSample(files, counts, max_hash)

@@ -23,7 +23,7 @@ from regard.core.files import atomic_path, replace_dir, write_json
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.base import Task
-from regard.models.tasks.served_model import ServedModel
+from regard.models.tasks.served_model import ExportedModel
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
 from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, SavedModelError, read_contract
@@ -108,7 +108,7 @@ def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, An
 
 
 def _reference_outputs(
-    served: ServedModel, rows: Sequence[Mapping[str, Any]]
+    served: ExportedModel, rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
     model = InMemoryModel(served)
@@ -136,7 +136,7 @@ class InMemoryModel(saved_model.ServedModel):
         served: the exported model.
     """
 
-    def __init__(self, served: ServedModel):
+    def __init__(self, served: ExportedModel):
         self.contract, self._functions = served.contract, served.signatures
         self.device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 
@@ -295,7 +295,7 @@ class RebuiltModel:
             remedy = "Give a model that was trained with this version of Regard."
             raise UserError(message, str(folder), remedy) from error
 
-    def served(self, search: Any = None) -> ServedModel:
+    def served(self, search: Any = None) -> ExportedModel:
         """Return the model as it is exported, by default with its own search."""
         sections = self.config.model, search or self.config.search
         return self.task.served_model(self.model, self.tokenizers, *sections, **self._options)

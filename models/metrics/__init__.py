@@ -6,7 +6,7 @@ A metric is one entry of `METRICS`, in which other packages register theirs.
 from collections.abc import Sequence
 from typing import Any
 
-from regard.core.plugins import Registry
+from regard.core.plugins import PluginTable
 from regard.core.suggestions import suggest
 from regard.models.metrics import geometry, overlap, reading, regression
 from regard.models.metrics.attention import alignment_error_rate, attention_in_box
@@ -73,7 +73,7 @@ _OWN: dict[str, MetricSpec] = {
     ),
     "valid_tours": MetricSpec("valid tours", geometry.valid_tours, **_POINTS),
 }
-METRICS: Registry[MetricSpec] = Registry("regard.metrics", _OWN, MetricSpec)
+METRICS: PluginTable[MetricSpec] = PluginTable("regard.metrics", _OWN, MetricSpec)
 
 
 def compute(
@@ -91,7 +91,7 @@ def scorers(
     names: Sequence[str],
     rows: Rows,
     options: MetricOptions = DEFAULT_OPTIONS,
-    specs: Registry[MetricSpec] = METRICS,
+    specs: PluginTable[MetricSpec] = METRICS,
 ) -> dict[str, Scorer]:
     """Return a scorer of one corpus for each metric, in the order of ``names``.
 
@@ -116,7 +116,7 @@ def scorers(
     return {name: Scorer(get_metric(name, kind, specs), rows, options) for name in names}
 
 
-def get_metric(name: str, output_kind: str, specs: Registry[MetricSpec] = METRICS) -> MetricSpec:
+def get_metric(name: str, output_kind: str, specs: PluginTable[MetricSpec] = METRICS) -> MetricSpec:
     """Return the metric called ``name``.
 
     Args:
@@ -138,12 +138,12 @@ def get_metric(name: str, output_kind: str, specs: Registry[MetricSpec] = METRIC
     )
 
 
-def supports(name: str, output_kind: str, specs: Registry[MetricSpec] = METRICS) -> bool:
+def supports(name: str, output_kind: str, specs: PluginTable[MetricSpec] = METRICS) -> bool:
     """Return whether a metric exists and scores ``text``, ``number`` or ``positions``."""
     return name in specs and specs[name].supports(output_kind)
 
 
-def metrics_for(output_kind: str, specs: Registry[MetricSpec] = METRICS) -> list[str]:
+def metrics_for(output_kind: str, specs: PluginTable[MetricSpec] = METRICS) -> list[str]:
     """Return the metrics that score ``text``, ``number`` or ``positions``."""
     return [name for name, spec in specs.items() if spec.supports(output_kind)]
 

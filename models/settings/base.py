@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchem
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
-from regard.core.plugins import Registry
+from regard.core.plugins import PluginTable
 
 T = TypeVar("T")
 
@@ -127,13 +127,13 @@ def absolute(base: FilePath, path: str) -> str:
 class PluginSection(Section):
     """Stands for the sections of other packages in a union by ``type``; the registry has them."""
 
-    registry: ClassVar[Registry[type[Section]]]
+    registry: ClassVar[PluginTable[type[Section]]]
 
 
-def section_registry(group: str, union: Any) -> Registry[type[Section]]:
+def section_registry(group: str, union: Any) -> PluginTable[type[Section]]:
     """Return the sections of a union by type, and those that other packages register."""
     own = {section.model_fields["type"].default: section for section in get_args(union)}
-    return Registry(group, own, Section)
+    return PluginTable(group, own, Section)
 
 
 @dataclass(frozen=True)

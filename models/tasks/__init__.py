@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regard.core.plugins import Registry, plugin_modules
+from regard.core.plugins import PluginTable, plugin_modules
 from regard.core.suggestions import suggest
 from regard.models.tasks.description import Description
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Names alone: implementing a task needs TensorFlow, listing the tasks does not.
 _NAMES = ("captioning", "pointer", "similarity", "span", "summarisation", "translation")
 _OWN = {name: f"regard.models.tasks.{name}.settings:DESCRIPTION" for name in _NAMES}
-TASKS: Registry[Description] = Registry("regard.tasks", _OWN, Description)
+TASKS: PluginTable[Description] = PluginTable("regard.tasks", _OWN, Description)
 
 
 def describe(name: str) -> Description:
@@ -42,4 +42,4 @@ def get(name: str) -> Task:
     """
     description = describe(name)
     own = {name: description.implementation} if name in TASKS.own else {}
-    return Registry("regard.tasks", own, object, implementations=True)[name](description)
+    return PluginTable("regard.tasks", own, object, implementations=True)[name](description)

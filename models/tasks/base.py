@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
-from regard.models.tasks.served_model import ServedModel, ServedModule
+from regard.models.tasks.served_model import ExportedModel, ServedModule
 from regard.models.trainable_model import TrainableModel
 
 # The columns of a batch or of a row, and the tokenizers, one per text feature.
@@ -122,7 +122,7 @@ class Task(ABC):
 
     def served_model(
         self, model: Any, tokenizers: Tokenizers, settings: Any, search: Any, **options: Any
-    ) -> ServedModel:
+    ) -> ExportedModel:
         """Return what is exported.
 
         Args:

@@ -17,14 +17,14 @@ from regard.models.trainable_model import TrainableModel
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The lengths of an output's dimensions after the batch, by the output that has them; see
-# ``ServedModel.contract``.
+# ``ExportedModel.contract``.
 OutputLengths = dict[str, list[str | None]]
 
 _MIN_QUANTIZED = 1024  # numbers of a matrix that is stored as integers
 
 
 @dataclass(frozen=True)
-class ServedModel:
+class ExportedModel:
     """An exported model before it is written.
 
     Attributes:
@@ -69,13 +69,13 @@ class ServedModel:
 
 
 @dataclass(frozen=True)
-class Signature:
+class ExportedSignature:
     """A signature of an exported model.
 
     Attributes:
         function: Takes the tensors of all inputs, and returns the outputs by name.
-        inputs: The inputs, as in ``ServedModel.contract``.
-        outputs: The outputs, as in ``ServedModel.contract``.
+        inputs: The inputs, as in ``ExportedModel.contract``.
+        outputs: The outputs, as in ``ExportedModel.contract``.
     """
 
     function: Callable[..., dict[str, tf.Tensor]]
@@ -141,7 +141,7 @@ class ServedModule(tf.Module):
         inputs = [feature for feature in self._description.features if feature.role == "input"]
         return [{"name": feature.name, "kind": feature.kind} for feature in inputs]
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures by name."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class ServedModule(tf.Module):
         """Return the entries of the contract that depend on the task."""
         raise NotImplementedError
 
-    def served_model(self) -> ServedModel:
+    def served_model(self) -> ExportedModel:
         """Return the graphs of all signatures, and the contract that describes them."""
         signatures = self.signatures()
         contract = {
@@ -174,7 +174,7 @@ class ServedModule(tf.Module):
         for name, signature in signatures.items():
             specs = [spec for entry in signature.inputs for spec in _specs(**entry)]
             functions[name] = with_signature(specs)(self._with_float_weights(signature.function))
-        return ServedModel(self, functions, contract)
+        return ExportedModel(self, functions, contract)
 
     def _with_float_weights(self, function: F) -> F:
         """Return a function in whose graph the quantized weights are multiplied by their scales."""

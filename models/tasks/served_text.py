@@ -13,7 +13,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks import search_outputs
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, token_strings
 from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
-from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
@@ -54,7 +54,7 @@ class ServedTextOutput(ServedModule):
         limits = self._limits
         return limits.max_length_offset + int(limits.max_source_length * limits.max_length_factor)
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures; ``nbest`` for several hypotheses, ``heads`` for Transformers."""
         output, length = self._description.output, f"{self.prefix}length"
         target = {"name": self._description.reference.name, "kind": "text", "like": output}
@@ -65,25 +65,25 @@ class ServedTextOutput(ServedModule):
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}
         scores: OutputLengths = {f"{self.prefix}scores": [length], f"{self.prefix}cut": []}
         signatures = {
-            "serving_default": Signature(self.predict, self._inputs, {**best, **split}),
-            "align": Signature(
+            "serving_default": ExportedSignature(self.predict, self._inputs, {**best, **split}),
+            "align": ExportedSignature(
                 self.align, self._inputs, {**best, **self.source_outputs, **tokens, **alignment}
             ),
-            "score": Signature(
+            "score": ExportedSignature(
                 self.score,
                 pair,
                 {"score": [], **tokens, **scores, **self.source_outputs, **alignment},
             ),
         }
         constraints = [{"name": name, "kind": "text", "default": ""} for name in CONSTRAINTS]
-        signatures["constrained"] = Signature(
+        signatures["constrained"] = ExportedSignature(
             self.predict_constrained, [*self._inputs, *constraints], best
         )
         if self._search.hypotheses > 1:
             outputs = {**search_outputs.N_BEST, **self.cut_outputs}
-            signatures["nbest"] = Signature(self.n_best, self._inputs, outputs)
+            signatures["nbest"] = ExportedSignature(self.n_best, self._inputs, outputs)
         if self._model.head_names:
-            signatures["heads"] = Signature(self.heads, pair, self._head_lengths())
+            signatures["heads"] = ExportedSignature(self.heads, pair, self._head_lengths())
         return signatures
 
     def contract(self) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import typer
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, option
 from regard.pipeline.compare import table
-from regard.pipeline.compare.jobs import Outcome, train_models
-from regard.pipeline.compare.matrix import Comparison, read_comparison
+from regard.pipeline.compare.jobs import ComparisonOutcome, train_models
+from regard.pipeline.compare.matrix import ModelComparison, read_comparison
 from regard.pipeline.compare.results import ComparisonFolder, ComparisonResults, gather
 from regard.pipeline.context import resolve_data
 from regard.pipeline.workspace import Workspace
@@ -90,7 +90,7 @@ def compare(
         raise typer.Exit(_FAILED)
 
 
-def _selected(only: Sequence[str] | None, comparison: Comparison) -> list[str]:
+def _selected(only: Sequence[str] | None, comparison: ModelComparison) -> list[str]:
     """Return the labels that ``--only`` selects, or all, in the order of the file."""
     if not only:
         return comparison.labels
@@ -101,7 +101,7 @@ def _selected(only: Sequence[str] | None, comparison: Comparison) -> list[str]:
 
 
 def _show(
-    results: ComparisonResults, folder: ComparisonFolder, outcome: Outcome, command: str
+    results: ComparisonResults, folder: ComparisonFolder, outcome: ComparisonOutcome, command: str
 ) -> None:
     out = terminal.out()
     out.print()

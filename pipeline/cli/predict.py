@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from regard.core.formatting import format_count
 from regard.pipeline.cli import options, terminal
 from regard.pipeline.prediction import predict as prediction
-from regard.pipeline.prediction.constraints import Constraints, read_glossary
+from regard.pipeline.prediction.constraints import OutputConstraints, read_glossary
 from regard.pipeline.workspace import Workspace
 
 
@@ -104,7 +104,7 @@ def predict(
     values |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     values = {name: value for name, value in values.items() if value is not None}
     terms = read_glossary(glossary) if glossary is not None else {}
-    constraints = Constraints(prefix, phrases or (), terms)
+    constraints = OutputConstraints(prefix, phrases or (), terms)
     width = terminal.out().width
     notes: list[str] = []
     chosen = prediction.PredictOptions(

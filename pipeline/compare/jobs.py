@@ -17,7 +17,7 @@ from regard.core import processes
 from regard.core.formatting import format_duration
 from regard.pipeline import run_store
 from regard.pipeline.compare import results
-from regard.pipeline.compare.matrix import Comparison, Member
+from regard.pipeline.compare.matrix import Member, ModelComparison
 from regard.pipeline.compare.table import summary_line
 from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
@@ -31,7 +31,7 @@ _THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NU
 
 
 @dataclasses.dataclass
-class Outcome:
+class ComparisonOutcome:
     """Whether the user interrupted the comparison, and why models failed, by label."""
 
     interrupted: bool = False
@@ -54,13 +54,13 @@ def job_command(config: Path) -> list[str]:
 
 
 def train_models(
-    comparison: Comparison,
+    comparison: ModelComparison,
     labels: Sequence[str],
     jobs: int,
     workspace: Workspace,
     console: Console,
     on_end: Callable[[], None],
-) -> Outcome:
+) -> ComparisonOutcome:
     """Train and evaluate models; one that fails does not stop the others.
 
     Models that are finished run as well: their steps are in the cache. The first SIGINT or SIGTERM
@@ -79,7 +79,7 @@ def train_models(
     jobs = min(jobs, len(waiting))
     environment = _environment(workspace, jobs)
     running: list[_Job] = []
-    outcome = Outcome()
+    outcome = ComparisonOutcome()
     with processes.collect_stop_signals() as signals:
         try:
             while running or (waiting and not outcome.interrupted):

@@ -51,7 +51,7 @@ class Member:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """Models that differ only in model, training and search, in the order of the files."""
 
     name: str
@@ -65,7 +65,7 @@ class Comparison:
 
 def read_comparison(
     paths: Sequence[Path], workspace: Workspace, name: str | None = None
-) -> Comparison:
+) -> ModelComparison:
     """Read several configurations, or one file with a matrix.
 
     Args:
@@ -91,7 +91,7 @@ def read_comparison(
     return _comparison(name or DEFAULT_NAME, sources)
 
 
-def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> Comparison:
+def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> ModelComparison:
     document = _read_mapping(path, workspace)
     if not is_comparison(document):
         remedy = "Pass another one, or a file with name, base and models."
@@ -133,7 +133,7 @@ def _matrix_problems(matrix: MatrixConfig, folder: Path) -> Iterator[Problem]:
             yield Problem(("models", label, "name"), "remove it; the label names the model")
 
 
-def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> Comparison:
+def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> ModelComparison:
     lines: dict[str, None] = {}  # a problem of the base concerns all models, but is listed once
     members = []
     for label, source in sources.items():
@@ -150,7 +150,7 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> Comparison:
         lines.update(dict.fromkeys(_differences(members)))
     if lines:
         raise _error("\n".join(lines))
-    return Comparison(name, tuple(members))
+    return ModelComparison(name, tuple(members))
 
 
 def _differences(members: Sequence[Member]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from regard.components.evaluator.results import (
 from regard.core.files import atomic_write, read_json_object, write_json
 from regard.core.yaml_text import to_yaml
 from regard.pipeline import progress, run_store
-from regard.pipeline.compare.matrix import Comparison, Member
+from regard.pipeline.compare.matrix import Member, ModelComparison
 from regard.pipeline.config.config import NODES
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
@@ -119,7 +119,7 @@ class ComparisonFolder:
         plots.write_plots(results, self.root)
 
 
-def gather(comparison: Comparison, workspace: Workspace) -> ComparisonResults:
+def gather(comparison: ModelComparison, workspace: Workspace) -> ComparisonResults:
     """Collect the results of all models from their pipelines' files."""
     models = [model_result(member, workspace) for member in comparison.members]
     baselines = {

@@ -114,7 +114,7 @@ def _read_tour(previous: np.ndarray, last: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PointProblem:
     """One problem on points.
 
     Attributes:
@@ -130,13 +130,13 @@ class Problem:
     test_sizes: tuple[int, ...]
 
 
-SORTING = Problem("sorting", left_to_right, (5, 12), (5, 10, 20))
-HULL = Problem("hull", hulls, (5, 12), (5, 10, 20))
-TOURS = Problem("tours", shortest_tours, (5, 10), (5, 10, 12))
+SORTING = PointProblem("sorting", left_to_right, (5, 12), (5, 10, 20))
+HULL = PointProblem("hull", hulls, (5, 12), (5, 10, 20))
+TOURS = PointProblem("tours", shortest_tours, (5, 10), (5, 10, 12))
 
 
 def generate(
-    problem: Problem,
+    problem: PointProblem,
     directory: str | Path,
     rows: int = 100_000,
     seed: int = 17,
@@ -201,7 +201,7 @@ tours = functools.partial(generate, TOURS)
 
 
 def _records(
-    problem: Problem, sizes: np.ndarray, rng: np.random.Generator, dimensions: int
+    problem: PointProblem, sizes: np.ndarray, rng: np.random.Generator, dimensions: int
 ) -> list[dict[str, object]]:
     """Return rows with the given numbers of points, in this order."""
     records: list[dict[str, object]] = [{} for _ in sizes]

@@ -31,7 +31,7 @@ MAX_ATTEMPTS = 200
 
 
 @dataclass(frozen=True)
-class Row:
+class SamplePair:
     """One pair, with its kind and locale."""
 
     kind: str
@@ -82,12 +82,12 @@ def normalize(source: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def sample_rows(count: int, rng: random.Random) -> list[Row]:
+def sample_rows(count: int, rng: random.Random) -> list[SamplePair]:
     """Return random rows with different sources."""
     kinds, weights = list(FRACTIONS), list(FRACTIONS.values())
     with_words = [formats for formats in LOCALES if formats.words]
     targets: dict[str, str] = {}
-    rows: list[Row] = []
+    rows: list[SamplePair] = []
     for _ in range(count):
         kind = rng.choices(kinds, weights)[0]
         for _ in range(MAX_ATTEMPTS):
@@ -103,7 +103,7 @@ def sample_rows(count: int, rng: random.Random) -> list[Row]:
         else:
             message = f"There are not enough different texts of kind {kind!r} for {count:,} rows."
             raise UserError(message, remedy=f"Use at most {len(rows):,} rows.")
-        rows.append(Row(kind, formats.tag, text))
+        rows.append(SamplePair(kind, formats.tag, text))
     return rows
 
 
@@ -150,7 +150,7 @@ def _decimal(rng: random.Random, places: int) -> Decimal:
     return Decimal(whole * 10**places + rng.randrange(10**places)).scaleb(-places)
 
 
-def _tab_separated(row: Row) -> str:
+def _tab_separated(row: SamplePair) -> str:
     columns = row.text.source, row.text.target, row.kind, row.locale, _links(row.text)
     return "\t".join(columns)
 

@@ -16,7 +16,7 @@ _MAX_BYTES = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
-class Constraints:
+class OutputConstraints:
     """What every output begins with, and what it contains.
 
     Attributes:

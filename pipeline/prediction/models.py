@@ -14,7 +14,7 @@ from regard.models.tasks import TASKS, describe
 from regard.models.tasks.description import Description
 from regard.serving import contract, saved_model
 from regard.serving.client import Client, ClientError
-from regard.serving.client.conversion import Signature
+from regard.serving.client.conversion import ClientSignature
 from regard.serving.saved_model import InputLengthError, InputRow, Model, Prediction
 from regard.serving.session import SessionError
 
@@ -154,7 +154,7 @@ class ServedByAddress:
             raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
         kinds = {one.name: cast(contract.InputKind, one.kind) for one in task.features}
 
-        def inputs(signature: Signature) -> list[contract.InputEntry]:
+        def inputs(signature: ClientSignature) -> list[contract.InputEntry]:
             """Return the inputs with the kinds of the task: for a server, an image is a text."""
             return [
                 {**entry, "kind": kinds.get(entry["name"], entry["kind"])}
@@ -184,7 +184,7 @@ class ServedByAddress:
         }
 
 
-def _find_attention(signature: Signature) -> contract.AttentionEntry | None:
+def _find_attention(signature: ClientSignature) -> contract.AttentionEntry | None:
     """Return the attention weights, with the outputs or inputs that name rows and columns."""
     dimensions, sources = signature.dimensions, [entry["name"] for entry in signature.entries]
     weights = next((name for name, axes in dimensions.items() if len(axes) > 1), None)

@@ -10,7 +10,7 @@ from regard.core.errors import UserError
 from regard.core.formatting import printable
 from regard.core.native_output import silence_output
 from regard.pipeline.prediction import output_format
-from regard.pipeline.prediction.constraints import SIGNATURE, Constraints
+from regard.pipeline.prediction.constraints import SIGNATURE, OutputConstraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow, with_tag
 from regard.pipeline.prediction.models import N_BEST, open_model
 from regard.pipeline.prediction.output_format import to_list
@@ -43,7 +43,7 @@ class PredictOptions:
     as_json: bool = False
     picture: Path | None = None
     width: int = 80
-    constraints: Constraints | None = None
+    constraints: OutputConstraints | None = None
     search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     with_score: bool = False
     server: str | None = None
@@ -108,7 +108,7 @@ def predict_rows(
     name: str,
     batches: Iterable[list[InputRow]],
     signature: str = DEFAULT_SIGNATURE,
-    constraints: Constraints | None = None,
+    constraints: OutputConstraints | None = None,
     tag: str | None = None,
 ) -> Iterator[RowPrediction]:
     """Yield each row with its prediction, in order; an empty row has none.
@@ -155,7 +155,7 @@ def _predict_batch(model: Model, signature: str, rows: list[InputRow]) -> Iterat
 
 
 def _prepare(
-    row: InputRow, contract: Contract, constraints: Constraints | None, tag: str | None
+    row: InputRow, contract: Contract, constraints: OutputConstraints | None, tag: str | None
 ) -> InputRow:
     """Return a row with the inputs of its constraints, then its tag, which is no term of these."""
     values = row.values or {}

@@ -20,7 +20,7 @@ from regard.core.files import read_json_object, write_json
 from regard.core.formatting import format_count
 from regard.pipeline.config import Config
 from regard.pipeline.scheduling.snapshot import DataSnapshot
-from regard.pipeline.scheduling.state import FileGroup, TrainedData
+from regard.pipeline.scheduling.state import TrainedData, TrainingFiles
 from regard.pipeline.workspace import Workspace
 
 CURRENT_PROFILE = "profile.json"
@@ -131,15 +131,15 @@ def _format_spans(names: Sequence[str]) -> str:
     return f"span {some} is" if len(names) == 1 else f"spans {some}{more} are"
 
 
-def _paths(group: FileGroup) -> tuple[str, ...]:
+def _paths(group: TrainingFiles) -> tuple[str, ...]:
     return tuple(path for path, _, _ in group.files)
 
 
-def _digests(group: FileGroup) -> tuple[str, ...]:
+def _digests(group: TrainingFiles) -> tuple[str, ...]:
     return tuple(digest for _, _, digest in group.files)
 
 
-def _count_new_rows(now: FileGroup, before: FileGroup | None) -> int:
+def _count_new_rows(now: TrainingFiles, before: TrainingFiles | None) -> int:
     rows = now.rows or 0
     if before is None or before.rows is None:
         return rows

@@ -19,7 +19,7 @@ from regard.pipeline import run_store
 from regard.pipeline.clean import clean
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import state as states
-from regard.pipeline.scheduling.decision import Decision, evaluate_trigger, retry_wait
+from regard.pipeline.scheduling.decision import ScheduleDecision, evaluate_trigger, retry_wait
 from regard.pipeline.scheduling.settings import MISFIRE_GRACE_SECONDS, ScheduleSettings
 from regard.pipeline.scheduling.state import Attempt, ScheduleState
 from regard.pipeline.scheduling.triggers import format_time, parse_duration
@@ -161,7 +161,7 @@ class ScheduleDaemon:
         self._announce_next()
         self.sleep(min(_MAX_SLEEP_SECONDS, max(self._next_check() - self.now(), 0.0)))
 
-    def _check(self) -> Decision | None:
+    def _check(self) -> ScheduleDecision | None:
         """Check the data and run if needed; None if nothing could be decided."""
         now, state = self.now(), self._state
         decision = self._evaluate(now)
@@ -182,7 +182,7 @@ class ScheduleDaemon:
             self._run(decision)
         return decision
 
-    def _evaluate(self, now: float) -> Decision | None:
+    def _evaluate(self, now: float) -> ScheduleDecision | None:
         """Read the configuration and the data; None if one of them cannot be used.
 
         A configuration that cannot be used leaves the previous one in force.
@@ -223,7 +223,7 @@ class ScheduleDaemon:
             attempt is not None and attempts.is_alive(attempt)
         )
 
-    def _run(self, decision: Decision) -> None:
+    def _run(self, decision: ScheduleDecision) -> None:
         """Record an attempt, start a run, and wait for its end."""
         attempt = Attempt(
             key=decision.snapshot.key,

@@ -19,7 +19,7 @@ _CLOCK_TOLERANCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Decision:
+class ScheduleDecision:
     """The result of a check.
 
     Attributes:
@@ -50,7 +50,7 @@ def evaluate_trigger(
     state: ScheduleState,
     now: float,
     save: bool = True,
-) -> Decision:
+) -> ScheduleDecision:
     """Check the data and decide whether to run.
 
     Data and settings that were tried to the end are not tried again, whatever the conditions. An
@@ -75,9 +75,11 @@ def evaluate_trigger(
         end = f"pushed as {decided.name}@{version}" if version else "not pushed"
         reason = f"these data and settings were already used by run {decided.id}, which was {end}"
         manual_run = decided.id if _is_newer(decided, state) else None
-        return Decision(False, reason, snapshot, manual_run=manual_run)
+        return ScheduleDecision(False, reason, snapshot, manual_run=manual_run)
     if last is not None and last.ended is None:
-        return Decision(False, "a run with these data and settings is in progress", snapshot)
+        return ScheduleDecision(
+            False, "a run with these data and settings is in progress", snapshot
+        )
     if last is not None:
         return _decide_retry(snapshot, last, schedule, now)
     results = []
@@ -88,11 +90,11 @@ def evaluate_trigger(
     if schedule.drift:
         results.append(conditions.check_drift(snapshot, config, paths.schedule, save))
     if not results:
-        return Decision(True, "these data and settings have not been tried yet", snapshot)
+        return ScheduleDecision(True, "these data and settings have not been tried yet", snapshot)
     is_met = [result.is_met for result in results]
     should_run = any(is_met) if schedule.require == "any" else all(is_met)
     decisive = [r for r in results if r.is_met == should_run] or results
-    return Decision(should_run, "; ".join(map(str, decisive)), snapshot, results)
+    return ScheduleDecision(should_run, "; ".join(map(str, decisive)), snapshot, results)
 
 
 def retry_wait(last: Attempt, schedule: ScheduleConfig) -> float | None:
@@ -111,28 +113,28 @@ def retry_wait(last: Attempt, schedule: ScheduleConfig) -> float | None:
 
 def _decide_retry(
     snapshot: DataSnapshot, last: Attempt, schedule: ScheduleConfig, now: float
-) -> Decision:
+) -> ScheduleDecision:
     """Decide on data and settings that the last attempt has tried."""
     outcome = f"{last.name}: {last.text}"
     wait = retry_wait(last, schedule)
     if wait is None:
         if last.status in DECIDED:
-            return Decision(False, f"nothing has changed since {outcome}", snapshot)
+            return ScheduleDecision(False, f"nothing has changed since {outcome}", snapshot)
         count = f" (attempt {last.number} of {schedule.attempts})"
         outcome += count if last.status == run_store.FAILED else ""
         reason = f"{outcome}; not retried with the same data and settings"
-        return Decision(False, reason, snapshot)
+        return ScheduleDecision(False, reason, snapshot)
     assert last.ended is not None
     retry_at = last.ended + wait
     if now < retry_at and last.ended <= now + _CLOCK_TOLERANCE_SECONDS:  # else the clock went back
-        return Decision(False, f"{outcome}; retried later", snapshot, retry_at=retry_at)
+        return ScheduleDecision(False, f"{outcome}; retried later", snapshot, retry_at=retry_at)
     if last.status in UNFINISHED:
         kills = last.kills + (last.status == run_store.KILLED)
         reason = f"resuming {last.name}, which was {last.status}"
-        return Decision(True, reason, snapshot, number=last.number, kills=kills)
+        return ScheduleDecision(True, reason, snapshot, number=last.number, kills=kills)
     number = last.number + 1
     reason = f"attempt {number} of {schedule.attempts} after {outcome}"
-    return Decision(True, reason, snapshot, number=number, kills=last.kills)
+    return ScheduleDecision(True, reason, snapshot, number=number, kills=last.kills)
 
 
 def _find_decided_run(

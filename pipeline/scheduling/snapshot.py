@@ -10,14 +10,13 @@ from regard.components.data.fingerprints import file_digests as digests_of
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
-from regard.components.data.sources import Corpus, find_files
-from regard.components.data.sources import FileGroup as SourceFiles
+from regard.components.data.sources import Corpus, FileGroup, find_files
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
 from regard.pipeline.cache_keys import digest, word_files
 from regard.pipeline.config import Config
 from regard.pipeline.context import resolve_data
-from regard.pipeline.scheduling.state import FileGroup, TrainedData
+from regard.pipeline.scheduling.state import TrainedData, TrainingFiles
 from regard.pipeline.workspace import PipelinePaths
 
 # Sections that do not change the model.
@@ -43,7 +42,7 @@ class DataSnapshot:
     word_files: dict[str, str]
     key: str
     corpus: Corpus
-    groups: list[FileGroup]
+    groups: list[TrainingFiles]
     spans: dict[str, list[str]]
     notes: list[str] = field(default_factory=list)
 
@@ -87,7 +86,9 @@ def take_snapshot(
         if group.span in spans:
             spans[group.span] += [file_digests[path] for path in group.files]
     train = [
-        FileGroup(files=[(path, os.stat(path).st_size, file_digests[path]) for path in group.files])
+        TrainingFiles(
+            files=[(path, os.stat(path).st_size, file_digests[path]) for path in group.files]
+        )
         for group in splits["train"]
     ]
     if count_rows:
@@ -107,8 +108,8 @@ def _word_digests(config: Config, cache: Path | None) -> dict[str, str]:
 
 def _count_rows(
     corpus: Corpus,
-    sources: Sequence[SourceFiles],
-    groups: Sequence[FileGroup],
+    sources: Sequence[FileGroup],
+    groups: Sequence[TrainingFiles],
     cache: Path,
     save: bool,
 ) -> None:

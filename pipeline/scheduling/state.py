@@ -27,7 +27,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class FileGroup(_Record):
+class TrainingFiles(_Record):
     """Files of ``data.train`` that are read together.
 
     Attributes:
@@ -50,7 +50,7 @@ class TrainedData(_Record):
     """
 
     key: str
-    groups: list[FileGroup]
+    groups: list[TrainingFiles]
     spans: dict[str, list[str]]
     run: str | None = None
 

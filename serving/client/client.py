@@ -20,8 +20,8 @@ from regard.serving.client.connections import (
 )
 from regard.serving.client.conversion import (
     ClientError,
+    ClientSignature,
     Row,
-    Signature,
     as_list,
     split_requests,
     split_rows,
@@ -102,7 +102,7 @@ class Client:
         connection = RestConnection if url.scheme.startswith("http") else GrpcConnection
         self._connection: RestConnection | GrpcConnection = connection(self._target)
         self._timeout, self._retries, self._batch_size = timeout, retries, batch_size
-        self._signatures: dict[str, Signature] = {}
+        self._signatures: dict[str, ClientSignature] = {}
 
     def predict(self, rows: Iterable[Any], signature: str = DEFAULT_SIGNATURE) -> list[Row]:
         """Return the outputs for rows, in order.
@@ -173,7 +173,7 @@ class Client:
         constrained = [{**_inputs_by_name(row, names), **constraints} for row in rows]
         return self._predict(constrained, "constrained", deadline)
 
-    def metadata(self) -> dict[str, Signature]:
+    def metadata(self) -> dict[str, ClientSignature]:
         """Return the model's current signatures.
 
         Raises:
@@ -214,7 +214,7 @@ class Client:
     def _input_names(self, deadline: float) -> list[str]:
         return [entry["name"] for entry in self._signature(DEFAULT_SIGNATURE, deadline).entries]
 
-    def _signature(self, name: str, deadline: float) -> Signature:
+    def _signature(self, name: str, deadline: float) -> ClientSignature:
         if name not in self._signatures:  # a newer version may have it
             self._signatures = self._send(self._connection.signatures, deadline)
         if name not in self._signatures:

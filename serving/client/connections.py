@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.serving.client.conversion import ClientError, Input, Outputs, Signature
+from regard.serving.client.conversion import ClientError, ClientSignature, Input, Outputs
 from regard.serving.protobuf import (
     HTTP_STATUSES,
     STATES,
@@ -99,7 +99,11 @@ class RestConnection:
         )
 
     def predict(
-        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], timeout: float
+        self,
+        name: str,
+        signature: ClientSignature,
+        inputs: Mapping[str, np.ndarray],
+        timeout: float,
     ) -> Outputs:
         """Run a signature on one batch.
 
@@ -117,7 +121,7 @@ class RestConnection:
             for key, value in outputs.items()
         }
 
-    def signatures(self, timeout: float) -> dict[str, Signature]:
+    def signatures(self, timeout: float) -> dict[str, ClientSignature]:
         """Return the signatures of the model."""
         body = self._request("GET", f"{self._path}/metadata", timeout)
 
@@ -132,7 +136,7 @@ class RestConnection:
             }
 
         return {
-            name: Signature(parse(entry.get("inputs", {})), parse(entry.get("outputs", {})))
+            name: ClientSignature(parse(entry.get("inputs", {})), parse(entry.get("outputs", {})))
             for name, entry in body["metadata"]["signature_def"]["signature_def"].items()
         }
 
@@ -194,7 +198,11 @@ class GrpcConnection:
             self._channel = grpc.insecure_channel(target.address, options)
 
     def predict(
-        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], timeout: float
+        self,
+        name: str,
+        signature: ClientSignature,
+        inputs: Mapping[str, np.ndarray],
+        timeout: float,
     ) -> Outputs:
         """Run a signature on one batch; see ``RestConnection.predict``."""
         request = _predict_request(inputs)
@@ -202,7 +210,7 @@ class GrpcConnection:
         response = self._call("PredictionService/Predict", request, "PredictResponse", timeout)
         return {entry.key: read_tensor(entry.value) for entry in response.outputs}
 
-    def signatures(self, timeout: float) -> dict[str, Signature]:
+    def signatures(self, timeout: float) -> dict[str, ClientSignature]:
         """Return the signatures of the model."""
         request = message_class("GetModelMetadataRequest")(metadata_field=["signature_def"])
         method = "PredictionService/GetModelMetadata"
@@ -221,7 +229,7 @@ class GrpcConnection:
             }
 
         return {
-            entry.key: Signature(parse(entry.value.inputs), parse(entry.value.outputs))
+            entry.key: ClientSignature(parse(entry.value.inputs), parse(entry.value.outputs))
             for entry in signatures.signature_def
         }
 

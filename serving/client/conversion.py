@@ -55,7 +55,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Signature:
+class ClientSignature:
     """A signature of a served model.
 
     Attributes:
@@ -125,7 +125,7 @@ def as_list(values: Iterable[Any], name: str) -> list[Any]:
 
 
 def split_requests(
-    signature: Signature, rows: Sequence[Any], size: int
+    signature: ClientSignature, rows: Sequence[Any], size: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the inputs of requests with at most ``size`` rows.
 

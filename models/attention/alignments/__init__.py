@@ -1,6 +1,6 @@
 """Alignments: from scores to attention weights. CONTRIBUTING.md describes how to add one."""
 
-from regard.core.plugins import Registry
+from regard.core.plugins import PluginTable
 from regard.models.attention.alignments.base import Alignment, masked_softmax
 
 _MODULE = "regard.models.attention.alignments"
@@ -13,7 +13,7 @@ _OWN = {
     "local_m": f"{_MODULE}.local:LocalMAlignment",
     "local_p": f"{_MODULE}.local:LocalPAlignment",
 }
-ALIGNMENTS: Registry[type[Alignment]] = Registry(
+ALIGNMENTS: PluginTable[type[Alignment]] = PluginTable(
     "regard.alignments", _OWN, Alignment, implementations=True
 )
 

@@ -1,6 +1,6 @@
 """Scores: how well a query matches each key. CONTRIBUTING.md describes how to add one."""
 
-from regard.core.plugins import Registry
+from regard.core.plugins import PluginTable
 from regard.models.attention.scores.base import Score
 
 _MODULE = "regard.models.attention.scores"
@@ -14,6 +14,6 @@ _OWN = {
     "cosine": f"{_MODULE}.products:CosineScore",
     "location": f"{_MODULE}.location:LocationScore",
 }
-SCORES: Registry[type[Score]] = Registry("regard.scores", _OWN, Score, implementations=True)
+SCORES: PluginTable[type[Score]] = PluginTable("regard.scores", _OWN, Score, implementations=True)
 
 __all__ = ["SCORES", "Score"]

@@ -9,7 +9,7 @@ from regard.models.decoders.pointer import FIRST
 from regard.models.search import Hypotheses
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks.search_outputs import N_BEST
-from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
 from regard.models.vocabulary import EOS, PAD
 
 NO_POSITION = -1  # after the last position of an output
@@ -58,7 +58,7 @@ class ServedPointer(ServedModule):
         extra = {"dimensions": dimensions} if dimensions != 2 else {}
         return [{**entry, **extra} for entry in super()._inputs]
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures: ``nbest`` only for several hypotheses."""
         points = self._inputs
         positions = {"name": "positions", "kind": "positions", "like": "positions"}
@@ -66,14 +66,14 @@ class ServedPointer(ServedModule):
         detail: OutputLengths = {"points_length": [], "alignment": ["length", "points_length"]}
         scored: OutputLengths = {"score": [], "position_scores": ["length"], "length": []}
         signatures = {
-            "serving_default": Signature(self.predict, points, best),
-            "align": Signature(self.align, points, {**best, **detail}),
-            "score": Signature(self.score, [*points, positions], scored),
+            "serving_default": ExportedSignature(self.predict, points, best),
+            "align": ExportedSignature(self.align, points, {**best, **detail}),
+            "score": ExportedSignature(self.score, [*points, positions], scored),
         }
         if self._search.hypotheses > 1:
             # The last dimension of the hypotheses has a length of its own for each: ``lengths``.
             outputs = {**N_BEST, "hypotheses": [None, "points_length"], "points_length": []}
-            signatures["nbest"] = Signature(self.n_best, points, outputs)
+            signatures["nbest"] = ExportedSignature(self.n_best, points, outputs)
         return signatures
 
     def contract(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from regard.models.similarity import Similarity
 from regard.models.tasks.copy_tokenizer import string_tokens
 from regard.models.tasks.search_outputs import limit_characters, to_dense
-from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
 from regard.models.vocabulary import PAD, UNK
 
 _SIDES = ("first", "second")
@@ -43,7 +43,7 @@ class ServedSimilarity(ServedModule):
     tokenizer_names = ("first",)
     _model: Similarity
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures; ``embed`` if sentences are encoded independently."""
         detail: OutputLengths = {
             "similarity": [],
@@ -55,12 +55,12 @@ class ServedSimilarity(ServedModule):
         if self._model.cross is not None:
             detail["alignment"] = ["first_length", "second_length"]
         signatures = {
-            "serving_default": Signature(self.predict, self._inputs, {"similarity": []}),
-            "align": Signature(self.align, self._inputs, detail),
+            "serving_default": ExportedSignature(self.predict, self._inputs, {"similarity": []}),
+            "align": ExportedSignature(self.align, self._inputs, detail),
         }
         if self._model.encodes_independently:
             sentence = {"name": "sentence", "kind": "text", "like": "first"}
-            signatures["embed"] = Signature(self.embed, [sentence], {"vector": [None]})
+            signatures["embed"] = ExportedSignature(self.embed, [sentence], {"vector": [None]})
         return signatures
 
     def contract(self) -> dict[str, Any]:

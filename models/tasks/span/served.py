@@ -9,7 +9,7 @@ from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
 from regard.models.tasks.search_outputs import N_BEST, is_blank, limit_characters, to_dense
-from regard.models.tasks.served_model import OutputLengths, ServedModule, Signature
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
 from regard.models.vocabulary import PAD
 
 _MARK = "\x1f"
@@ -78,7 +78,7 @@ class ServedSpan(ServedModule):
     tokenizer_names = ("passage",)
     _model: SpanReader
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures."""
         best: OutputLengths = {"answer": [], "begin": [], "end": [], "score": []}
         detail: OutputLengths = {
@@ -90,9 +90,9 @@ class ServedSpan(ServedModule):
             "cut": [],
         }
         return {
-            "serving_default": Signature(self.predict, self._inputs, best),
-            "align": Signature(self.align, self._inputs, detail),
-            "nbest": Signature(
+            "serving_default": ExportedSignature(self.predict, self._inputs, best),
+            "align": ExportedSignature(self.align, self._inputs, detail),
+            "nbest": ExportedSignature(
                 self.n_best, self._inputs, {**N_BEST, "begins": [None], "ends": [None]}
             ),
         }

@@ -6,8 +6,8 @@ import pytest
 
 from regard.components.tokenizer_trainer.sampling import (
     MAX_BYTES,
+    CorpusSample,
     FileSampler,
-    Sample,
     SentenceCounts,
     join_samples,
     read_sentences,
@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> list[tuple[int, str]]:
 
 def samples_of(
     folder: Path, files: list[tuple[int, str]], limit: int, seed: int = 0
-) -> list[Sample]:
+) -> list[CorpusSample]:
     groups = [["source"], ["target"]]
     sampler = FileSampler(groups, limit, seed, str(folder))
     for job in files:

@@ -12,7 +12,7 @@ from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export, read_warm_start, write_warm_start
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.served_model import ServedModel
+from regard.models.tasks.served_model import ExportedModel
 from regard.serving import saved_model
 from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, read_contract
 from tests import fake_models, fake_tasks
@@ -38,7 +38,7 @@ class FakeTask:
 
     def served_model(self, model, tokenizers, settings, search, **options):
         self.exported, self.search = model, search
-        return ServedModel(self.reverser, self.reverser.signatures(), self.reverser.contract())
+        return ExportedModel(self.reverser, self.reverser.signatures(), self.reverser.contract())
 
 
 @pytest.fixture

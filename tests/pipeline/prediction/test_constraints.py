@@ -1,13 +1,13 @@
 import pytest
 
 from regard.core.errors import UserError
-from regard.pipeline.prediction.constraints import Constraints, read_glossary
+from regard.pipeline.prediction.constraints import OutputConstraints, read_glossary
 
 CONTRACT = {"inputs": [{"name": "source", "kind": "text"}]}
 
 
 def _phrases(source, **options):
-    return Constraints(**options).inputs({"source": source}, CONTRACT)["phrases"]
+    return OutputConstraints(**options).inputs({"source": source}, CONTRACT)["phrases"]
 
 
 def test_terms_are_whole_words_in_any_case():
@@ -32,9 +32,9 @@ def test_phrases_come_before_terms_once():
 
 
 def test_no_constraints_are_false():
-    assert not Constraints()
-    assert Constraints(prefix="a")
-    assert Constraints(glossary={"a": "b"})
+    assert not OutputConstraints()
+    assert OutputConstraints(prefix="a")
+    assert OutputConstraints(glossary={"a": "b"})
 
 
 def test_a_glossary_file(tmp_path):

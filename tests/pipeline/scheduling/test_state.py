@@ -13,7 +13,7 @@ ENDED = {"key": "k", "started": 1.0, "reason": "new", "ended": 2.0, "status": "p
 
 
 def test_a_state_is_read_as_it_was_written(tmp_path):
-    group = state.FileGroup(files=[("a.tsv", 3, "d1")], rows=7)
+    group = state.TrainingFiles(files=[("a.tsv", 3, "d1")], rows=7)
     data = state.TrainedData(key="k", groups=[group], spans={"1": ["d1"]}, run="1")
     attempt = state.Attempt(key="k", started=1.0, reason="new", data=data, pid=5)
     content = state.ScheduleState(

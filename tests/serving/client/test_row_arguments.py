@@ -6,10 +6,10 @@ import pyarrow
 import pytest
 
 from regard.serving.client import Client, ClientError
-from regard.serving.client.conversion import Input, Signature, as_list, split_requests
+from regard.serving.client.conversion import ClientSignature, Input, as_list, split_requests
 
-TEXTS = Signature({"source": Input("string", 1)}, {})
-POINTS = Signature({"points": Input("float", 3), "points_length": Input("int32", 1)}, {})
+TEXTS = ClientSignature({"source": Input("string", 1)}, {})
+POINTS = ClientSignature({"points": Input("float", 3), "points_length": Input("int32", 1)}, {})
 
 
 @pytest.mark.parametrize(

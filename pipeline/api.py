@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.core.errors import UserError
 from regard.core.native_output import silence_output
 from regard.pipeline import run_store
+from regard.pipeline.cli import terminal
+from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.config import Config
+from regard.pipeline.prediction.input_rows import InputParser, split_batches
+from regard.pipeline.prediction.models import open_model
+from regard.pipeline.prediction.predict import predict_rows
 from regard.pipeline.recorded_run import Runner, RunRequest, RunResult, run_pipeline
 from regard.pipeline.workspace import Workspace
-
-if TYPE_CHECKING:
-    from regard.serving.saved_model import Model, Prediction
+from regard.serving.contract import DEFAULT_SIGNATURE
+from regard.serving.saved_model import Model, Prediction
 
 AnyPath = str | os.PathLike[str]
 
@@ -52,9 +56,6 @@ def run(
         RuntimeError: A node failed; the message names the log.
         KeyboardInterrupt: The run was stopped.
     """
-    from regard.pipeline.cli import terminal
-    from regard.pipeline.cli.rendering.live import TerminalDisplay
-
     source = config if isinstance(config, Config) else Path(config)
     request = RunRequest(source, first, last, runner, wait, publish_anyway=publish_anyway)
     result = run_pipeline(request, TerminalDisplay(terminal.out()))
@@ -84,8 +85,6 @@ def load_model(model: AnyPath, search: Mapping[str, Any] | None = None) -> Model
     Raises:
         UserError: There is no such model, or it cannot be used.
     """
-    from regard.pipeline.prediction.models import open_model
-
     registry = Workspace.from_environment().registry
     with silence_output():
         return open_model(os.fspath(model), registry, search=search)[0]
@@ -115,10 +114,6 @@ def predict(
     Raises:
         UserError: The model or a row is invalid.
     """
-    from regard.pipeline.prediction.input_rows import InputParser, split_batches
-    from regard.pipeline.prediction.predict import predict_rows
-    from regard.serving.contract import DEFAULT_SIGNATURE
-
     if isinstance(inputs, str):
         raise UserError("The inputs are one text.", "inputs", "Give a list of rows: [text].")
     loaded = load_model(model) if isinstance(model, str | os.PathLike) else model

@@ -10,23 +10,29 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from regard.core import events
+from regard.components.trainer.distributed_worker import check_chief
+from regard.core import events, provenance
 from regard.core.errors import UserError
 from regard.core.events import Failure
+from regard.core.files import atomic_write
+from regard.core.locks import LockHolder
 from regard.core.processes import describe_exit
+from regard.core.yaml_text import to_yaml
 from regard.pipeline import run_store, supervisor
+from regard.pipeline.cached_run import metadata_state, repeat
+from regard.pipeline.config import Config, load
+from regard.pipeline.context import check_start, resolve_data
+from regard.pipeline.doctor import machine
 from regard.pipeline.progress import CACHED, STOPPED, Progress
 from regard.pipeline.run_store import Run, RunRecord
 from regard.pipeline.run_summary import summarize, training_record
+from regard.pipeline.runners.failures import as_user_error, explain
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.supervisor import Ending, View
+from regard.pipeline.tracking import record_run
 from regard.pipeline.workspace import Workspace, lock_pipeline
-
-if TYPE_CHECKING:
-    from regard.core.locks import LockHolder
-    from regard.pipeline.config import Config
 
 Runner = Literal["local", "beam"]
 USER_ERROR = 2
@@ -139,12 +145,6 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     Raises:
         UserError: The request or the configuration is invalid, or another run is in progress.
     """
-    from regard.components.trainer.distributed_worker import check_chief
-    from regard.core import provenance
-    from regard.pipeline.config import load
-    from regard.pipeline.context import check_start, resolve_data
-    from regard.pipeline.doctor import machine
-
     config = load(request.config) if isinstance(request.config, Path) else request.config
     nodes = config.search_nodes if request.tune else config.nodes
     request = _validate(request, nodes)
@@ -184,8 +184,6 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
             raise _explain_disk_error(error, run) from error
     has_news = any(node.state != CACHED for node in result.progress.nodes.values())
     if has_news and not request.tune and result.outcome.status != run_store.INTERRUPTED:
-        from regard.pipeline.tracking import record_run
-
         for message in record_run(run, config.tracking):
             display.message(message)
     return result
@@ -203,8 +201,6 @@ def judge(ending: Ending, state: Progress) -> Outcome:
 
 def resolved_yaml(config: Config) -> str:
     """The configuration with all defaults, absolute paths and references, as YAML."""
-    from regard.core.yaml_text import to_yaml
-
     return to_yaml(config.recorded())
 
 
@@ -227,9 +223,6 @@ def _run_locked(
     lock_descriptor: int,
     display: Display,
 ) -> RunResult:
-    from regard.core.files import atomic_write
-    from regard.pipeline.cached_run import metadata_state, repeat
-
     atomic_write(run.config, resolved_yaml(config))
     path = request.config if isinstance(request.config, Path) else run.config
     run.update(command=_command(request, run), config=str(path.absolute()))
@@ -276,8 +269,6 @@ def _run_locked(
 
 def _explain_disk_error(error: OSError, run: Run) -> Exception:
     """Record a full disk before the worker starts or after it ends as the failure of the run."""
-    from regard.pipeline.runners.failures import as_user_error, explain
-
     with contextlib.suppress(OSError):
         run.update(status=run_store.FAILED, failure=explain(error), ended=time.time())
     return as_user_error(error) or error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -25,8 +24,6 @@ from regard.pipeline.workspace import PipelinePaths, Workspace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from regard.pipeline.config import Config
 
 RECORD = "run.json"
 REPORT = "report.html"
@@ -110,20 +107,6 @@ class Run:
         except (OSError, ValueError, YAMLError):
             return {}
         return content if isinstance(content, dict) else {}
-
-    def load_config(self) -> Config | None:
-        """The configuration of the run.
-
-        None if another version of Regard wrote it, or if the environment variables that it refers
-        to have changed.
-        """
-        from regard.pipeline.config import config_from_values
-
-        with contextlib.suppress(ValueError, LookupError, TypeError):
-            config = config_from_values(self.settings())
-            if not config.has_references or config.digest() == self.record().get("digest"):
-                return config
-        return None
 
     def record(self) -> RunRecord:
         """The record; empty if it cannot be read."""

@@ -6,6 +6,7 @@ On one machine they are found when the graph is built; on Kubeflow Pipelines by 
 import contextlib
 from pathlib import Path
 
+from regard.components.registry.publish import recorded_digest  # imports NumPy
 from regard.components.registry.records import read_record, read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.components.settings.augmentation import AugmentationConfig
@@ -51,7 +52,6 @@ def find_warm_start(
     recorded = read_record(path).warm_start
     if training_key and recorded.training == training_key:
         return _on_this_host(registry, recorded.start)
-    from regard.components.registry.publish import recorded_digest  # imports NumPy
 
     digest = recorded_digest(path)
     for version in reversed(registry.versions(name)):
@@ -112,8 +112,6 @@ def find_teachers(
 
 
 def _find(registry: Registry, model: str, key: str, task: str) -> dict[str, str]:
-    from regard.components.registry.publish import recorded_digest  # imports NumPy
-
     path = _resolve(registry, model, key)
     try:
         other = read_contract(path)["task"]

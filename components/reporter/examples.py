@@ -20,6 +20,9 @@ from regard.components.reporter.tables import format_share
 from regard.components.reporter.text_diff import Part, closest_text, diff_texts
 from regard.core.formatting import format_metric, truncate
 from regard.models.metrics import METRICS, MetricOptions, Rows
+from regard.serving import attention_heads, saved_model
+from regard.serving.contract import SavedModelError
+from regard.serving.session import SessionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,10 +164,6 @@ def _predict_heads(
 ) -> list[Mapping[str, Any] | None]:
     """The weights of all heads for the predictions of rows of texts; None: not available."""
     from tfx.utils import path_utils
-
-    from regard.serving import attention_heads, saved_model
-    from regard.serving.contract import SavedModelError
-    from regard.serving.session import SessionError
 
     inputs, folder = facts.contract["inputs"], facts.folders.get("model")
     is_text = all(entry["kind"] == "text" for entry in inputs)

@@ -13,6 +13,7 @@ from regard.core.formatting import printable
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.commands import CommandTable
 from regard.pipeline.cli.options import App, flag
+from regard.pipeline.runners.failures import as_user_error
 
 app = App(
     name="regard",
@@ -60,7 +61,5 @@ def main() -> None:
 
 def _as_user_error(error: Exception) -> UserError | None:
     if isinstance(error, OSError):
-        from regard.pipeline.runners.failures import as_user_error
-
         return as_user_error(error)
     return error if isinstance(error, UserError) else None

@@ -22,6 +22,7 @@ from regard.core.yaml_text import to_yaml
 from regard.pipeline import progress, run_store
 from regard.pipeline.compare.matrix import Member, ModelComparison
 from regard.pipeline.config.config import NODES
+from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.doctor import machine
 from regard.pipeline.progress import Progress
 from regard.pipeline.run_summary import training_record
@@ -143,7 +144,7 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     matching = [
         run
         for run in runs
-        if (config := run.load_config()) and config.digest(*_SECTIONS) == expected
+        if (config := recorded_config(run)) and config.digest(*_SECTIONS) == expected
     ]
     if not matching:
         return ModelResult(**facts)

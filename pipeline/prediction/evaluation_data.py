@@ -20,6 +20,7 @@ from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.row_reader import read_rows
 from regard.components.data.row_values import value_lists
 from regard.components.data.sources import Corpus, FileGroup, extra_features, find_files
+from regard.components.predictor.split_reader import to_row
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import DataConfig, Files, paths_in
 from regard.core.errors import UserError
@@ -155,8 +156,6 @@ def _read_rows(corpus: Corpus) -> tuple[list[Row], ReadProblems]:
     Raises:
         UserError: a file or a row cannot be used, or there are no rows.
     """
-    from regard.components.predictor.split_reader import to_row
-
     images, rows, total = Images.of(corpus.config), [], ReadProblems()
     for job in CorpusPlan(corpus).jobs:
         problems, file = ReadProblems(), job.group.files[0]

@@ -12,6 +12,7 @@ from regard.components.registry.store import Registry
 from regard.core.errors import UserError
 from regard.models.tasks import TASKS, describe
 from regard.models.tasks.description import Description
+from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
 from regard.serving import contract, saved_model
 from regard.serving.client import Client, ClientError
 from regard.serving.client.conversion import ClientSignature
@@ -65,7 +66,6 @@ def open_model(
             return load_model(path, few_runs), read_record(path)
     except contract.SavedModelError as error:
         raise _unusable_model(path, error) from error
-    from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
 
     return load_with_search(path, search), read_record(path)
 

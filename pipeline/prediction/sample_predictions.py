@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
+from regard.components.common import prediction_table
+from regard.components.data.images import Images
 from regard.core.formatting import truncate
 from regard.pipeline.prediction.output_format import format_value
 
@@ -34,8 +36,6 @@ def select_samples(table: Path, data: Mapping[str, Any]) -> list[Sample]:
     Returns:
         The rows; none if the files cannot be read, because a summary must not fail a run.
     """
-    from regard.components.common import prediction_table
-
     try:
         contract = prediction_table.read_summary(table.parent)["contract"]
         kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
@@ -82,8 +82,6 @@ def display_texts(sample: Sample) -> tuple[list[str], str, list[str]]:
 def _to_text(value: Any, kind: str, data: Mapping[str, Any]) -> str:
     """Return an input as a user would type it."""
     if kind == "image":
-        from regard.components.data.images import Images
-
         root = os.path.expandvars(data.get("root") or ".")
         return Images(root, data.get("images")).path_of(value)
     # A text of several sentences may have one on each line; the command takes one line.

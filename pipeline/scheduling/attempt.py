@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.core.formatting import format_duration, format_score
 from regard.core.processes import ChildProcess, child_environment
 from regard.pipeline import run_store
 from regard.pipeline.run_store import Run
@@ -96,8 +97,6 @@ def is_alive(attempt: Attempt) -> bool:
 
 def format_attempt(attempt: Attempt) -> str:
     """Format an attempt in one line."""
-    from regard.core.formatting import format_duration
-
     if attempt.ended is None:
         return "in progress, or its end was not recorded"
     facts = [format_duration(attempt.seconds)] if attempt.seconds is not None else []
@@ -120,7 +119,5 @@ def _read_start_failure(paths: PipelinePaths, exit_status: int | None) -> tuple[
 
 
 def _format_score(run: Run) -> str:
-    from regard.core.formatting import format_score
-
     scores = run.record().get("scores")
     return f"; {format_score(scores[0])}" if scores else ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from regard.pipeline import run_store
 from regard.pipeline.config import Config
+from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import ConditionResult
@@ -149,7 +150,7 @@ def _find_decided_run(
             and not (record.get("first") or record.get("last"))  # it covered all nodes
             and record.get("data_fingerprint") == snapshot.fingerprint
             and (record.get("word_vectors") or {}) == snapshot.word_files
-            and (settings := run.load_config())
+            and (settings := recorded_config(run))
             and settings_digest(settings) == digest
         ):
             return run

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from regard.pipeline import Config, UserError, load_model, predict, run, supervisor
+from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.workspace import Workspace
 from tests import fake_models, fake_tasks
 from tests.processes import wait_for
@@ -84,7 +85,7 @@ def test_run_returns_the_result_and_prints_lines(worker, capsys, tmp_path):
     assert len(repr(result)) < 400
     record = result.run.record()
     assert record["config"] == str(result.run.config)
-    assert result.run.load_config().digest() == config.digest()
+    assert recorded_config(result.run).digest() == config.digest()
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"tiny  run {result.run.id}"
     assert "✓ Trainer 2.0 s" in lines

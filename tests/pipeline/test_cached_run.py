@@ -10,6 +10,7 @@ from regard.components.common import code_digest
 from regard.core import events
 from regard.core.files import folder_digest
 from regard.pipeline import cached_run, run_store, supervisor
+from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.context import local_context
 from regard.pipeline.recorded_run import RunRequest, run_pipeline
 from regard.pipeline.supervisor import Ending
@@ -65,7 +66,7 @@ class Pipeline:
     def supervise(self, command, run, state, view, lock):
         self.workers += 1
         record = run.record()
-        config, paths = run.load_config(), run.workspace.pipeline("tiny")
+        config, paths = recorded_config(run), run.workspace.pipeline("tiny")
         context = local_context(config, run.workspace, record["publish_anyway"])
         events.write(
             run.events, "origin", plan=cached_run.plan_digest(context, config), parent=None

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from regard.components.common.runtime_parameters import PARAMETERS, Value, apply_parameters
 from regard.core.errors import UserError
+from regard.pipeline.config.load import validate_values
 from regard.pipeline.runners.kubeflow import settings
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.pipeline_file import (
@@ -109,8 +110,6 @@ def _check_with_config(values: Mapping[str, Value], pipeline: CompiledPipeline) 
     Raises:
         UserError: the configuration would be invalid with these values.
     """
-    from regard.pipeline.config.load import validate_values
-
     config = compiled_config(pipeline)
     if not config or not values:
         return

@@ -6,9 +6,17 @@ The names are imported when they are used, so the import itself costs nothing.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.pipeline.api import Config, RunResult, UserError, load_model, predict, run
+    from regard.pipeline.api import (
+        Config,
+        RunResult,
+        UserError,
+        load_config,
+        load_model,
+        predict,
+        run,
+    )
 
-__all__ = ["Config", "RunResult", "UserError", "load_model", "predict", "run"]
+__all__ = ["Config", "RunResult", "UserError", "load_config", "load_model", "predict", "run"]
 
 
 def __getattr__(name: str) -> Any:

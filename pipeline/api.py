@@ -13,6 +13,8 @@ from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.config import Config
+from regard.pipeline.config.document import ConfigSource
+from regard.pipeline.config.load import load
 from regard.pipeline.prediction.input_rows import InputParser, split_batches
 from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.predict import predict_rows
@@ -69,6 +71,19 @@ def run(
             raise UserError(message, failure.get("where"), failure.get("remedy"))
         raise RuntimeError(f"{message}\nLog: {result.run.log}")
     return result
+
+
+def load_config(source: ConfigSource) -> Config:
+    """Load and check the configuration of a pipeline.
+
+    Args:
+        source: The YAML file, or its content as a mapping with paths relative to the working
+            directory.
+
+    Raises:
+        UserError: A value is invalid. The message names every problem with its key.
+    """
+    return load(source)
 
 
 def load_model(model: AnyPath, search: Mapping[str, Any] | None = None) -> Model:

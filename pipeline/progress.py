@@ -14,7 +14,7 @@ WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached",
 STOPPED = "stopped"
 
 
-class NodeFacts(TypedDict, total=False):
+class RecordedNode(TypedDict, total=False):
     """State, duration and peak memory of a node, as they are recorded."""
 
     state: str
@@ -48,10 +48,10 @@ class NodeProgress:
             return self.seconds
         return max(0.0, (time.time() if now is None else now) - self.started)
 
-    def facts(self) -> NodeFacts:
+    def facts(self) -> RecordedNode:
         """State, seconds and peak memory, without unknown values."""
         facts = {"state": self.state, "seconds": self.seconds, "peak_bytes": self.peak_bytes}
-        return cast(NodeFacts, {key: fact for key, fact in facts.items() if fact is not None})
+        return cast(RecordedNode, {key: fact for key, fact in facts.items() if fact is not None})
 
 
 class Progress:

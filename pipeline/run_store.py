@@ -19,7 +19,7 @@ from regard.core.files import read_json_object, remove_temporary_files, write_js
 from regard.core.suggestions import did_you_mean
 from regard.core.yaml_text import YAMLError, from_yaml
 from regard.pipeline import progress
-from regard.pipeline.progress import NodeFacts, NodeProgress
+from regard.pipeline.progress import NodeProgress, RecordedNode
 from regard.pipeline.workspace import PipelinePaths, Workspace
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class RunRecord(Origin, total=False):
     machine: dict[str, JsonValue]
     command: str
     failure: Failure | None
-    nodes: dict[str, NodeFacts]
+    nodes: dict[str, RecordedNode]
     data: dict[str, Any]
     scores: list[dict[str, Any]]
     blessed: bool | None
@@ -112,7 +112,7 @@ class Run:
         """The record; empty if it cannot be read."""
         return cast(RunRecord, read_json_object(self.directory / RECORD))
 
-    def nodes(self) -> dict[str, NodeFacts]:
+    def nodes(self) -> dict[str, RecordedNode]:
         """State, seconds and peak memory of each node, as far as they are known."""
         nodes = self.record().get("nodes")
         if nodes is None:  # the run is in progress, or was killed

@@ -91,22 +91,18 @@ def test_the_graph_picture_names_every_node():
 
 
 def imported_modules(path):
-    """The modules of ours that a file imports when it is itself imported."""
-    modules = set()
+    """Yield the modules of ours that a file imports, and whether a function imports them."""
 
-    def visit(nodes):
-        for node in nodes:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard."):
-                for alias in node.names:
-                    name = f"{node.module}.{alias.name}"
-                    modules.add(name if module_path(name) else node.module)
-            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                continue
-            elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                visit(ast.iter_child_nodes(node))
+    def visit(node, in_function):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ImportFrom) and (child.module or "").startswith("regard."):
+                for alias in child.names:
+                    name = f"{child.module}.{alias.name}"
+                    yield name if module_path(name) else child.module, in_function
+            is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+            yield from visit(child, in_function or is_function)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")).body)
-    return modules
+    yield from visit(ast.parse(path.read_text(encoding="utf-8")), False)
 
 
 def module_path(name):
@@ -116,11 +112,34 @@ def module_path(name):
 
 
 def test_there_are_no_import_cycles():
+    """Imports in functions and under ``TYPE_CHECKING`` count."""
     graph = {
-        path: {module_path(name) for name in imported_modules(path)} - {None, path}
+        path: {module_path(name) for name, _ in imported_modules(path)} - {None, path}
         for package in PACKAGES
         for path in sources(package)
     }
     while leaves := {path for path, needs in graph.items() if not needs & graph.keys()}:
         graph = {path: needs for path, needs in graph.items() if path not in leaves}
     assert sorted(path.relative_to(ROOT).as_posix() for path in graph) == []
+
+
+def test_few_imports_stand_in_functions():
+    """Those of modules that import TensorFlow, TFX, Beam or matplotlib."""
+    lazy = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for package in PACKAGES
+        for path in sources(package)
+        for name, in_function in imported_modules(path)
+        if in_function
+    }
+    assert len(lazy) <= 40, lazy
+
+
+def test_a_class_has_one_name():
+    owners = {}
+    for package in PACKAGES:
+        for path in sources(package):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    owners.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}

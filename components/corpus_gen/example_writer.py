@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 
 from regard.components.common.artifact_files import write_uri
 from regard.components.data.cell_values import Value
-from regard.components.data.corpus_plan import GroupJob, GroupResult, with_progress
+from regard.components.data.corpus_plan import GroupResult, with_progress
+from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.read_problems import ReadProblems, UnreadableFile
 from regard.components.data.sources import SPAN_FEATURE, Corpus

@@ -24,8 +24,10 @@ from regard.components.corpus_gen.example_writer import (
     python_os_errors,
     read_result,
 )
-from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupJob, GroupResult
+from regard.components.data.corpus_plan import CorpusPlan, CorpusSummary, GroupResult
 from regard.components.data.fingerprints import fingerprint
+from regard.components.data.group_jobs import GroupJob
+from regard.components.data.row_filter import create_filter
 from regard.components.data.sources import Corpus
 from regard.components.data.spans import resolve_spans
 from regard.core import events
@@ -86,7 +88,8 @@ class CorpusGenExecutor(base_beam_executor.BaseBeamExecutor):
 
     def _convert_all(self, plan: CorpusPlan, work: str) -> list[GroupResult]:
         """Convert every group, those of replayed spans after their rows are counted."""
-        options = {"corpus": plan.corpus.to_json(), "folder": work, "rules": plan.row_filter()}
+        rules = create_filter(plan.corpus, plan.jobs)
+        options = {"corpus": plan.corpus.to_json(), "folder": work, "rules": rules}
         self._run(plan.jobs, **options)
         results = [read_result(work, job.index) for job in plan.jobs]
         if replay_jobs := plan.replay_jobs(results):

@@ -8,90 +8,30 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import Self
 
 from regard.components.data.empty_splits import explain_empty_split
+from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.layouts import check_agreement
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
-from regard.components.data.row_reader import Row, read_rows
+from regard.components.data.read_problems import ReadProblems
+from regard.components.data.row_filter import create_filter
+from regard.components.data.row_reader import Row
 from regard.components.data.sources import Corpus, FileGroup, Span, find_files, in_split_order
 from regard.components.data.split_assignment import (
     HashedSplit,
     hashed_splits,
-    replay_bin,
     replay_threshold,
     replayed_rows,
 )
 from regard.core.errors import UserError
 from regard.core.formatting import format_count
 
-if TYPE_CHECKING:  # with NumPy and ftfy, it takes half a second to import
-    from regard.components.data.row_filter import RowFilter
-
 _PROGRESS_LINES = 4096
-
-
-@dataclass(frozen=True)
-class GroupJob:
-    """The reading of one group of files.
-
-    Attributes:
-        index: the index of the group in the corpus.
-        group: the files.
-        hashed: assigns each row to a split; None: all rows have the split of the group.
-        threshold: of a replayed group the first hash bin that is not replayed.
-    """
-
-    index: int
-    group: FileGroup
-    hashed: HashedSplit | None
-    threshold: int | None = None
-
-    @property
-    def splits(self) -> Sequence[str]:
-        """The splits that rows of the group can have."""
-        if self.group.replay or self.hashed is None:
-            return (self.group.split,)
-        return self.hashed.names
-
-    def split_of(self, values: Sequence[Any]) -> str:
-        """Return the split of a row, whether it is replayed or not."""
-        return self.hashed(values) if self.hashed else self.group.split
-
-    def assign(self, values: Sequence[Any]) -> str | None:
-        """Return the split of a row; None if it is not replayed."""
-        split = self.split_of(values)
-        if self.threshold is None:
-            return split
-        is_replayed = split == "train" and replay_bin(values) < self.threshold
-        return split if is_replayed else None
-
-    def count_replayable(self, rows: Iterable[Row]) -> dict[int, int]:
-        """Count the rows of a group that may be replayed by the bin of their hash."""
-        trained = (values for _, values in rows if self.assign(values) == "train")
-        return dict(Counter(map(replay_bin, trained)))
-
-    def rows(
-        self, corpus: Corpus, problems: ReadProblems, images: Images, rules: RowFilter | None = None
-    ) -> Iterator[Row]:
-        """Yield the rows of the group; a file that cannot be read is a problem, not an error.
-
-        Args:
-            corpus: the corpus.
-            problems: receives the rows that are not used.
-            images: checks the images that rows name.
-            rules: drops and repairs rows; None: no check does.
-        """
-        try:
-            rows = read_rows(self.group, corpus, problems, images)
-            yield from rules(self, rows, problems, images) if rules else rows
-        except UnreadableFile as error:
-            problems.unreadable.append(error.problem)
 
 
 @dataclass
@@ -191,14 +131,6 @@ class CorpusPlan:
         threshold = replay_threshold(total, train_rows, self.corpus.config.spans.replay)
         return [replace(job, threshold=threshold) for job in self.jobs if job.group.replay]
 
-    def row_filter(self) -> RowFilter | None:
-        """Return what drops and repairs rows, after a reading of all rows if a check needs it."""
-        if not self.corpus.config.checks.row_changes():
-            return None
-        from regard.components.data.row_filter import create_filter
-
-        return create_filter(self)
-
     def summarize(self, results: Sequence[GroupResult]) -> CorpusSummary:
         """Combine the results of all groups.
 
@@ -237,7 +169,7 @@ class CorpusPlan:
 
     def _split_rows(self) -> Iterator[Sequence[Any]]:
         """Read the rows that are split again, to explain why a split is empty."""
-        images, rules = Images.of(self.corpus.config), self.row_filter()
+        images, rules = Images.of(self.corpus.config), create_filter(self.corpus, self.jobs)
         for job in self.jobs:
             if job.hashed:
                 for _, values in job.rows(self.corpus, ReadProblems(), images, rules):
@@ -289,7 +221,7 @@ def _read_splits(
 
     Files without rows of the split ``only`` are not read.
     """
-    images, rules = Images.of(plan.corpus.config), plan.row_filter()
+    images, rules = Images.of(plan.corpus.config), create_filter(plan.corpus, plan.jobs)
     for job, result in zip(plan.jobs, results, strict=True):
         if only is not None and only not in job.splits:
             continue

@@ -12,24 +12,22 @@ from __future__ import annotations
 import functools
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from regard.components.data import text_checks
+from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.read_problems import ReadProblems
+from regard.components.data.row_reader import Row
 from regard.components.data.row_values import ComparedValues, format_values, value_lists
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import count_scripts
 from regard.core.formatting import truncate
 from regard.models.tasks.description import Feature
-
-if TYPE_CHECKING:  # it imports this module
-    from regard.components.data.corpus_plan import CorpusPlan, GroupJob
-    from regard.components.data.row_reader import Row
 
 
 class RowFilter:
@@ -129,21 +127,25 @@ class RowFilter:
         return "near_overlap" if index and text and any(index.matches([(0, text)])) else None
 
 
-def create_filter(plan: CorpusPlan) -> RowFilter:
+def create_filter(corpus: Corpus, jobs: Iterable[GroupJob]) -> RowFilter | None:
     """Return the filter of a corpus, after a reading of all rows if a check compares them.
+
+    None if no check changes rows.
 
     A row that another check drops counts for nothing. Memory holds the inputs of the other splits,
     and 16 bytes for each training row.
     """
-    first, result = RowFilter(plan.corpus), RowFilter(plan.corpus)
-    checks, compared, images = first.checks, first.compared, Images.of(plan.corpus.config)
+    if not corpus.config.checks.row_changes():
+        return None
+    first, result = RowFilter(corpus), RowFilter(corpus)
+    checks, compared, images = first.checks, first.compared, Images.of(corpus.config)
     if not (checks.script or checks.duplicates or checks.overlap or checks.near_overlap):
         return result
     letters: dict[str, Counter[str]] = defaultdict(Counter)
     hashes, numbers = array("Q"), array("Q")
     # Replayed spans come last: of equal rows, one that is trained on in any case comes first.
-    for job in sorted(plan.jobs, key=lambda job: job.group.replay):
-        rows = job.rows(plan.corpus, ReadProblems(), images)
+    for job in sorted(jobs, key=lambda job: job.group.replay):
+        rows = job.rows(corpus, ReadProblems(), images)
         for number, (_, row) in first.number(job, rows, ReadProblems(), images):
             values = first.values(row, images)
             if job.split_of(row) == "train":

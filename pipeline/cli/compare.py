@@ -12,9 +12,11 @@ import typer
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, option
 from regard.pipeline.compare import table
+from regard.pipeline.compare.folder import ComparisonFolder
+from regard.pipeline.compare.gather import gather
 from regard.pipeline.compare.jobs import ComparisonOutcome, train_models
 from regard.pipeline.compare.matrix import ModelComparison, read_comparison
-from regard.pipeline.compare.results import ComparisonFolder, ComparisonResults, gather
+from regard.pipeline.compare.results import ComparisonResults
 from regard.pipeline.context import resolve_data
 from regard.pipeline.workspace import Workspace
 

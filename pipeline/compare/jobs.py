@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 from regard.core import processes
 from regard.core.formatting import format_duration
 from regard.pipeline import run_store
-from regard.pipeline.compare import results
+from regard.pipeline.compare.folder import ComparisonFolder
+from regard.pipeline.compare.gather import LAST_NODE, model_result
 from regard.pipeline.compare.matrix import Member, ModelComparison
+from regard.pipeline.compare.results import FINISHED, ModelResult
 from regard.pipeline.compare.table import summary_line
 from regard.pipeline.doctor import machine
 from regard.pipeline.workspace import Workspace
@@ -74,7 +76,7 @@ def train_models(
         console: where to report starts and ends.
         on_end: called after each model.
     """
-    folder = results.ComparisonFolder.of(workspace, comparison.name)
+    folder = ComparisonFolder.of(workspace, comparison.name)
     waiting = [member for member in comparison.members if member.label in labels]
     jobs = min(jobs, len(waiting))
     environment = _environment(workspace, jobs)
@@ -96,7 +98,7 @@ def train_models(
                     status = job.process.poll()
                     if status is not None:
                         running.remove(job)
-                        result = results.model_result(job.member, workspace)
+                        result = model_result(job.member, workspace)
                         text = _describe_end(job, status, result, outcome.failures)
                         _print(console, job.member.label, text)
                         on_end()
@@ -116,7 +118,7 @@ def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     return environment
 
 
-def _start(member: Member, folder: results.ComparisonFolder, environment: dict[str, str]) -> _Job:
+def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]) -> _Job:
     log = folder.log(member.label)
     log.parent.mkdir(parents=True, exist_ok=True)
     process = processes.ChildProcess(
@@ -128,11 +130,9 @@ def _start(member: Member, folder: results.ComparisonFolder, environment: dict[s
     return _Job(member, process, log, time.monotonic())
 
 
-def _describe_end(
-    job: _Job, status: int, result: results.ModelResult, failures: dict[str, str]
-) -> str:
+def _describe_end(job: _Job, status: int, result: ModelResult, failures: dict[str, str]) -> str:
     """Return how a job ended, and add the reason to ``failures`` if it failed."""
-    if status == 0 and result.state == results.FINISHED:
+    if status == 0 and result.state == FINISHED:
         duration = format_duration(time.monotonic() - job.started)
         return f"finished in {duration} · {summary_line(result)}"
     if status == INTERRUPTED:
@@ -145,7 +145,7 @@ def _print(console: Console, label: str, text: str) -> None:
     console.print(f"{label}: {text}", soft_wrap=True, markup=False)
 
 
-def _failure(result: results.ModelResult, log: Path, status: int) -> str:
+def _failure(result: ModelResult, log: Path, status: int) -> str:
     """Return why a model failed: the error of its run, or the last line of its log."""
     if result.state == run_store.FAILED and result.error:
         return result.error
@@ -159,7 +159,7 @@ def main(config: str) -> None:
     from regard.pipeline.cli.app import main as run_command
 
     processes.end_with_parent()
-    sys.argv = ["regard", "run", config, "--to", results.LAST_NODE, "--wait"]
+    sys.argv = ["regard", "run", config, "--to", LAST_NODE, "--wait"]
     run_command()
 
 

@@ -25,7 +25,6 @@ from regard.models.settings.base import NotInTrainingKey, Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description, Feature
 from regard.pipeline.config.beam import BeamConfig
-from regard.pipeline.config.document import ConfigSource
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.schedule import ScheduleConfig
@@ -116,21 +115,6 @@ class Config(Section):
             "production": production.model_copy(update={"slices": (SPAN,)}),
         }
         return self.model_copy(update={"evaluation": self.evaluation.model_copy(update=update)})
-
-    @classmethod
-    def load(cls, source: ConfigSource) -> "Config":
-        """Load and check the configuration of a pipeline.
-
-        Args:
-            source: The YAML file, or its content as a mapping with paths relative to the working
-                directory.
-
-        Raises:
-            UserError: A value is invalid. The message names every problem with its key.
-        """
-        from regard.pipeline.config.load import load
-
-        return load(source)
 
     @property
     def description(self) -> Description:

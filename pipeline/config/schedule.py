@@ -10,6 +10,7 @@ from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.suggestions import did_you_mean
 from regard.models.settings.base import Positive, Problem, Section
+from regard.pipeline.scheduling.triggers import cron_trigger, parse_duration, time_zone
 
 Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]
 DEFAULT_INTERVAL = "15m"
@@ -66,8 +67,6 @@ class ScheduleConfig(Section):
     @property
     def interval(self) -> timedelta:
         """Time between checks without cron."""
-        from regard.pipeline.scheduling.triggers import parse_duration
-
         return parse_duration(self.every or DEFAULT_INTERVAL)
 
     @property
@@ -98,8 +97,6 @@ def validate_schedule(schedule: ScheduleConfig, data: DataConfig) -> Iterator[Pr
 def _check_cron(cron: str, timezone: str | None) -> Iterator[Problem]:
     # Imported here, because few configurations have a schedule.
     from zoneinfo import available_timezones
-
-    from regard.pipeline.scheduling.triggers import cron_trigger, time_zone
 
     try:
         zone = time_zone(timezone)

@@ -16,8 +16,11 @@ from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
 from regard.components.registry.records import VersionRecord
+from regard.components.reporter.page import render
+from regard.components.reporter.run_facts import RunFacts, RunInfo
 from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
+from regard.core import provenance
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.models import metrics as known_metrics
@@ -204,10 +207,6 @@ def _decode(
 
 
 def _write_report(folder: Path, name: str, task: str, record: VersionRecord) -> None:
-    from regard.components.reporter.page import render
-    from regard.components.reporter.run_facts import RunFacts, RunInfo
-    from regard.core import provenance
-
     versions = provenance.stack_versions()
     info = RunInfo(name, task, record.config, started=time.time(), versions=versions)
     facts = RunFacts(info, dict.fromkeys(("predictions", "evaluation"), folder))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.pipeline import Config, UserError, load_model, predict, run, supervisor
+from regard.pipeline import UserError, load_config, load_model, predict, run, supervisor
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.workspace import Workspace
 from tests import fake_models, fake_tasks
@@ -57,27 +57,27 @@ def test_configuration_of_a_mapping_and_of_its_file_are_equal(tmp_path, monkeypa
     path = tmp_path / "tiny.yaml"
     path.write_text("name: tiny\ndata: {root: '${FOLDER:-data}', train: train.tsv}\n")
     values = {"name": "tiny", "data": {"root": Path("data"), "train": "train.tsv"}}
-    loaded = [Config.load(path), Config.load(str(path)), Config.load(values)]
+    loaded = [load_config(path), load_config(str(path)), load_config(values)]
     assert len({config.digest() for config in loaded}) == 1
     assert loaded[2].data.root == str(tmp_path / "data")
     monkeypatch.setenv("FOLDER", "other")
     values["data"]["root"] = "${FOLDER}"
-    assert Config.load(values).digest() == Config.load(path).digest() != loaded[0].digest()
+    assert load_config(values).digest() == load_config(path).digest() != loaded[0].digest()
 
 
 def test_problems_of_a_mapping_name_their_keys():
     with pytest.raises(UserError) as error:
-        Config.load({**VALUES, "trainnig": {}, "search": {"beam_size": 0}})
+        load_config({**VALUES, "trainnig": {}, "search": {"beam_size": 0}})
     first, second = sorted(error.value.message.splitlines())
     assert first.startswith("search.beam_size: ")
     assert second.startswith("trainnig: unknown key. Did you mean training?")
     with pytest.raises(UserError, match="comparison of several models"):
-        Config.load({"base": {}, "models": {}})
+        load_config({"base": {}, "models": {}})
 
 
 def test_run_returns_the_result_and_prints_lines(worker, capsys, tmp_path):
     worker("ok")
-    config = Config.load(VALUES)
+    config = load_config(VALUES)
     result = run(config)
     assert (result.status, result.version, result.model) == ("succeeded", "3", Path("/r/tiny/3"))
     assert (result.metrics, result.history, result.report) == ({}, [], None)
@@ -103,7 +103,7 @@ def test_run_of_a_file(worker, tmp_path):
 
 
 def test_failures_are_errors(worker):
-    config = Config.load(VALUES)
+    config = load_config(VALUES)
     worker("user")
     with pytest.raises(UserError, match="Trainer failed: the batch is too large") as error:
         run(config)
@@ -128,7 +128,7 @@ def test_a_signal_stops_the_worker_and_the_handlers_return(worker, number):
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt, match="Another call resumes"):
-        run(Config.load(VALUES))
+        run(load_config(VALUES))
     thread.join()
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
 
@@ -136,7 +136,7 @@ def test_a_signal_stops_the_worker_and_the_handlers_return(worker, number):
 def test_run_in_a_thread(worker):
     worker("ok")
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(run, Config.load(VALUES)).result().status == "succeeded"
+        assert pool.submit(run, load_config(VALUES)).result().status == "succeeded"
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 
 from regard.core import events
 from regard.core.errors import UserError
-from regard.pipeline import run, run_store, supervisor
-from regard.pipeline.config import Config
+from regard.pipeline import load_config, run, run_store, supervisor
 from regard.pipeline.config import tracking as section
 from regard.pipeline.config.tracking import TrackingConfig
 from regard.pipeline.recorded_run import resolved_yaml
@@ -44,7 +43,7 @@ def load(tmp_path, monkeypatch, **mlflow):
     slices = {"slices": {"thresholds": {"oov=0.1+": {"bleu": 1.0}}}}
     tracking = {"mlflow": mlflow} if mlflow else {}
     values = {"name": "tiny", "data": data, "tracking": tracking, "evaluation": slices}
-    return Config.load(values)
+    return load_config(values)
 
 
 def finished_run(tmp_path, config, pusher="done", **record):

@@ -9,7 +9,7 @@ from regard.components.corpus_gen.example_writer import (
     convert_or_count,
     read_result,
 )
-from regard.components.data.corpus_plan import GroupJob
+from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.sources import FileGroup
 from regard.components.data.split_assignment import HashedSplit

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from regard.components.data.corpus_plan import GroupJob
+from regard.components.data.group_jobs import GroupJob
 from regard.components.data.sources import FileGroup
 from regard.components.data.split_assignment import (
     HashedSplit,

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from regard.core.errors import UserError
+from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.matrix import read_comparison
-from regard.pipeline.compare.results import ComparisonFolder
 from regard.pipeline.config import load
 from regard.pipeline.workspace import Workspace
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from regard.pipeline import run_store
-from regard.pipeline.compare import plots, results, table
+from regard.pipeline.compare import gather, plots, results, table
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.recorded_run import resolved_yaml
 from regard.pipeline.workspace import Workspace, lock_pipeline
@@ -68,14 +68,14 @@ def artifacts(folder, perplexities=(9.0, 7.0, 8.0), **training):
 
 
 def test_models_without_a_run_are_waiting(tmp_path, workspace):
-    content = results.gather(comparison(tmp_path, workspace), workspace)
+    content = gather.gather(comparison(tmp_path, workspace), workspace)
     models = [{"label": m, "pipeline": f"m-{m}", "state": "waiting"} for m in "ab"]
     assert content.to_json() == {"name": "m", "best": {}, "models": models, "baselines": []}
 
 
 def test_finished_model(tmp_path, workspace, member):
     run = add_run(workspace, member, events=artifacts(tmp_path / "x"))
-    entry = results.model_result(member, workspace)
+    entry = gather.model_result(member, workspace)
     assert entry.state == "finished"
     assert entry.run == run.id
     assert (entry.parameters, entry.training_seconds, entry.perplexity) == (5, 3.5, 7.0)
@@ -88,7 +88,7 @@ def test_task_without_perplexity(tmp_path, workspace, member):
     history = [{"step": i, "epoch": i, "seconds": 1.0 * i, "loss": 0.1 / i} for i in (1, 2)]
     add_run(workspace, member, events=artifacts(tmp_path / "x", history=history))
     (tmp_path / "x" / "by_length.json").unlink()
-    model = results.model_result(member, workspace)
+    model = gather.model_result(member, workspace)
     content = results.ComparisonResults(name="m", models=[model])
     assert model.perplexity is None
     assert "perplexity" not in table.markdown(content, "x")
@@ -100,13 +100,13 @@ def test_task_without_perplexity(tmp_path, workspace, member):
 
 def test_baselines_are_below_the_models(tmp_path, workspace):
     compared = comparison(tmp_path, workspace)
-    assert results.gather(compared, workspace).baselines == []
+    assert gather.gather(compared, workspace).baselines == []
     add_run(workspace, compared.members[0], events=artifacts(tmp_path / "x"))
     metrics = {"bleu": {**BLEU, "value": 3.0}}
     content = json.loads((tmp_path / "x" / "metrics.json").read_text())
     content["baselines"] = [{"name": "lead_1", "label": "lead-1", "metrics": metrics}]
     (tmp_path / "x" / "metrics.json").write_text(json.dumps(content))
-    content = results.gather(compared, workspace)
+    content = gather.gather(compared, workspace)
     assert content.to_json()["baselines"] == [
         {"label": "lead-1", "state": "finished", "metrics": metrics}
     ]
@@ -128,7 +128,7 @@ def test_perplexity_is_that_of_the_exported_weights(
     tmp_path, workspace, member, record, perplexity
 ):
     add_run(workspace, member, events=artifacts(tmp_path / "x", **record))
-    assert results.model_result(member, workspace).perplexity == perplexity
+    assert gather.model_result(member, workspace).perplexity == perplexity
 
 
 @pytest.mark.parametrize(
@@ -141,23 +141,23 @@ def test_perplexity_is_that_of_the_exported_weights(
 )
 def test_state_of_a_run(workspace, member, status, events, state):
     add_run(workspace, member, status, events)
-    assert results.model_result(member, workspace).state == state
+    assert gather.model_result(member, workspace).state == state
 
 
 def test_running_model(workspace, member):
     run = add_run(workspace, member, run_store.RUNNING, [node("Trainer", "running")])
     with lock_pipeline(workspace.pipeline("m-a").lock) as lock:
         lock.describe(run.id)
-        assert results.model_result(member, workspace).state == "running"
+        assert gather.model_result(member, workspace).state == "running"
 
 
 def test_results_of_another_configuration_are_ignored(tmp_path, workspace):
     member = comparison(tmp_path, workspace, max_epochs=3).members[0]
     add_run(workspace, member, events=artifacts(tmp_path / "x"))
     changed = comparison(tmp_path, workspace, max_epochs=4).members[0]
-    assert results.model_result(changed, workspace).state == "waiting"
-    assert not results.model_result(changed, workspace).metrics
-    assert results.model_result(member, workspace).metrics
+    assert gather.model_result(changed, workspace).state == "waiting"
+    assert not gather.model_result(changed, workspace).metrics
+    assert gather.model_result(member, workspace).metrics
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_another_augmentation_or_quantization_is_another_model(
     add_run(workspace, member, events=artifacts(tmp_path / "x"))
     changed = type(member.config).model_validate(member.config.model_dump() | section)
     other = dataclasses.replace(member, config=changed)
-    states = [results.model_result(one, workspace).state for one in (member, other)]
+    states = [gather.model_result(one, workspace).state for one in (member, other)]
     assert states == ["finished", "waiting"]
 
 
@@ -183,13 +183,13 @@ def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace, m
     shorter = [line for line in lines if not line.startswith("  label_smoothing:")]
     assert len(shorter) == len(lines) - 1
     run.config.write_text("\n".join(shorter))
-    assert results.model_result(member, workspace).state == "finished"
+    assert gather.model_result(member, workspace).state == "finished"
 
 
 def test_failure_after_a_success_keeps_the_figures(tmp_path, workspace, member):
     good = add_run(workspace, member, events=artifacts(tmp_path / "x"))
     add_run(workspace, member, run_store.FAILED, failure={"node": "Trainer", "error": "no"})
-    entry = results.model_result(member, workspace)
+    entry = gather.model_result(member, workspace)
     assert (entry.state, entry.error, entry.run) == ("failed", "Trainer: no", good.id)
 
 
@@ -197,6 +197,6 @@ def test_missing_and_damaged_artifacts(tmp_path, workspace, member):
     add_run(workspace, member, events=artifacts(tmp_path / "x"))
     (tmp_path / "x" / "training.json").write_text("{")
     (tmp_path / "x" / "predictions.json").unlink()
-    entry = results.model_result(member, workspace)
+    entry = gather.model_result(member, workspace)
     assert entry.metrics["bleu"].value == 30.0
     assert not {"parameters", "perplexity", "sentences_per_second"} & entry.model_fields_set

@@ -256,7 +256,7 @@ def test_runs_that_did_something_are_recorded(
 
     monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(supervisor, "supervise", supervise)
-    monkeypatch.setattr("regard.pipeline.tracking.record_run", record)
+    monkeypatch.setattr("regard.pipeline.recorded_run.record_run", record)
     config = load(tmp_path, monkeypatch, uri="http://localhost:1")
     with contextlib.suppress(RuntimeError, KeyboardInterrupt):
         run(config)

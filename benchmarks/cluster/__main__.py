@@ -40,7 +40,7 @@ from benchmarks.cluster.hosts import Host, wait_for
 from benchmarks.cluster.pipeline_run import PipelineRun, configuration
 from benchmarks.cluster.predictions import find_different_columns
 from benchmarks.markdown_table import format_table
-from regard.components.common.owned_folders import SCRATCH, mark_name
+from regard.core.owned_folders import SCRATCH, mark_name
 
 ENGINES: dict[str, Callable[..., Engine]] = {"flink": Flink, "spark": Spark}
 EXPERIMENTS = ("equality", "faults", "control", "scaling")

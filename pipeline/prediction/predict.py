@@ -9,10 +9,7 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.core.formatting import printable
 from regard.core.native_output import silence_output
-from regard.pipeline.prediction import (
-    attention_page,  # imports the web server
-    output_format,
-)
+from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, OutputConstraints
 from regard.pipeline.prediction.input_rows import InputParser, InputRow, with_tag
 from regard.pipeline.prediction.models import N_BEST, open_model
@@ -75,6 +72,8 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
         UserError: the model or a row is invalid, or the attention cannot be shown.
     """
     if options.picture is not None:
+        from regard.pipeline.prediction import attention_page  # imports the web server
+
         attention_page.validate_path(options.picture)
     with silence_output() as out:
         model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))

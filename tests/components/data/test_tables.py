@@ -253,7 +253,7 @@ def test_header_is_detected(single, first):
         assert problems.rows == 2 - header
 
 
-@pytest.mark.parametrize("first", ["target\tQuelle", "summary\tResumen", "Wort\tquestion"])
+@pytest.mark.parametrize("first", ["target\tUrsprung", "summary\tResumen", "Wort\tquestion"])
 def test_a_row_with_the_name_of_another_column_is_refused(single, first):
     error = unreadable(single("tsv", f"{first}\na\tb\n"))
     assert "data.header" in error.remedy

@@ -7,10 +7,9 @@ import pytest
 import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
-from typer.main import get_command
 
 from regard.core.errors import UserError
-from regard.pipeline.cli.app import app
+from regard.pipeline.cli.commands import load
 from regard.pipeline.deployment.manifests import TARGETS, Deployment, render
 from regard.serving.server.model_config import VersionPolicy, read_models
 
@@ -300,7 +299,7 @@ def test_ctranslate2_runs_in_our_own_server(target):
         assert pod["volumes"][-1]["emptyDir"] == {"sizeLimit": "2Gi"}
     assert environment["REGARD_HOME"] == "/tmp"
     assert command[:2] == ["regard", "serve"]
-    options = get_command(app).commands["serve"].make_context("serve", command[2:]).params
+    options = load("serve").make_context("serve", command[2:]).params
     assert options["models"] == ["en-de@2"]
     assert (options["engine"], options["quantization"]) == ("ctranslate2", "int8")
     assert (options["host"], str(options["registry"])) == ("0.0.0.0", "/models")

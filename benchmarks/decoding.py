@@ -196,7 +196,7 @@ def _export_with_patience(job: Mapping[str, Any], patience: float) -> str:
 
         model = read_warm_start(Path(job["models"]["regard"]))
         assert model is not None  # `prepare_job` has read it
-        task = tasks.get(model.task)
+        task = tasks.get_network(model.task)
         for side, serialized in model.tokenizers.items():
             (folder.parent / f"{side}.model").write_bytes(serialized)
         tokenizers = read_tokenizers(folder.parent, task.description.text_features)

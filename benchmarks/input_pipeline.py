@@ -84,25 +84,24 @@ def _paths(folder: Path, rows: int) -> list[Path]:
 
 def measure(files: list[str]) -> dict[str, float]:
     """Measure in this process: see the module."""
-    import tensorflow as tf
-
-    from regard.components.trainer.input_pipeline import Batches
+    from regard.components.trainer.batches import Batches
+    from regard.components.trainer.tensor_batches import epoch_dataset
     from regard.models import tasks
-
-    spec = {name: tf.io.RaggedFeature(tf.int64) for name in workload.FEATURES}
 
     def start(share: float, files: list[str]) -> tuple[Any, float, float]:
         wall, cpu = time.perf_counter(), time.process_time()
-        batches = Batches(files, spec, tasks.get("translation"), batch_tokens=4096, max_length=100)
+        batches = Batches(
+            files, tasks.get_network("translation"), batch_tokens=4096, max_length=100
+        )
         batches.count()
-        next(iter(batches.epoch(0, skip=int(share * batches.size))))
+        next(iter(epoch_dataset(batches, 0, skip=int(share * batches.size))))
         return batches, time.perf_counter() - wall, time.process_time() - cpu
 
     start(0, files[:1])  # TensorFlow starts its threads
     before = _memory()
     batches, wall, cpu = start(0, files)
     epoch_cpu = time.process_time()
-    for _ in batches.epoch(1):
+    for _ in epoch_dataset(batches, 1):
         pass
     epoch_cpu = time.process_time() - epoch_cpu
     after = _memory()

@@ -22,15 +22,15 @@ import tensorflow as tf
 
 from benchmarks import hardware_limits, workload
 from benchmarks.peers import keras_models
-from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import set_seed
 from regard.models import tasks
 from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import PAD
 
-_SPEC = {name: tf.io.RaggedFeature(tf.int64) for name in workload.FEATURES}
 _WARM_UP = 8
 
 
@@ -47,8 +47,7 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
     set_seed(TrainingConfig.model_validate(training))
     data = Batches(
         [str(folder / workload.ROWS)],
-        _SPEC,
-        tasks.get("translation"),
+        tasks.get_network("translation"),
         batch_tokens=training["batch_tokens"],
         max_length=training["max_length"],
         seed=training["seed"],
@@ -63,8 +62,10 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
     clock = Clock(request["seconds"], training["jit_compile"])
     epoch = 0
     while not clock.is_over:
-        clock.start_epoch([_size(batch) for batch in data.epoch(epoch)])
-        batches = data.epoch(epoch)  # the same batches: reading a data set again shuffles it again
+        clock.start_epoch([_size(batch) for batch in epoch_dataset(data, epoch)])
+        batches = epoch_dataset(
+            data, epoch
+        )  # the same batches: reading a data set again shuffles it again
         if not is_regard:
             batches = batches.map(keras_models.convert_batch)
         model.fit(batches, shuffle=False, verbose=0, callbacks=[clock])
@@ -143,7 +144,7 @@ def _build_regard(
     model: Mapping[str, Any], training: Mapping[str, Any], vocabulary_size: int
 ) -> keras.Model:
     sizes = {"source": vocabulary_size, "target": vocabulary_size}
-    task, config = tasks.get("translation"), TrainingConfig.model_validate(training)
+    task, config = tasks.get_network("translation"), TrainingConfig.model_validate(training)
     regard_model = task.build(task.description.model.model_validate(model), config, sizes)
     compile_model(regard_model, config)
     return regard_model

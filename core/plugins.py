@@ -1,5 +1,6 @@
 """Scores, alignments, tasks and metrics of other packages, registered as entry points."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
@@ -34,14 +35,11 @@ class PluginTable(Mapping[str, T]):
         if name in self.own:
             value = self.own[name]
             return resolve_name(value) if isinstance(value, str) else value
-        point = self._points()[name]
-        try:
-            value = point.load()
+        with self._blaming_the_package(name):
+            value = self._points()[name].load()
             value = resolve_name(value.implementation) if self._implementations else value
             if not issubclass(value if isinstance(value, type) else type(value), self._kind):
                 raise TypeError(f"it is no {self._kind.__name__}")
-        except Exception as error:  # code of another package
-            raise _error(point, f"{type(error).__name__}: {error}") from error
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -53,6 +51,26 @@ class PluginTable(Mapping[str, T]):
     def plugins(self) -> list[T]:
         """Return the choices of other packages."""
         return [self[name] for name in self._points()]
+
+    def module(self, name: str) -> str:
+        """Return the module that defines a choice."""
+        own = self.own.get(name)
+        return own.partition(":")[0] if own else self._points()[name].module
+
+    def resolve(self, name: str, reference: str) -> Any:
+        """Return the object ``module:name`` that a choice refers to."""
+        with self._blaming_the_package(name):
+            return resolve_name(reference)
+
+    @contextlib.contextmanager
+    def _blaming_the_package(self, name: str) -> Iterator[None]:
+        """Turn any error of a choice of another package into one that names the package."""
+        try:
+            yield
+        except Exception as error:
+            if name in self.own or name not in self._points():
+                raise
+            raise _error(self._points()[name], f"{type(error).__name__}: {error}") from error
 
     def _points(self) -> dict[str, EntryPoint]:
         points: dict[str, EntryPoint] = {}

@@ -32,11 +32,11 @@ MONOLINGUAL = "data.monolingual"
 
 def preprocess_code(task: str) -> str:
     """Return a digest of the code that preprocesses for a task."""
-    return code_digest("regard.components.preprocess", tasks.package(task))
+    return code_digest("regard.components.preprocess", *tasks.preprocessing_modules(task))
 
 
 def code_modules(config: Config) -> list[str]:
-    """Return the package of the task, and the modules of other packages that are used."""
+    """Return the modules of the task, and those of other packages, that are used."""
     return [*training_modules(config), *plugin_modules(config.section_json("evaluation"))]
 
 

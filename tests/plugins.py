@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from regard.models.settings.base import Section, Size
-from regard.models.tasks.translation.settings import DESCRIPTION as TRANSLATION
+from regard.models.tasks.translation.description import DESCRIPTION as TRANSLATION
 
 
 class BilinearScoreConfig(Section):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.components.common.code_digest import PACKAGE, source_files
+from regard.models import tasks
 from regard.pipeline.config.config import NODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,6 +71,25 @@ def test_models_know_no_backend_outside_tasks():
         and (backends := imported(path) & {"tensorflow", "tensorflow_text", "jax", "torch"})
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize("task", tasks.TASKS.own)
+def test_preprocessing_reaches_no_model(task):
+    """An edit of a decoder or a search must not transform every corpus again."""
+    modules = ["regard.components.preprocess", *tasks.preprocessing_modules(task)]
+    files = [path.relative_to(PACKAGE) for path in source_files(*modules)]
+    assert len(files) <= 40
+    models = {"attention", "decoders", "encoders", "layers", "search", "seq2seq.py"}
+    assert [str(path) for path in files if models & set(path.parts)] == []
+
+
+@pytest.mark.parametrize("task", tasks.TASKS.own)
+def test_batches_and_networks_know_no_tensorflow(task):
+    modules = [f"{tasks.describe(task).parts.package}.network", "regard.components.trainer.batches"]
+    backends = {"tensorflow", "tensorflow_text", "tensorflow_transform", "jax", "torch"}
+    paths = source_files(*modules)
+    wrong = {path.name: sorted(imported(path) & backends) for path in paths if path.suffix == ".py"}
+    assert {name: packages for name, packages in wrong.items() if packages} == {}
 
 
 def test_core_knows_no_tensorflow():

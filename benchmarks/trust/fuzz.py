@@ -153,7 +153,7 @@ def images_target(folder: Path) -> Target:
     """Decode an image as the served graph does."""
     import tensorflow as tf
 
-    from regard.models.tasks.captioning.served import decode_images
+    from regard.models.tasks.image_decoding import decode_images
 
     session = tf.compat.v1.Session(graph=tf.Graph())  # a function keeps memory of each failure
     with session.graph.as_default():

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
     import tensorflow as tf
 
-    from regard.models.tasks.captioning.served import decode_images
+    from regard.models.tasks.image_decoding import decode_images
 
     decode = tf.function(
         lambda images: decode_images(images, 64, 64), [tf.TensorSpec([None], tf.string)]

@@ -56,7 +56,7 @@ PRELOADED = [
     "regard.pipeline.graph",
     "regard.pipeline.tuning.graph",
     "regard.models.tasks.text_to_text",
-    "regard.models.tasks.served_text",
+    "regard.models.tasks.served_text_output",
     "regard.pipeline.worker",
     "regard.pipeline.runners.node_events",
     "regard.pipeline.runners.local",

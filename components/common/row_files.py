@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from regard.core.errors import UserError
 from regard.core.files import atomic_path
+from regard.core.ragged import Ragged
 
 LENGTHS = "training_lengths"  # the column of lengths
 _CHECKSUM = "crc32"
@@ -46,7 +47,6 @@ class RowFiles:
 
     Args:
         paths: the files.
-        names: the columns to read.
         part: this process's number, and the number of processes that share the work of verifying
             checksums.
 
@@ -57,7 +57,7 @@ class RowFiles:
         UserError: a file is missing or damaged.
     """
 
-    def __init__(self, paths: Sequence[str], names: Sequence[str], part: tuple[int, int] = (0, 1)):
+    def __init__(self, paths: Sequence[str], part: tuple[int, int] = (0, 1)):
         self._batches: list[pa.RecordBatch] = []
         lengths, counts = [np.zeros([0], np.int32)], [np.zeros([0], np.int64)]
         for path in paths:
@@ -69,7 +69,7 @@ class RowFiles:
                         raise pa.ArrowInvalid("the checksum is wrong")
                     lengths.append(batch.column(LENGTHS).flatten().to_numpy())
                     counts.append(np.diff(batch.column(LENGTHS).offsets.to_numpy()))
-                    self._batches.append(batch.select(names))
+                    self._batches.append(batch.drop_columns([LENGTHS]))
             except Exception as error:  # a damaged file raises errors of many kinds
                 message = f"The transformed rows cannot be read: {error}."
                 raise UserError(message, str(path), _REMEDY) from error
@@ -90,25 +90,26 @@ class RowFiles:
         parts = [np.append(x.values.to_numpy(), 0)[x.offsets.to_numpy()[:-1]] for x in columns]
         return np.repeat(np.concatenate(parts), np.diff(self._row_starts))
 
-    def read(self, numbers: np.ndarray) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+    def read(self, numbers: np.ndarray) -> tuple[dict[str, Ragged], np.ndarray]:
         """Read training rows.
 
         Args:
             numbers: at least one; their order is kept.
 
         Returns:
-            For each column the values of all rows and the ``[rows + 1]`` splits between them, and
-            for each row the number of the training row among those of its transformed row.
+            The columns of their transformed rows, by name, and for each row the number of the
+            training row among those of its transformed row.
         """
         rows = np.searchsorted(self._row_starts, numbers, side="right") - 1
         batches = np.searchsorted(self._batch_starts, rows, side="right") - 1
         places = zip(batches.tolist(), (rows - self._batch_starts[batches]).tolist(), strict=True)
         slices = [self._batches[batch].slice(row, 1) for batch, row in places]
-        columns = []
-        for column in pa.Table.from_batches(slices).combine_chunks().columns:
+        table = pa.Table.from_batches(slices).combine_chunks()
+        columns = {}
+        for name, column in zip(table.column_names, table.columns, strict=True):
             (chunk,) = column.chunks
-            splits = chunk.offsets.to_numpy()
-            columns.append((chunk.flatten().to_numpy(zero_copy_only=False), splits - splits[0]))
+            values, splits = chunk.flatten(), chunk.offsets.to_numpy()
+            columns[name] = Ragged(values.to_numpy(zero_copy_only=False), splits - splits[0])
         return columns, numbers - self._row_starts[rows]
 
 

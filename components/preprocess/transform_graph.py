@@ -36,10 +36,11 @@ def preprocessing_fn(inputs: Mapping[str, Any], custom_config: Mapping[str, Any]
     """Return a batch's transformed features and training lengths; TFX Transform calls it."""
     folder = custom_config[TOKENIZER]
     tokenizers = load_tokenizers(folder) if folder else {}
-    task = tasks.get(custom_config[TASK])
-    settings = task.description.preprocessing.model_validate(custom_config[SETTINGS])
-    features = task.preprocess(inputs, tokenizers, settings)
-    return {**features, row_files.LENGTHS: tf.cast(task.lengths(features), tf.int64)}
+    preprocessing = tasks.get_preprocessing(custom_config[TASK])
+    section = preprocessing.description.preprocessing_section
+    settings = section.model_validate(custom_config[SETTINGS])
+    features = preprocessing.transform(inputs, tokenizers, settings)
+    return {**features, row_files.LENGTHS: tf.cast(preprocessing.lengths(features), tf.int64)}
 
 
 def load_tokenizers(folder: str) -> dict[str, text.SentencepieceTokenizer]:

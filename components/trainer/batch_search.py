@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from regard.components.settings.trainer import NODE
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
@@ -40,7 +41,7 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
 
     Args:
         model: compiled.
-        batches: the train split; its own ``batch_tokens`` does not matter. Of a group of devices
+        batches: the train split; its own ``batch_tokens`` does not matter. Of several devices
             that share a batch, the first one is measured.
         checkpoints: of this training.
 
@@ -55,7 +56,7 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
             message = f"The batch size of this training cannot be read from {path}."
             remedy = f"Remove the folder {checkpoints.folder}; the training then starts again."
             raise UserError(message, _KEY, remedy)
-        single = dataclasses.replace(batches, group=None, tag_temperature=1.0)
+        single = dataclasses.replace(batches, sharing=None, tag_temperature=1.0)
         has_gpu = bool(tf.config.list_physical_devices("GPU"))
         sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)
         variables = [*model.variables, *model.optimizer.variables]
@@ -63,7 +64,7 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
         tokens, reason = (_largest if has_gpu else _fastest)(model, sizes)
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
-        tokens *= batches.group.size if batches.group else 1
+        tokens *= batches.sharing.parts if batches.sharing else 1
         record = {"batch_tokens": tokens, "reason": reason}
         write_json(path, record)
     text = f"{_KEY}: auto is {record['batch_tokens']:,} ({record['reason']})"
@@ -102,7 +103,7 @@ def _fits(model: TrainableModel, batches: Batches) -> bool:
     counts = -(-batches.buckets.count_rows(batches.lengths) // batches.buckets.sizes)
     numbers = (np.cumsum(counts) - counts)[counts > 0]
     try:
-        model.fit(batches.epoch(batches=numbers), shuffle=False, verbose=0)
+        model.fit(epoch_dataset(batches, numbers=numbers), shuffle=False, verbose=0)
     except tf.errors.ResourceExhaustedError:
         return False
     return True
@@ -129,6 +130,6 @@ def _rate(model: TrainableModel, batches: Batches) -> float:
     rates = []
     for _ in range(1 + _PASSES):  # the first one compiles
         start = time.perf_counter()
-        model.fit(batches.epoch(batches=numbers), shuffle=False, verbose=0)
+        model.fit(epoch_dataset(batches, numbers=numbers), shuffle=False, verbose=0)
         rates.append(float(model.plain_loss.count) / (time.perf_counter() - start))
     return max(rates[1:])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from regard.components.trainer.batches import Sharing
 from regard.models.trainable_model import TrainableModel
 
 
@@ -40,9 +41,10 @@ class DeviceGroup:
         """The number of devices of all workers."""
         return self.workers * self.local_devices
 
-    def device_number(self, device: int) -> int:
-        """The number of this process's device among all devices."""
-        return self.worker * self.local_devices + device
+    @property
+    def sharing(self) -> Sharing:
+        """How the devices share each batch."""
+        return Sharing(self.worker, self.workers, self.local_devices)
 
     def run(self, work: Callable[[int], Any]) -> list[Any]:
         """Call ``work`` on every device of this process in parallel, inside a graph.
@@ -162,7 +164,7 @@ class DistributedTrainStep:
         for number, model in enumerate(self.models):
             for variable, source in zip(model.variables, self.model.variables, strict=True):
                 variable.assign(source)
-            _offset_seeds(model, self.group.device_number(number))
+            _offset_seeds(model, self.group.sharing.local_parts[number])
         self.model.train_function = self._step
 
     @tf.function(reduce_retracing=True, autograph=False)

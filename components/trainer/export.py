@@ -5,7 +5,7 @@ import contextlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from regard.core.errors import UserError
 from regard.core.files import atomic_path, replace_dir, write_json
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
-from regard.models.tasks.base import Task
-from regard.models.tasks.served_model import ExportedModel
+from regard.models.tasks.network import Network
+from regard.models.tasks.served_model import ExportedModel, Row
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
 from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, SavedModelError, read_contract
@@ -60,11 +60,11 @@ def read_sentencepiece_models(folder: str | Path, features: tuple[str, ...]) -> 
 
 def export(
     model: TrainableModel,
-    task: Task,
+    network: Network,
     config: TrainerConfig,
     tokenizers: Mapping[str, Any],
     folder: str | Path,
-    rows: Sequence[Mapping[str, Any]] = (),
+    rows: Iterable[Row] = (),
 ) -> None:
     """Write the SavedModel with the task's signatures, its contract, and reference outputs.
 
@@ -74,22 +74,27 @@ def export(
 
     Args:
         model: the trained model.
-        task: defines what is served.
+        network: what the task trains.
         config: the configuration of the training; with an ``ensemble``, that of the trained model
             and these models is written.
         tokenizers: one per text feature.
         folder: replaced atomically, if it contains an earlier export.
-        rows: raw inputs of the model, by name, for the reference outputs.
+        rows: training rows for the reference outputs.
     """
-    float_model = build_float32(task, config, tokenizers)
+    float_model = build_float32(network, config, tokenizers)
     float_model.set_weights(model.get_weights())
     if config.ensemble:
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
     options = config.model_dump(include={"split_sentences", "int8", "tags"})
-    served = task.served_model(float_model, tokenizers, config.model, config.search, **options)
-    references = json.dumps(_reference_outputs(served, rows), ensure_ascii=False) + "\n"
+    sections = config.model, config.search
+    module = tasks.get_served_module(config.task)(
+        network.description, float_model, tokenizers, *sections, **options
+    )
+    served = module.served_model()
+    inputs = [module.raw_inputs(row) for row in rows]
+    references = json.dumps(_reference_outputs(served, inputs), ensure_ascii=False) + "\n"
     final = Path(folder)
     final.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{final.name}.", dir=final.parent) as work:
@@ -100,11 +105,11 @@ def export(
         replace_dir(temporary, final, CONTRACT)
 
 
-def build_float32(task: Task, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
+def build_float32(network: Network, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
     """Build the model of a training in float32, with random weights."""
     sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     training = config.training.model_copy(update={"precision": "float32"})
-    return task.build(config.model, training, sizes)
+    return network.build(config.model, training, sizes)
 
 
 def _reference_outputs(
@@ -263,7 +268,7 @@ class RebuiltModel:
         name: its name in messages.
         config: the sections ``model`` and ``search`` of its training.
         serialized: the SentencePiece model of each text feature.
-        task: its task.
+        network: what its task trains.
         model: the Keras model, in float32.
 
     Args:
@@ -287,8 +292,8 @@ class RebuiltModel:
             self._options = {"split_sentences": splits, "tags": contract.get("tags", ())}
             self.serialized = checkpoint.tokenizers
             self.tokenizers = create_tokenizers(self.serialized)
-            self.task = tasks.get(self.config.task)
-            self.model: Any = build_float32(self.task, self.config, self.tokenizers)
+            self.network = tasks.get_network(self.config.task)
+            self.model: Any = build_float32(self.network, self.config, self.tokenizers)
             self.model.set_weights(checkpoint.weights)
         except READ_ERRORS as error:
             message = f"{name} cannot be built again: {error}"
@@ -297,5 +302,13 @@ class RebuiltModel:
 
     def served(self, search: Any = None) -> ExportedModel:
         """Return the model as it is exported, by default with its own search."""
-        sections = self.config.model, search or self.config.search
-        return self.task.served_model(self.model, self.tokenizers, *sections, **self._options)
+        module_class: Any = tasks.get_served_module(self.config.task)
+        module = module_class(
+            self.network.description,
+            self.model,
+            self.tokenizers,
+            self.config.model,
+            search or self.config.search,
+            **self._options,
+        )
+        return module.served_model()

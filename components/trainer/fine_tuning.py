@@ -14,17 +14,17 @@ from regard.core.errors import UserError
 from regard.core.suggestions import suggest
 from regard.models.settings.fine_tuning import LoraConfig
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.base import Task
+from regard.models.tasks.network import Network
 
 KEY = "training.freeze"
 
 
-def set_trainable(model: keras.Model, task: Task, training: TrainingConfig) -> None:
+def set_trainable(model: keras.Model, network: Network, training: TrainingConfig) -> None:
     """Freeze what ``training.freeze`` names, and with ``training.lora`` all that is not adapted.
 
     Args:
         model: built, but not compiled.
-        task: the model's task.
+        network: what the task trains.
         training: the section ``training``.
 
     Raises:
@@ -45,16 +45,16 @@ def set_trainable(model: keras.Model, task: Task, training: TrainingConfig) -> N
         remedy = "Freeze fewer parts."
         raise UserError("It freezes all weights, so nothing can be trained.", KEY, remedy)
     if training.lora:
-        _freeze_unadapted(model, task, training.lora.rank)
+        _freeze_unadapted(model, network, training.lora.rank)
 
 
-def _freeze_unadapted(model: keras.Model, task: Task, rank: int) -> None:
+def _freeze_unadapted(model: keras.Model, network: Network, rank: int) -> None:
     """Freeze all weights but the kernels whose changes of this rank are smaller than themselves.
 
     Raises:
         UserError: there is no such kernel.
     """
-    by_token = {id(weight) for weight, *_ in task.vocab_weights(model)}
+    by_token = {id(weight) for weight, *_ in network.vocab_weights(model)}
     for weight in model.trainable_weights:
         is_kernel = _matches("kernel", weight.path) and not _matches("embedding", weight.path)
         is_larger = rank * sum(weight.shape[-2:]) < math.prod(weight.shape[-2:])
@@ -78,13 +78,13 @@ def _parts(path: str) -> list[str]:
 
 
 def report_trained_weights(
-    model: keras.Model, task: Task, training: TrainingConfig, start: Mapping[str, Any]
+    model: keras.Model, network: Network, training: TrainingConfig, start: Mapping[str, Any]
 ) -> None:
     """Report how many parameters are trained, and frozen ones that are not those of a model.
 
     Args:
         model: compiled.
-        task: the model's task.
+        network: what the task trains.
         training: the section ``training``.
         start: what ``initialize_weights`` returns.
     """
@@ -98,7 +98,7 @@ def report_trained_weights(
     warning = ""
     if not start:
         warning = "frozen weights keep their initial values, for there is no model to start from"
-    elif new and (training.lora or not all(w.trainable for w, *_ in task.vocab_weights(model))):
+    elif new and (training.lora or not all(w.trainable for w, *_ in network.vocab_weights(model))):
         warning = f"vectors of {new:,} new tokens are not trained; see warm_start.keep_tokenizer"
     if warning:
         events.emit("warning", node=NODE, text=f"{key}: {warning}")

@@ -19,7 +19,7 @@ from regard.models.settings.networks import PretrainedEmbeddingsConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 if TYPE_CHECKING:
-    from regard.models.tasks.base import Task
+    from regard.models.tasks.network import Network
 
 # SentencePiece's mark of the space before a word.
 _WORD_MARK = "\u2581"
@@ -35,7 +35,10 @@ class _Match(IntEnum):
 
 
 def load(
-    model: Any, task: Task, pretrained: PretrainedEmbeddingsConfig, tokenizers: Mapping[str, Any]
+    model: Any,
+    network: Network,
+    pretrained: PretrainedEmbeddingsConfig,
+    tokenizers: Mapping[str, Any],
 ) -> dict[str, dict[str, float]]:
     """Load word vectors into the embeddings, and report their coverage.
 
@@ -46,7 +49,7 @@ def load(
 
     Args:
         model: built.
-        task: selects the embedding of a file.
+        network: selects the embedding of a file.
         pretrained: the section ``model.pretrained``.
         tokenizers: one per text feature.
 
@@ -59,7 +62,7 @@ def load(
     """
     reports = {}
     for key, path in pretrained.files().items():
-        embedding, feature = task.embeddings(model, key)
+        embedding, feature = network.embeddings(model, key)
         tokens = _tokens(tokenizers[feature])
         # An embedding may have more rows than tokens; these have no name.
         tokens += [""] * (embedding.vocabulary - len(tokens))
@@ -77,10 +80,10 @@ def load(
     return reports
 
 
-def set_trainable(model: Any, task: Task, pretrained: PretrainedEmbeddingsConfig) -> None:
+def set_trainable(model: Any, network: Network, pretrained: PretrainedEmbeddingsConfig) -> None:
     """Freeze the embeddings with pretrained vectors if the configuration requires it."""
     for key in pretrained.files():
-        embedding, _ = task.embeddings(model, key)
+        embedding, _ = network.embeddings(model, key)
         embedding.trainable = pretrained.trainable
 
 

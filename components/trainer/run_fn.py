@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_transform as tft
 
 from regard.components.common.code_digest import code_digest
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
@@ -24,6 +23,7 @@ from regard.components.trainer import (
     warm_start,
 )
 from regard.components.trainer.batch_search import find_batch_tokens
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import (
     Checkpoints,
     NoCheckpoints,
@@ -47,7 +47,6 @@ from regard.components.trainer.export import (
     read_tokenizers,
     write_warm_start,
 )
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model, resolve_precision
 from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.components.trainer.training_key import training_data
@@ -57,7 +56,7 @@ from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.models import tasks
-from regard.models.tasks.base import Task
+from regard.models.tasks.network import Network
 from regard.models.trainable_model import TrainableModel
 
 # Rows whose outputs the serving check compares with those of the exported model.
@@ -76,7 +75,7 @@ class TrainingResult:
 
     Attributes:
         config: with the precision of this machine.
-        task: the model's task.
+        network: what the task trains.
         model: ready for export.
         state: the final state of the training.
         eval_batches: the eval split.
@@ -87,7 +86,7 @@ class TrainingResult:
     """
 
     config: TrainerConfig
-    task: Task
+    network: Network
     model: TrainableModel
     state: TrainState
     eval_batches: Batches
@@ -120,14 +119,13 @@ def train(
     """
     config = resolve_precision(config)
     training = config.training
-    task = tasks.get(config.task)
+    network = tasks.get_network(config.task)
     set_seed(training)
 
-    features, folder = task.description.text_features, f"{data.transform_graph}/tokenizer"
+    features, folder = network.description.text_features, f"{data.transform_graph}/tokenizer"
     tokenizers = read_tokenizers(folder, features)
     serialized = read_sentencepiece_models(folder, features)
     sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
-    feature_spec = tft.TFTransformOutput(data.transform_graph).transformed_feature_spec()
     sampling = None
     if training.subword_sampling:
         alpha = training.subword_sampling.alpha
@@ -135,18 +133,17 @@ def train(
     train_batches, eval_batches = (
         Batches(
             files,
-            feature_spec,
-            task,
+            network,
             batch_tokens=0 if training.batch_tokens == "auto" else training.batch_tokens,
             max_length=training.max_length,
             seed=training.seed,
             fixed_shapes=training.jit_compile,
-            group=devices,
+            sharing=sharing,
             sampling=sampler,
             tag_temperature=temperature,
         )
-        for files, devices, sampler, temperature in (
-            (data.train_files, group, sampling, config.tag_temperature),
+        for files, sharing, sampler, temperature in (
+            (data.train_files, group.sharing if group else None, sampling, config.tag_temperature),
             (data.eval_files, None, None, 1.0),
         )
     )
@@ -159,31 +156,31 @@ def train(
     pretrained_config = getattr(config.model, "pretrained", None)
 
     def build() -> TrainableModel:
-        model = task.build(config.model, training, sizes)
+        model = network.build(config.model, training, sizes)
         if pretrained_config:
-            pretrained_embeddings.set_trainable(model, task, pretrained_config)
-        fine_tuning.set_trainable(model, task, training)
+            pretrained_embeddings.set_trainable(model, network, pretrained_config)
+        fine_tuning.set_trainable(model, network, training)
         return model
 
     is_chief = group is None or group.is_chief
     model = build()
     pretrained, start, compute_metrics = {}, {}, None
     if is_chief and pretrained_config:
-        pretrained = pretrained_embeddings.load(model, task, pretrained_config, tokenizers)
+        pretrained = pretrained_embeddings.load(model, network, pretrained_config, tokenizers)
     compile_model(model, training)
     checkpoints = (Checkpoints if is_chief else NoCheckpoints)(config.checkpoint_folder)
     if is_chief:
         report_other_checkpoints(config.checkpoint_folder)
         checkpoints.create_folder()
         warm_start.check_ensemble(config, serialized)
-        start = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
-        fine_tuning.report_trained_weights(model, task, training, start)
+        start = warm_start.initialize_weights(model, network, config, serialized, checkpoints)
+        fine_tuning.report_trained_weights(model, network, training, start)
     if training.batch_tokens == "auto":
         tokens = find_batch_tokens(model, train_batches, checkpoints)
         train_batches = train_batches.with_batch_tokens(tokens)
         eval_batches = eval_batches.with_batch_tokens(tokens)
     if is_chief:
-        compute_metrics = metric_function(eval_batches, task, config, tokenizers, sizes, objective)
+        compute_metrics = metric_function(eval_batches, config, tokenizers, sizes, objective)
     train_step = DistributedTrainStep(group, model, build) if group is not None else None
     if group is not None and is_chief:
         members = f"{group.workers} workers" if group.workers > 1 else f"{group.size} devices"
@@ -203,7 +200,7 @@ def train(
         return None
     return TrainingResult(
         config=config,
-        task=task,
+        network=network,
         model=model,
         state=state,
         eval_batches=eval_batches,
@@ -285,11 +282,10 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     result = train(job.config, job.data, job.run_folder, group)
     if result is None:
         return
-    config, task, model, state = result.config, result.task, result.model, result.state
+    config, model, state = result.config, result.model, result.state
     events.emit("progress", node=NODE, text=f"step {state.step} · exporting the model")
     rows = result.eval_batches.complete_rows(_REFERENCE_ROWS)
-    inputs = [task.raw_inputs(row, result.tokenizers) for row in rows]
-    export(model, task, config, result.tokenizers, job.export_folder, inputs)
+    export(model, result.network, config, result.tokenizers, job.export_folder, rows)
     if not config.ensemble:  # the weights of an ensemble are those of several models
         write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
     model.save(Path(job.run_folder) / "model.keras")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import sentencepiece
-import tensorflow as tf
 
-from regard.models.tasks.base import Columns
+from regard.core.ragged import Ragged
+from regard.models.tasks.network import Rows
 from regard.models.vocabulary import UNK
 
 
@@ -41,32 +41,23 @@ class SubwordSampling:
         }
         self._alpha, self._max_length, self._seed = alpha, max_length, seed
 
-    def __call__(self, features: Columns, *key: tf.Tensor) -> Columns:
-        """Return the features of a batch with sampled ``<text>_ids``.
+    def __call__(self, rows: Rows, *key: int) -> Rows:
+        """Return rows with sampled ``<text>_ids``.
 
         Args:
-            features: of training rows; the ids are ragged, ``[batch, (tokens)]``.
+            rows: the columns of training rows.
             key: integers that name the batch; equal ones give equal segmentations.
         """
-        sampled = dict(features)
+        sampled = dict(rows)
         for number, name in enumerate(self._processors):
-            ids = features[f"{name}_ids"]
-            values, lengths = tf.numpy_function(
-                lambda *arguments, name=name: self._sample(name, *arguments),
-                [ids.values, ids.row_splits, tf.stack([number, *map(_to_int, key)])],
-                [tf.int64, tf.int64],
-            )
-            for array in (values, lengths):
-                array.set_shape([None])
-            sampled[f"{name}_ids"] = tf.RaggedTensor.from_row_lengths(values, lengths, False)
+            column = f"{name}_ids"
+            sampled[column] = self._sample(name, rows[column], (number, *key))
         return sampled
 
-    def _sample(
-        self, name: str, values: np.ndarray, splits: np.ndarray, key: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values and the lengths of the sampled rows."""
+    def _sample(self, name: str, ids: Ragged, key: tuple[int, ...]) -> Ragged:
+        """Return other segmentations of the texts of a feature."""
         processor = self._processors[name]
-        rows = [row.tolist() for row in np.split(values, splits[1:-1])]
+        rows = [ids[row].tolist() for row in range(len(ids))]
         texts = processor.decode(rows)
         seed = np.random.SeedSequence([self._seed, *key]).generate_state(1)[0]
         with self._lock, ThreadPoolExecutor(1) as new_thread:
@@ -77,10 +68,5 @@ class SubwordSampling:
             old if UNK in old or not 0 < len(new) < self._max_length else new
             for old, new in zip(rows, sampled, strict=True)
         ]
-        return np.array([*chain.from_iterable(rows)], np.int64), np.array(
-            [*map(len, rows)], np.int64
-        )
-
-
-def _to_int(value: tf.Tensor) -> tf.Tensor:
-    return tf.cast(value, tf.int64)
+        values = np.fromiter(chain.from_iterable(rows), ids.values.dtype)
+        return Ragged.from_lengths(values, np.array([len(row) for row in rows]))

@@ -35,9 +35,9 @@ class TrainingSections(Protocol):
 
 
 def training_modules(config: TrainingSections) -> list[str]:
-    """Return the package of the task, and the modules of other packages that a training uses."""
+    """Return the modules of the task, and those of other packages, that a training uses."""
     settings = config.model.to_json(), config.training.training_json()
-    return [tasks.package(config.task), *plugin_modules(*settings)]
+    return [*tasks.training_modules(config.task), *plugin_modules(*settings)]
 
 
 def trainer_code(config: TrainingSections) -> str:

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from regard.components.settings.trainer import NODE
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.callbacks import (
     PeriodicCheckpoint,
     TrainingProgress,
@@ -13,7 +14,7 @@ from regard.components.trainer.callbacks import (
 )
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DistributedTrainStep
-from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_length import TrainingLength, unused_settings
 from regard.components.trainer.validation import MetricFn, ValidationCallback
 from regard.core import events
@@ -79,7 +80,7 @@ def fit(
         events.emit("note", node=NODE, text=text)
     writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
     progress = TrainingProgress(state, training, train_batches.size, writer, group)
-    evaluated = eval_batches.epoch().cache()
+    evaluated = epoch_dataset(eval_batches).cache()
     validation = ValidationCallback(evaluated, progress, checkpoints, compute_metrics)
     saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)
     for callback in (progress, validation):
@@ -92,7 +93,7 @@ def fit(
             may_continue = not (progress.limit() or validation.should_stop())
             if state.epoch_batches < train_batches.size and may_continue:
                 model.fit(
-                    train_batches.epoch(state.epoch, skip=state.epoch_batches),
+                    epoch_dataset(train_batches, state.epoch, skip=state.epoch_batches),
                     shuffle=False,  # the batches are shuffled already
                     verbose=0,
                     callbacks=[progress, validation, saver],

@@ -9,12 +9,12 @@ import keras
 import tensorflow as tf
 
 from regard.components.settings.trainer import NODE, TrainerConfig
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.input_pipeline import Batches
 from regard.core import events
-from regard.models import metrics
-from regard.models.tasks.base import DecodeFn, Task
+from regard.models import metrics, tasks
+from regard.models.tasks.served_model import DecodeFn
 from regard.models.trainable_model import TrainableModel
 
 # Computes metrics of a model from its decoded outputs.
@@ -143,7 +143,6 @@ class ValidationCallback(keras.callbacks.Callback):
 
 def metric_function(
     eval_batches: Batches,
-    task: Task,
     config: TrainerConfig,
     tokenizers: Mapping[str, Any],
     vocabulary_sizes: Mapping[str, int],
@@ -157,7 +156,6 @@ def metric_function(
 
     Args:
         eval_batches: the eval split.
-        task: decodes.
         config: the configuration of the training.
         tokenizers: one per text feature.
         vocabulary_sizes: one per text feature.
@@ -171,9 +169,10 @@ def metric_function(
     names = [name for name in dict.fromkeys((stop_metric, objective)) if name != LOSS]
     if not names and not training.validation_rows:
         return None
-    names = names or [task.description.metrics[0]]
+    names = names or [eval_batches.network.description.metrics[0]]
     rows = dataclasses.replace(eval_batches, max_rows=training.validation_rows, fixed_shapes=False)
-    batches = rows.epoch().cache()
+    network, served = eval_batches.network, tasks.get_served_module(config.task)
+    batches = [rows.read(None, number) for number in range(rows.size)]
     float_model: TrainableModel | None = None
     decode: DecodeFn | None = None
 
@@ -183,9 +182,10 @@ def metric_function(
             float_model = model
             if training.precision != "float32":
                 settings = training.model_copy(update={"precision": "float32"})
-                float_model = task.build(config.model, settings, vocabulary_sizes)
+                float_model = network.build(config.model, settings, vocabulary_sizes)
         if decode is None:
-            decode = task.decode_fn(float_model, tokenizers, config.model, config.search)
+            sections = config.model, config.search
+            decode = served(network.description, float_model, tokenizers, *sections).decode_fn()
         if float_model is not model:
             float_model.set_weights(model.get_weights())
         outputs: list[Any] = []

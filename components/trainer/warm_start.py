@@ -28,7 +28,7 @@ from regard.components.trainer.vocabulary_mapping import (
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
-from regard.models.tasks.base import Task
+from regard.models.tasks.network import Network
 
 KEY = "training.warm_start"
 ENSEMBLE_KEY = "training.ensemble"
@@ -43,7 +43,7 @@ RowMappings = Mapping[int, tuple[int, VocabularyMapping]]
 
 def initialize_weights(
     model: keras.Model,
-    task: Task,
+    network: Network,
     config: TrainerConfig,
     tokenizers: Mapping[str, bytes],
     checkpoints: Checkpoints,
@@ -54,7 +54,7 @@ def initialize_weights(
 
     Args:
         model: compiled.
-        task: the model's task.
+        network: what the task trains.
         config: its ``start`` is the model to start from.
         tokenizers: the serialized SentencePiece model of each text feature.
         checkpoints: of this training.
@@ -74,7 +74,7 @@ def initialize_weights(
     text = "there is no model to start from yet: the initial weights are random"
     if config.start:
         old = _read_checkpoint(config.start)
-        details = load_weights(model, task, config, tokenizers, old)
+        details = load_weights(model, network, config, tokenizers, old)
         report = {"model": config.start.model, "digest": config.start.digest, **details}
         text = _describe(report, model, old, _wants_optimizer(config))
     write_json(path, report)
@@ -102,7 +102,7 @@ def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> No
 
 def load_weights(
     model: keras.Model,
-    task: Task,
+    network: Network,
     config: TrainerConfig,
     tokenizers: Mapping[str, bytes],
     old: WarmStartCheckpoint,
@@ -114,7 +114,7 @@ def load_weights(
     The optimizer state is not taken over then.
 
     Args:
-        model: as in ``initialize_weights``, like ``task``, ``config`` and ``tokenizers``.
+        model: as in ``initialize_weights``, like ``network``, ``config`` and ``tokenizers``.
         old: the old model.
 
     Returns:
@@ -133,7 +133,7 @@ def load_weights(
     mappings = _map_vocabularies(tokenizers, old)
     row_mappings = {
         id(weight): (axis, mappings[feature])
-        for weight, axis, feature in task.vocab_weights(model)
+        for weight, axis, feature in network.vocab_weights(model)
         if feature in mappings
     }
     _check_architecture(model, config, old, row_mappings)

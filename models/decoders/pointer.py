@@ -15,10 +15,8 @@ from regard.models.layers.dropout import Dropout, dropout_mask
 from regard.models.layers.loops import batch_first, scan_steps
 from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Memory, State, Tensor
-from regard.models.vocabulary import BOS, EOS
+from regard.models.vocabulary import BOS, EOS, FIRST_POSITION
 
-# The id of the first input; the ids before it are the special tokens, EOS the last of them.
-FIRST = EOS + 1
 VISITS = ("all", "once", "any")
 
 
@@ -34,9 +32,9 @@ class PointerDecoder(Decoder):
     for Sets", §4; Bello et al. 2017, "Neural Combinatorial Optimization with Reinforcement
     Learning", §A.1).
 
-    Tokens are those of every decoder: ids from ``FIRST`` on are the inputs in their order, and EOS
-    is the end. The size of the vocabulary is the number of inputs plus four and known only at run
-    time. A ``Bridge`` computes the initial states from the memory.
+    Tokens are those of every decoder: ids from ``FIRST_POSITION`` on are the inputs in their order,
+    and EOS is the end. The size of the vocabulary is the number of inputs plus four and known only
+    at run time. A ``Bridge`` computes the initial states from the memory.
 
     Args:
         memory_depth: the depth of the memory's values.
@@ -235,5 +233,5 @@ def _take_vectors(vectors: Tensor, tokens: Tensor) -> Tensor:
 
 def _one_hot_inputs(tokens: Tensor, mask: Tensor) -> Tensor:
     """Return which input each of the tokens ``[batch, n]`` is, as ``[batch, n, source]``."""
-    ids = ops.arange(ops.shape(mask)[-1], dtype="int32") + FIRST
+    ids = ops.arange(ops.shape(mask)[-1], dtype="int32") + FIRST_POSITION
     return ops.equal(ops.cast(tokens, "int32")[..., None], ids)

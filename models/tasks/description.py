@@ -56,13 +56,30 @@ class Feature:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """The classes of a task. Each is in a module of its own, so that a node imports only its own.
+
+    Attributes:
+        package: The package with the modules ``preprocess``, ``network`` and ``served``.
+        preprocessing: The name of the ``Preprocessing`` in ``preprocess``.
+        network: The name of the ``Network`` in ``network``, which imports no TensorFlow.
+        served: The name of the ``ServedModule`` in ``served``.
+    """
+
+    package: str
+    preprocessing: str
+    network: str
+    served: str
+
+
+@dataclass(frozen=True)
 class Description:
     """What a task declares about itself.
 
     Attributes:
         name: The name in the YAML file.
         summary: A short phrase, for example "translate text".
-        implementation: The class of the task, ``module:class``. It imports TensorFlow.
+        parts: The classes of the task.
         output: The name of the exported model's output.
         features: The features of a raw row, in the order of a table's columns; one is the
             reference.
@@ -77,14 +94,14 @@ class Description:
         has_input_length: Whether the length of an input is known, which allows slices by length.
         limit_features: Returns the features with the limits of a section ``model``, such as the
             range of a number.
-        preprocessing: The settings of the sections ``model``, ``training`` and ``data`` that the
-            preprocessing depends on, as a section with fields of the same names.
+        preprocessing_section: The settings of the sections ``model``, ``training`` and ``data``
+            that the preprocessing depends on, as a section with fields of the same names.
         has_independent_sentences: Whether the output of a text consists of those of its sentences.
     """
 
     name: str
     summary: str
-    implementation: str
+    parts: Parts
     output: str
     features: tuple[Feature, ...]
     model: type[Section]
@@ -96,7 +113,7 @@ class Description:
     validate: Callable[[Any], Iterator[Problem]] = lambda config: iter(())
     has_input_length: bool = True
     limit_features: Callable[[Any], tuple[Feature, ...]] | None = None
-    preprocessing: type[Section] = Section
+    preprocessing_section: type[Section] = Section
     has_independent_sentences: bool = False
 
     def preprocessing_settings(self, *sections: Section) -> Section:
@@ -107,10 +124,11 @@ class Description:
         """
         values = {
             name: next(getattr(one, name) for one in sections if hasattr(one, name))
-            for name in self.preprocessing.model_fields
+            for name in self.preprocessing_section.model_fields
         }
-        own = self.preprocessing(**values)
-        return self.preprocessing.model_validate(own.model_dump())  # without fields of subclasses
+        section = self.preprocessing_section
+        # Without the fields of subclasses of its sections.
+        return section.model_validate(section(**values).model_dump())
 
     @property
     def text_features(self) -> tuple[str, ...]:

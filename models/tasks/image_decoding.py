@@ -63,6 +63,25 @@ def decode_image(encoded: tf.Tensor) -> tf.Tensor:
     return tf.cond(has_palette, lambda: _apply_palette(image, encoded, header), lambda: image)
 
 
+def decode_images(encoded: tf.Tensor, height: int, width: int) -> tf.Tensor:
+    """Decode images ``[batch]`` to uint8 ``[batch, height, width, 3]``.
+
+    JPEG, PNG and BMP. An image of another aspect ratio is stretched, so
+    that each cell of a grid always covers the same part of the image.
+
+    Raises:
+        tf.errors.InvalidArgumentError: An image is invalid, truncated or too large (when the graph
+            runs).
+    """
+
+    def decode(content: tf.Tensor) -> tf.Tensor:
+        resized = tf.image.resize(decode_image(content), [height, width], antialias=True)
+        return tf.cast(tf.clip_by_value(tf.round(resized), 0.0, 255.0), tf.uint8)
+
+    spec = tf.TensorSpec([height, width, 3], tf.uint8)
+    return tf.map_fn(decode, encoded, fn_output_signature=spec)
+
+
 def check_batch(encoded: tf.Tensor) -> tf.Tensor:
     """Return the images ``[batch]`` of a request, if they may be decoded together.
 

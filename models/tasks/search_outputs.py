@@ -5,15 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.core.characters import BLANK
 from regard.models.search import SEARCHES, Hypotheses, Search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings.search import SearchLimits
-from regard.models.vocabulary import EOS, PAD
+from regard.models.tasks.text_preprocessing import limit_characters, to_dense
+from regard.models.vocabulary import EOS
 
-# The longest piece of SentencePiece has 16 characters. What exceeds this number for each token is
-# cut before tokenization: SentencePiece joins a run of unknown characters in quadratic time.
-MAX_TOKEN_CHARACTERS = 32
 # The maximum number of weights in one output (half a gigabyte): it grows with the square of the
 # lengths, for every head.
 MAX_WEIGHTS = 2**27
@@ -59,7 +56,8 @@ def token_ids(
     Returns:
         The ids ``[batch, length]``, int32, with EOS and padding, and the number of truncated tokens
         ``[batch]``. Of a text with more than ``MAX_TOKEN_CHARACTERS`` characters for each token of
-        the limit, it is a lower bound, at least 1: the rest is not tokenized.
+        the limit, see ``text_preprocessing``, it is a lower bound, at least 1: the rest is not
+        tokenized.
 
     Raises:
         InvalidArgumentError: A text is too long, and ``error`` is given.
@@ -78,32 +76,6 @@ def token_ids(
         ids = ids[:, :limit]
     ends = tf.fill([tf.shape(texts)[0], 1], EOS)
     return to_dense(tf.concat([ids, ends], axis=1)), cut
-
-
-def to_dense(tokens: tf.RaggedTensor) -> tf.Tensor:
-    """Return ``[batch, tokens]`` with at least one column: a loop without steps has no outputs."""
-    dense = tokens.to_tensor(PAD)
-    missing = tf.cast(tf.shape(dense)[1] == 0, tf.int32)
-    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=PAD)
-
-
-def limit_characters(texts: tf.Tensor, tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return texts ``[batch]`` without what more than ``tokens`` tokens cannot hold.
-
-    The second output ``[batch]``, int32, is 1 for each text of which more than spaces was cut,
-    otherwise 0.
-    """
-    most = MAX_TOKEN_CHARACTERS * tokens
-    # First by bytes: bytes that are not UTF-8 do not count as characters.
-    shortened = tf.strings.substr(tf.strings.substr(texts, 0, 4 * most), 0, most, "UTF8_CHAR")
-    rest = tf.strings.substr(texts, tf.strings.length(shortened), tf.strings.length(texts))
-    return shortened, tf.cast(~tf.strings.regex_full_match(rest, r"\s*"), tf.int32)
-
-
-def is_blank(texts: tf.Tensor) -> tf.Tensor:
-    """Return which texts have no visible character, see ``characters.is_blank``."""
-    # Bytes that are not UTF-8 become U+FFFD, as in the tokenizer.
-    return tf.strings.regex_full_match(tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"), BLANK)
 
 
 def to_texts(tokenizer: Any, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:

@@ -19,6 +19,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 # The lengths of an output's dimensions after the batch, by the output that has them; see
 # ``ExportedModel.contract``.
 OutputLengths = dict[str, list[str | None]]
+# The columns of a training row, by name; and a batch of the model's inputs.
+Row = Mapping[str, np.ndarray]
+Batch = Mapping[str, np.ndarray]
+# Maps a batch to the outputs of its rows, and to the references of each output.
+DecodeFn = Callable[[Batch], tuple[list[Any], list[list[Any]]]]
 
 _MIN_QUANTIZED = 1024  # numbers of a matrix that is stored as integers
 
@@ -147,6 +152,20 @@ class ServedModule(tf.Module):
 
     def contract(self) -> dict[str, Any]:
         """Return the entries of the contract that depend on the task."""
+        raise NotImplementedError
+
+    def raw_inputs(self, row: Row) -> dict[str, Any]:
+        """Convert a training row to raw inputs of the exported model.
+
+        A text is ``bytes``, an image the bytes of a file, points an array ``[n, dimensions]``.
+        """
+        raise NotImplementedError
+
+    def decode_fn(self) -> DecodeFn:
+        """Return the function that decodes batches during training, for speed with a greedy search.
+
+        The weights of the model may change between calls.
+        """
         raise NotImplementedError
 
     def served_model(self) -> ExportedModel:

@@ -88,7 +88,7 @@ def _uris(config: Config) -> Iterator[Problem]:
 def _tags(config: Config) -> Iterator[Problem]:
     """Check that the task has a source that a tag can begin, and nothing counts its words."""
     path: Path = ("data", "tags")
-    if "tag_feature" not in config.description.preprocessing.model_fields:
+    if "tag_feature" not in config.description.preprocessing_section.model_fields:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)
         return

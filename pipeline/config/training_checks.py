@@ -106,7 +106,7 @@ def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
     """Check that there are links, and attention that they can supervise."""
     guidance: Any = config.training.guided_alignment
     description, extra = config.description, config.data.extra
-    can_preprocess = path[-1] in description.preprocessing.model_fields
+    can_preprocess = path[-1] in description.preprocessing_section.model_fields
     if not can_preprocess or description.reference.multiple:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)

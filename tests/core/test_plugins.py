@@ -44,7 +44,7 @@ def test_a_task_of_another_package(install_plugin):
     install_plugin()
     assert tasks.describe("dialogue").summary == "answer a speaker"
     assert tasks.package("dialogue") == "regard_bilinear"
-    assert type(tasks.get("dialogue")).__name__ == "TextToText"
+    assert type(tasks.get_network("dialogue")).__name__ == "TextNetwork"
     assert tasks.package("translation") == "regard.models.tasks.translation"
 
 

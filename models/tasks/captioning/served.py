@@ -1,36 +1,12 @@
-"""The exported graph of captioning, and the decoding of images."""
+"""The exported graph of captioning."""
 
 from typing import Any
 
 import tensorflow as tf
 
-from regard.models.tasks.image_decoding import check_batch, decode_image
-from regard.models.tasks.served_model import OutputLengths
-from regard.models.tasks.served_text import ServedTextOutput
-
-
-def decode_images(encoded: tf.Tensor, height: int, width: int) -> tf.Tensor:
-    """Decode images ``[batch]`` to uint8 ``[batch, height, width, 3]``.
-
-    JPEG, PNG and BMP. An image of another aspect ratio is stretched, so
-    that each cell of a grid always covers the same part of the image.
-
-    Raises:
-        tf.errors.InvalidArgumentError: An image is invalid, truncated or too large (when the graph
-            runs).
-    """
-
-    def decode(content: tf.Tensor) -> tf.Tensor:
-        resized = tf.image.resize(decode_image(content), [height, width], antialias=True)
-        return tf.cast(tf.clip_by_value(tf.round(resized), 0.0, 255.0), tf.uint8)
-
-    spec = tf.TensorSpec([height, width, 3], tf.uint8)
-    return tf.map_fn(decode, encoded, fn_output_signature=spec)
-
-
-def encode_images(images: tf.Tensor) -> tf.Tensor:
-    """Encode uint8 ``[batch, height, width, 3]`` as PNGs ``[batch]``, without loss."""
-    return tf.map_fn(tf.io.encode_png, images, fn_output_signature=tf.TensorSpec([], tf.string))
+from regard.models.tasks.image_decoding import check_batch, decode_images
+from regard.models.tasks.served_model import OutputLengths, Row
+from regard.models.tasks.served_text_output import ServedTextOutput
 
 
 class ServedCaptioner(ServedTextOutput):
@@ -54,7 +30,16 @@ class ServedCaptioner(ServedTextOutput):
         shape = tf.concat([tf.shape(weights)[:-1], self._model.encoder.grid], axis=0)
         return tf.reshape(weights, shape)
 
+    def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
+        return tf.fill([tf.shape(encoded)[0]], self._max_length + 1)
+
     def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        # Sampling depends only on the image and the seed.
-        sums = tf.reduce_sum(tf.cast(encoded, tf.int32), axis=[1, 2, 3])
-        return {"limits": tf.fill(tf.shape(sums), self._max_length + 1), "keys": sums}
+        # Sampling depends only on the pixels and the seed.
+        return {"keys": tf.reduce_sum(tf.cast(encoded, tf.int32), axis=[1, 2, 3])}
+
+    @property
+    def _encoded_spec(self) -> tf.TensorSpec:
+        return tf.TensorSpec([None, *self._model.encoder.settings["size"], 3], tf.uint8)
+
+    def raw_inputs(self, row: Row) -> dict[str, Any]:
+        return {"image": row["image"][0]}

@@ -1,47 +1,25 @@
-"""The exported graph of the pointer task, and the points as the model receives them."""
+"""The exported graph of the pointer task."""
 
 from typing import Any
 
 import tensorflow as tf
 
 from regard.models.attention.alignments.base import MASKED
-from regard.models.decoders.pointer import FIRST
 from regard.models.search import Hypotheses
 from regard.models.seq2seq import Seq2Seq
+from regard.models.tasks.greedy_decoding import greedy_decode_fn
+from regard.models.tasks.pointer.points import mark_points, normalize_points
 from regard.models.tasks.search_outputs import N_BEST
-from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
-from regard.models.vocabulary import EOS, PAD
+from regard.models.tasks.served_model import (
+    DecodeFn,
+    ExportedSignature,
+    OutputLengths,
+    Row,
+    ServedModule,
+)
+from regard.models.vocabulary import EOS, FIRST_POSITION, PAD
 
 NO_POSITION = -1  # after the last position of an output
-
-
-def normalize_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Move and scale each row so that its points just fit between -1 and 1.
-
-    All coordinates are scaled by the same factor, which keeps angles and ratios of distances. A
-    row whose points are all equal is only moved.
-
-    Args:
-        points: ``[batch, n, dimensions]``; values after a row's points do not matter.
-        lengths: The number of points of each row, ``[batch]``.
-
-    Returns:
-        ``[batch, n, dimensions]``, 0 after a row's points.
-    """
-    mask = tf.sequence_mask(lengths, tf.shape(points)[1])[:, :, None]
-    low = tf.reduce_min(tf.where(mask, points, tf.float32.max), axis=1, keepdims=True)
-    high = tf.reduce_max(tf.where(mask, points, tf.float32.min), axis=1, keepdims=True)
-    # Halves first: the sum of two large numbers may overflow.
-    middle, half = low / 2 + high / 2, high / 2 - low / 2
-    half = tf.reduce_max(half, axis=2, keepdims=True)
-    centered = (points - middle) / tf.where(half > 0, half, 1.0)
-    return tf.where(mask, centered, 0.0)
-
-
-def mark_points(points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Return (x, y, ..., 1) for each point, then zeros: a last dimension that is larger by 1."""
-    mask = tf.sequence_mask(lengths, tf.shape(points)[1])[:, :, None]
-    return tf.concat([tf.where(mask, points, 0.0), tf.cast(mask, tf.float32)], axis=2)
 
 
 class ServedPointer(ServedModule):
@@ -83,6 +61,13 @@ class ServedPointer(ServedModule):
             # Attention is drawn on the plane.
             "looks": attention if self._settings.dimensions == 2 else None,
         }
+
+    def raw_inputs(self, row: Row) -> dict[str, Any]:
+        return {"points": row["points"].reshape(int(row["points_length"][0]), -1)}
+
+    def decode_fn(self) -> DecodeFn:
+        source = tf.TensorSpec([None, None, self._settings.dimensions + 1], tf.float32)
+        return greedy_decode_fn(self._model, source, _limits_of_marked, _positions_of_training)
 
     def predict(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best positions for points and their numbers ``[batch]``.
@@ -146,7 +131,7 @@ class ServedPointer(ServedModule):
             steps = tf.minimum(width, tf.maximum(tf.reduce_max(points_length, axis=0), 0))
         lengths = tf.minimum(positions_length, points_length)
         mask = tf.sequence_mask(lengths, steps)
-        ids = tf.pad(tf.where(mask, positions[:, :steps] + FIRST, PAD), [[0, 0], [0, 1]])
+        ids = tf.pad(tf.where(mask, positions[:, :steps] + FIRST_POSITION, PAD), [[0, 0], [0, 1]])
         ends = tf.one_hot(lengths, steps + 1, on_value=EOS, off_value=PAD, dtype=tf.int32)
         scores, _ = self._model.score_with_alignment(source, ids + ends)
         scores = tf.cast(scores, tf.float32)
@@ -226,6 +211,16 @@ class ServedPointer(ServedModule):
 def _positions(ids: tf.Tensor, lengths: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """Return the positions ``[..., width]`` of ids ``[..., steps]`` with lengths without EOS."""
     mask = tf.sequence_mask(lengths, tf.shape(ids)[-1])
-    positions = tf.where(mask, tf.cast(ids, tf.int32) - FIRST, NO_POSITION)
+    positions = tf.where(mask, tf.cast(ids, tf.int32) - FIRST_POSITION, NO_POSITION)
     padding = [[0, 0]] * (len(ids.shape) - 1) + [[0, width]]
     return tf.pad(positions, padding, constant_values=NO_POSITION)[..., :width]
+
+
+def _limits_of_marked(source: tf.Tensor) -> tf.Tensor:
+    """Return the numbers of points of ``mark_points``, and one step for the end."""
+    return tf.cast(tf.reduce_sum(source[:, :, -1], axis=1), tf.int32) + 1
+
+
+def _positions_of_training(ids: tf.Tensor) -> list[list[int]]:
+    """Return the positions of padded ids ``[batch, length]``."""
+    return [[int(i) - FIRST_POSITION for i in row if i >= FIRST_POSITION] for row in ids.numpy()]

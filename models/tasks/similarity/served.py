@@ -1,40 +1,25 @@
-"""The exported graph of similarity, and the splitting of sentences into words."""
+"""The exported graph of similarity."""
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from regard.models.similarity import Similarity
-from regard.models.tasks.copy_tokenizer import string_tokens
-from regard.models.tasks.search_outputs import limit_characters, to_dense
-from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
-from regard.models.vocabulary import PAD, UNK
+from regard.models.tasks.served_model import (
+    Batch,
+    DecodeFn,
+    ExportedSignature,
+    OutputLengths,
+    Row,
+    ServedModule,
+    with_signature,
+)
+from regard.models.tasks.similarity.words import split_words, word_ids
+from regard.models.tasks.text_preprocessing import limit_characters, to_dense
+from regard.models.vocabulary import PAD
 
 _SIDES = ("first", "second")
-
-
-def split_words(tokenizer: Any, text: tf.Tensor) -> tf.RaggedTensor:
-    """Return the tokens of texts ``[batch]`` as strings ``[batch, (tokens)]``."""
-    # Word by word: SentencePiece would join adjacent unknown words of a sentence.
-    words = tf.strings.split(text)
-    tokens = string_tokens(tokenizer, words.flat_values, split=False)
-    return words.with_flat_values(tokens).merge_dims(1, 2)
-
-
-def word_ids(tokenizer: Any, words: tf.RaggedTensor, oov_buckets: int) -> tf.RaggedTensor:
-    """Return the ids of tokens, int32; unknown ones get ids after those of the vocabulary.
-
-    Args:
-        tokenizer: The tokenizer of the tokens.
-        words: The result of ``split_words``.
-        oov_buckets: The number of ids for unknown words, selected by hash; 0: all are ``UNK``.
-    """
-    ids = tokenizer.string_to_id(words.flat_values)
-    if oov_buckets:
-        hashed = tf.strings.to_hash_bucket_fast(words.flat_values, oov_buckets)
-        hashed = tf.cast(hashed, tf.int32) + tf.cast(tokenizer.vocab_size(), tf.int32)
-        ids = tf.where(ids == UNK, hashed, ids)
-    return words.with_flat_values(ids)
 
 
 class ServedSimilarity(ServedModule):
@@ -72,6 +57,29 @@ class ServedSimilarity(ServedModule):
             "looks": attention if self._model.cross is not None else None,
             "cut": "cut",
         }
+
+    def raw_inputs(self, row: Row) -> dict[str, Any]:
+        """Return the sentences without unknown words, which cannot be detokenized."""
+        texts, tokenizer = {}, self.tokenizers["first"]
+        for side in _SIDES:
+            ids = row[f"{side}_ids"].astype(np.int32)
+            known = ids[ids < int(tokenizer.vocab_size())]
+            texts[side] = tokenizer.detokenize(known).numpy()
+        return texts
+
+    def decode_fn(self) -> DecodeFn:
+        ids = tf.TensorSpec([None, None], tf.int32)
+
+        @with_signature([ids, ids])
+        def compare(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+            return self._to_scale(self._model.compare(first, second)["similarity"])
+
+        def decode(batch: Batch) -> tuple[list[float], list[list[float]]]:
+            scores = compare(tf.constant(batch["first"]), tf.constant(batch["second"]))
+            references = self._to_scale(tf.constant(batch["score"]))
+            return scores.numpy().tolist(), [[number] for number in references.numpy().tolist()]
+
+        return decode
 
     def predict(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return ``similarity`` ``[batch]`` of texts ``[batch]``, on the scale of the data."""

@@ -1,75 +1,29 @@
-"""The exported graph of the span task, and the tokens of a text with their offsets."""
+"""The exported graph of the span task."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.search_outputs import N_BEST, is_blank, limit_characters, to_dense
-from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
+from regard.models.tasks.search_outputs import N_BEST
+from regard.models.tasks.served_model import (
+    Batch,
+    DecodeFn,
+    ExportedSignature,
+    OutputLengths,
+    Row,
+    ServedModule,
+    with_signature,
+)
+from regard.models.tasks.span.tokens import Tokens, to_characters, tokenize
+from regard.models.tasks.text_preprocessing import is_blank, limit_characters, to_dense
 from regard.models.vocabulary import PAD
 
-_MARK = "\x1f"
-# White space, or a punctuation mark or symbol with the marks and joiners that belong to it.
-_SPLIT = r"([\s\p{Z}]+|[\p{P}\p{S}][\p{M}\x{200D}]*)"
-_END = tf.int64.max  # the offset after a text's last character
 _ANSWERS = 20  # of the signature nbest
-
-
-class Tokens(NamedTuple):
-    """The tokens of texts: ids and offsets ``[batch, (tokens)]``, ragged and int32.
-
-    ``begins`` and ``ends`` are bytes of the text.
-    """
-
-    ids: tf.RaggedTensor
-    begins: tf.RaggedTensor
-    ends: tf.RaggedTensor
-
-
-def tokenize(tokenizer: Any, texts: tf.Tensor) -> Tokens:
-    """Return the tokens of texts ``[batch]``.
-
-    SentencePiece's own offsets are wrong around inserted spaces and in characters that become
-    several. So each word and each punctuation mark is tokenized alone, and a token ends where the
-    next one begins.
-    """
-    # A mark of the text itself counts as white space.
-    marked = tf.strings.regex_replace(texts, _MARK, " ")
-    marked = tf.strings.regex_replace(marked, _SPLIT, rf"{_MARK}\1{_MARK}")
-    segments = tf.strings.split(marked, _MARK)
-    sizes = segments.with_flat_values(tf.strings.length(segments.flat_values))
-    ends = tf.cumsum(sizes.to_tensor(), axis=1)
-    segment_ends = tf.gather_nd(ends, tf.where(tf.sequence_mask(segments.row_lengths())))
-    ids, begins, _ = tokenizer.tokenize_with_offsets(segments.flat_values)
-    owners = ids.value_rowids()
-    own_end = tf.gather(segment_ends, owners)
-    begin = own_end - tf.gather(sizes.flat_values, owners) + tf.cast(begins.flat_values, tf.int32)
-    is_last = tf.concat([owners[1:] != owners[:-1], [True]], axis=0)[: tf.size(owners)]
-    end = tf.where(is_last, own_end, tf.roll(begin, -1, axis=0))
-    # Of several tokens for one character, only the last has an extent.
-    has_extent = end > begin
-    rows = tf.boolean_mask(tf.gather(segments.value_rowids(), owners), has_extent)
-    values = (tf.cast(ids.flat_values, tf.int32), begin, end)
-    return Tokens(
-        *(
-            tf.RaggedTensor.from_value_rowids(
-                tf.boolean_mask(value, has_extent), rows, nrows=segments.nrows()
-            )
-            for value in values
-        )
-    )
-
-
-def to_characters(texts: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
-    """Convert byte offsets ``[batch, n]``, n > 0, in texts ``[batch]`` to character offsets."""
-    _, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
-    # A search needs a column, also in an empty batch.
-    starts = tf.pad(starts.to_tensor(_END), [[0, 0], [0, 1]], constant_values=_END)
-    return tf.searchsorted(starts, tf.cast(offsets, tf.int64))
 
 
 class ServedSpan(ServedModule):
@@ -104,6 +58,38 @@ class ServedSpan(ServedModule):
             "looks": {"rows": "steps", "columns": "passage_pieces", "weights": "alignment"},
             "cut": "cut",
         }
+
+    def raw_inputs(self, row: Row) -> dict[str, Any]:
+        names = [entry["name"] for entry in self._inputs]
+        return {name: self._detokenize([row[f"{name}_ids"]])[0] for name in names}
+
+    def decode_fn(self) -> DecodeFn:
+        ids = tf.TensorSpec([None, None], tf.int32)
+
+        @with_signature([ids, ids])
+        def find(passage: tf.Tensor, question: tf.Tensor) -> tf.Tensor:
+            logits = self._model({"passage": passage, "question": question})["logits"]
+            log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+            most = self._settings.max_answer_tokens
+            return tf.concat(best_spans(log_probs[:, -2], log_probs[:, -1], most)[:2], axis=1)
+
+        def texts(passage: np.ndarray, spans: np.ndarray) -> list[str]:
+            rows = zip(passage, spans, strict=True)
+            tokens = [row[begin : end + 1] for row, (begin, end) in rows]
+            return [text.decode() for text in self._detokenize(tokens)]
+
+        def decode(batch: Batch) -> tuple[list[str], list[list[str]]]:
+            passage, question = batch["passage"], batch["question"]
+            spans = find(tf.constant(passage), tf.constant(question)).numpy()
+            references = texts(passage, batch["answer"])
+            return texts(passage, spans), [[text] for text in references]
+
+        return decode
+
+    def _detokenize(self, rows: list[np.ndarray]) -> list[bytes]:
+        """Return the texts of tokens; each row has its own number of them."""
+        ids = tf.ragged.constant([row.tolist() for row in rows], tf.int32, ragged_rank=1)
+        return self.tokenizers["passage"].detokenize(ids).numpy().tolist()
 
     def predict(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best answer of each row; passages and questions are ``[batch]``.

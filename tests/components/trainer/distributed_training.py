@@ -16,6 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
 from regard.components.trainer.distributed import (
     DeviceGroup,
@@ -23,11 +24,10 @@ from regard.components.trainer.distributed import (
     connect_workers,
 )
 from regard.components.trainer.distributed_worker import WorkerSpec
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit, set_seed
-from regard.models.settings.text_to_text import TextToTextModelConfig
-from tests.components.trainer.pairs import SPEC, write_pairs
+from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
+from tests.components.trainer.pairs import write_pairs
 from tests.components.trainer.tiny_training import TinyTask, training_config
 
 DEVICE_COUNT = "TEST_DEVICES"
@@ -47,7 +47,7 @@ def write_splits(folder: Path) -> None:
 
 def split_batches(folder: Path, split: str, group: DeviceGroup | None = None) -> Batches:
     """The batches of ``train`` or ``eval``, which ``write_splits`` has written."""
-    return Batches([str(folder / f"{split}.arrow")], SPEC, TinyTask(), 160, 20, seed=5, group=group)
+    return Batches([str(folder / f"{split}.arrow")], TinyTask(), 160, 20, seed=5, group=group)
 
 
 def device_group() -> DeviceGroup | None:

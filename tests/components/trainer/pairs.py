@@ -3,19 +3,17 @@
 from pathlib import Path
 
 import pyarrow as pa
-import tensorflow as tf
 
 from regard.components.common.row_files import LENGTHS, write_rows
 
-FEATURES = ("source_ids", "target_ids", "target_lengths")
-SPEC = {name: tf.io.RaggedFeature(tf.int64) for name in (*FEATURES, LENGTHS)}
-SCHEMA = pa.schema({name: pa.large_list(pa.int64()) for name in SPEC})
+COLUMNS = ("source_ids", "target_ids", "target_lengths", LENGTHS)
+SCHEMA = pa.schema({name: pa.large_list(pa.int64()) for name in COLUMNS})
 
 
 def pairs_batch(pairs: list[tuple[list[int], list[int]]]) -> pa.RecordBatch:
     """Pairs of token ids as columns."""
     rows = [(s, t, [len(t)], [max(len(s), len(t)) + 1 if s and t else 0]) for s, t in pairs]
-    columns = dict(zip(SPEC, map(list, zip(*rows, strict=True)), strict=True))
+    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
     return pa.RecordBatch.from_pydict(columns, SCHEMA)
 
 

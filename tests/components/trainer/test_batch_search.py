@@ -11,14 +11,15 @@ from keras import ops
 
 from regard.components.trainer import batch_search
 from regard.components.trainer.batch_search import RECORD, find_batch_tokens
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import fit
 from regard.core import events
 from regard.core.errors import UserError
 from tests.components.trainer import tiny_training
-from tests.components.trainer.pairs import SPEC, write_pairs
+from tests.components.trainer.pairs import write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays
 
 SIZES = (40, 80, 160, 320)
@@ -104,7 +105,7 @@ def test_sizes_are_measured_without_sampling_of_tags(tmp_path):
     pairs = [*[([4, 5], [5])] * 100, *[([6] + [7] * 20, [5] * 20)] * 10]
     file = write_pairs(tmp_path / "pairs.arrow", pairs)
     batches = Batches(
-        [file], SPEC, tiny_training.TinyTask(), batch_tokens=0, max_length=32, tag_temperature=100.0
+        [file], tiny_training.TinyTask(), batch_tokens=0, max_length=32, tag_temperature=100.0
     )
     assert search(tmp_path, batches=batches) in SIZES
 
@@ -176,7 +177,9 @@ def limited_model(limit):
 def padded_tokens(size):
     """The padded tokens of the largest batch of an epoch."""
     batches = dataclasses.replace(tiny_training.batches()[0], batch_tokens=size)
-    return max(sum(int(tf.size(side)) for side in batch.values()) for batch in batches.epoch())
+    return max(
+        sum(int(tf.size(side)) for side in batch.values()) for batch in epoch_dataset(batches)
+    )
 
 
 @pytest.mark.parametrize(("capacity", "expected"), [(200, 160), (160, 120), (80, 60), (40, 40)])

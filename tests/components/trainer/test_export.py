@@ -2,6 +2,7 @@
 
 import base64
 import json
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export, read_warm_start, write_warm_start
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.served_model import ExportedModel
 from regard.serving import saved_model
@@ -36,9 +38,14 @@ class FakeTask:
         assert training.precision == "float32"
         return keras.Sequential([keras.Input((2,)), keras.layers.Dense(model.embedding)])
 
-    def served_model(self, model, tokenizers, settings, search, **options):
+    description = tasks.describe("translation")
+
+    def serve(self, description, model, tokenizers, settings, search, **options):
         self.exported, self.search = model, search
-        return ExportedModel(self.reverser, self.reverser.signatures(), self.reverser.contract())
+        served = self.reverser.signatures(), self.reverser.contract()
+        return SimpleNamespace(
+            raw_inputs=lambda row: row, served_model=lambda: ExportedModel(self.reverser, *served)
+        )
 
 
 @pytest.fixture
@@ -46,13 +53,24 @@ def trained():
     return FakeTask(Reverser()).build(CONFIG.model, TrainingConfig(precision="float32"), {})
 
 
+@pytest.fixture
+def export_as(trained, tmp_path, monkeypatch):
+    """Return a function that exports the model with a task, and rows of raw inputs."""
+
+    def call(task, rows=()):
+        monkeypatch.setattr(tasks, "get_served_module", lambda name: task.serve)
+        export(trained, task, CONFIG, {}, tmp_path / "saved", rows)
+
+    return call
+
+
 def reference_outputs(folder):
     return json.loads((folder / IN_MEMORY).read_text())
 
 
-def test_the_contract_is_next_to_the_model(tmp_path, trained):
+def test_the_contract_is_next_to_the_model(tmp_path, trained, export_as):
     task = FakeTask(Reverser())
-    export(trained, task, CONFIG, {}, tmp_path / "saved")
+    export_as(task)
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
     assert read_contract(tmp_path / "saved") == task.reverser.contract()
     (answer,) = saved_model.load(tmp_path / "saved").predict("align", [{"source": "abc"}])
@@ -61,66 +79,66 @@ def test_the_contract_is_next_to_the_model(tmp_path, trained):
     assert (task.exported.get_weights()[0] == trained.get_weights()[0]).all()
 
 
-def test_reference_outputs_are_stored(tmp_path, trained):
+def test_reference_outputs_are_stored(tmp_path, export_as):
     rows = [{"source": "é b".encode()}, {"source": b""}]
-    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved", rows)
+    export_as(FakeTask(Reverser()), rows)
     first, second = reference_outputs(tmp_path / "saved")
     assert first["inputs"] == {"source": "é b"}
     assert first["answer"]["translation"] == "B É"
     assert first["answer"]["alignment"] == [[0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
     assert second["answer"]["target_pieces"] == ["</s>"]
     assert first["device"] == second["device"] == "CPU"
-    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
+    export_as(FakeTask(Reverser()))
     assert reference_outputs(tmp_path / "saved") == []
 
 
-def test_rows_that_the_model_rejects_are_skipped(tmp_path, trained):
+def test_rows_that_the_model_rejects_are_skipped(tmp_path, export_as):
     """They must not end a training after hours."""
     rows = [{"source": b"ab"}, {"source": b"x" * 101}]
-    export(trained, FakeTask(Reverser("refuse")), CONFIG, {}, tmp_path / "saved", rows)
+    export_as(FakeTask(Reverser("refuse")), rows)
     (row,) = reference_outputs(tmp_path / "saved")
     assert row["inputs"] == {"source": "ab"}
-    export(trained, FakeTask(Reverser("refuse")), CONFIG, {}, tmp_path / "saved", rows[1:])
+    export_as(FakeTask(Reverser("refuse")), rows[1:])
     assert reference_outputs(tmp_path / "saved") == []
 
 
-def test_invalid_utf8_is_replaced_before_the_prediction(tmp_path, trained):
-    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved", [{"source": b"a\xff"}])
+def test_invalid_utf8_is_replaced_before_the_prediction(tmp_path, export_as):
+    export_as(FakeTask(Reverser()), [{"source": b"a\xff"}])
     (row,) = reference_outputs(tmp_path / "saved")
     (answer,) = saved_model.load(tmp_path / "saved").predict("align", [row["inputs"]])
     assert row["inputs"] == {"source": "a\ufffd"}
     assert row["answer"]["translation"] == answer.hypothesis
 
 
-def test_images_are_stored_in_base64_and_points_as_numbers(tmp_path, trained):
+def test_images_are_stored_in_base64_and_points_as_numbers(tmp_path, export_as):
     png = fake_tasks.png(3, 4)
-    export(trained, FakeTask(fake_tasks.Namer()), CONFIG, {}, tmp_path / "saved", [{"image": png}])
+    export_as(FakeTask(fake_tasks.Namer()), [{"image": png}])
     (row,) = reference_outputs(tmp_path / "saved")
     assert base64.b64decode(row["inputs"]["image"]) == png
     assert row["answer"]["caption"] == "3 by 4"
     points = np.array([[3, 0], [1, 0.5]], "float32")
     rows = [{"points": points}, {"points": points[:1]}]
-    export(trained, FakeTask(fake_tasks.Sorter()), CONFIG, {}, tmp_path / "saved", rows)
+    export_as(FakeTask(fake_tasks.Sorter()), rows)
     first, second = reference_outputs(tmp_path / "saved")
     assert first["inputs"] == {"points": [[3, 0], [1, 0.5]]}
     assert (first["answer"]["order"], second["answer"]["order"]) == ([1, 0], [0])
 
 
-def test_an_export_replaces_an_earlier_one_only(tmp_path, trained):
+def test_an_export_replaces_an_earlier_one_only(tmp_path, export_as):
     other = tmp_path / "saved.tmp" / "assets.extra"  # not a folder of this export
     other.mkdir(parents=True)
     fake_models.save(Reverser(), tmp_path / "saved", contract={"task": "old"})
-    export(trained, FakeTask(Reverser()), CONFIG, {}, tmp_path / "saved")
+    export_as(FakeTask(Reverser()))
     assert json.loads((tmp_path / "saved" / CONTRACT).read_text())["answer"]
     assert {path.name for path in tmp_path.iterdir()} == {"saved", "saved.tmp"}
 
 
-def test_a_failed_export_leaves_no_model(tmp_path, trained):
+def test_a_failed_export_leaves_no_model(tmp_path, export_as):
     task = FakeTask(Reverser())
     contract = task.reverser.contract()
     task.reverser.contract = lambda: {**contract, "not JSON": object()}
     with pytest.raises(TypeError):
-        export(trained, task, CONFIG, {}, tmp_path / "saved")
+        export_as(task)
     assert not (tmp_path / "saved").exists()
 
 

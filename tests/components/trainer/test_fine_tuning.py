@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from regard.components.trainer import warm_start
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.export import read_warm_start
 from regard.components.trainer.fine_tuning import (
@@ -15,21 +16,21 @@ from regard.components.trainer.fine_tuning import (
     set_trainable,
     trained_parameters,
 )
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import fit
 from regard.core import events
 from regard.core.errors import UserError
 from regard.models.settings.fine_tuning import LoraConfig
-from tests.components.trainer.pairs import SPEC, write_pairs
+from tests.components.trainer.pairs import write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays
 from tests.components.trainer.warm_start_models import (
     ARCHITECTURES,
     LSTM,
+    NETWORK,
     NEW,
     OLD,
-    TASK,
     TRANSFORMER,
     build,
     save,
@@ -49,7 +50,7 @@ def batches(tmp_path_factory):
     random = np.random.default_rng(0)
     pairs = [(list(i), list(i)) for n in range(40) for i in [random.integers(4, 40, 3 + n % 5)]]
     path = write_pairs(tmp_path_factory.mktemp("data") / "rows.arrow", pairs)
-    return Batches([path], SPEC, TASK, 200, 20, seed=5)
+    return Batches([path], NETWORK, 200, 20, seed=5)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ NAMES = {  # names, architecture: the frozen weights by a regular expression
 @pytest.mark.parametrize(("name", "architecture"), NAMES)
 def test_names_select_the_weights_of_parts(name, architecture):
     model = built(ARCHITECTURES[architecture])
-    set_trainable(model, TASK, SimpleNamespace(freeze=(name,), lora=None))
+    set_trainable(model, NETWORK, SimpleNamespace(freeze=(name,), lora=None))
     expected = {w.path for w in model.weights if re.search(NAMES[name, architecture], w.path)}
     assert 0 < len(expected) < len(model.weights)
     assert frozen(model) == expected
@@ -108,7 +109,7 @@ def test_names_select_the_weights_of_parts(name, architecture):
 def test_impossible_selections_are_refused(freeze, lora, where, message):
     model = built(LSTM)
     with pytest.raises(UserError) as error:
-        set_trainable(model, TASK, SimpleNamespace(freeze=freeze, lora=lora))
+        set_trainable(model, NETWORK, SimpleNamespace(freeze=freeze, lora=lora))
     assert message in error.value.message
     assert error.value.where == where
     if "belongs" in message:
@@ -124,8 +125,8 @@ def prepared(architecture, folder, serialized=OLD, **training):
     config = starting_from(config, save(folder / "saved", old, plain, OLD))
     model = build(config, serialized, seed=2)
     checkpoints = Checkpoints(folder / "ck")
-    start = warm_start.initialize_weights(model, TASK, config, serialized, checkpoints)
-    report_trained_weights(model, TASK, config.training, start)
+    start = warm_start.initialize_weights(model, NETWORK, config, serialized, checkpoints)
+    report_trained_weights(model, NETWORK, config.training, start)
     return model, config, old.get_weights()
 
 
@@ -198,20 +199,20 @@ def test_it_trains_as_the_lora_of_keras_and_is_merged(batches, tmp_path):
         layer.lora_kernel_a.assign(kernels[id(other.kernel)][2])
     compile_model(unmerged, plain.training)
     for one in (model, unmerged):
-        assert one.evaluate(batches.epoch(), verbose=0, return_dict=True)
-        one.fit(batches.epoch(0), epochs=1, shuffle=False, verbose=0)
+        assert one.evaluate(epoch_dataset(batches), verbose=0, return_dict=True)
+        one.fit(epoch_dataset(batches, 0), epochs=1, shuffle=False, verbose=0)
     for layer, other in zip(layers, ours, strict=True):
         _, _, a, b = kernels[id(other.kernel)]
         assert_close(a, layer.lora_kernel_a)
         assert_close(b, layer.lora_kernel_b)
         assert np.abs(np.asarray(b)).max() > 1e-3
-    inputs = next(iter(batches.epoch()))
+    inputs = next(iter(epoch_dataset(batches)))
     expected = np.asarray(unmerged(inputs)["logits"])
     assert_close(np.asarray(model(inputs)["logits"]), expected)
     # What is exported is an ordinary model.
     exported = read_warm_start(save(tmp_path / "exported", model, config, OLD), "tiny@2")
     again = build(plain, OLD, seed=4)
-    warm_start.load_weights(again, TASK, plain, OLD, exported)
+    warm_start.load_weights(again, NETWORK, plain, OLD, exported)
     assert_close(np.asarray(again(inputs)["logits"]), expected)
 
 
@@ -229,7 +230,7 @@ def test_frozen_random_weights_are_reported(key, log, tmp_path):
     value = {"lora": LORA, "freeze": ["embedding"]}[key]
     config = trainer_config(LSTM, **{**SHORT, key: value})
     model = build(config, OLD)
-    report_trained_weights(model, TASK, config.training, {})
+    report_trained_weights(model, NETWORK, config.training, {})
     assert f"training.{key}: frozen weights keep their initial values" in log.read_text()
     log.unlink()
     prepared(LSTM, tmp_path, NEW, **{key: value})

@@ -14,8 +14,9 @@ from regard.components.trainer.optimizer import (
     fast_precision,
     resolve_precision,
 )
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.models.attention.scores.products import CosineScore
-from regard.models.settings.text_to_text import TextToTextModelConfig
+from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
 from tests.components.trainer.tiny_training import TinyTask, batches, training_config
 from tests.tolerances import assert_close
 
@@ -112,7 +113,7 @@ def test_weight_decay_excludes_the_temperature_of_a_cosine():
 
 def test_accumulation_equals_the_joint_batch():
     """Also of embeddings, and of batches with unequal numbers of tokens."""
-    parts = [dict(batch) for batch in batches()[0].epoch(0).take(3)]
+    parts = [dict(batch) for batch in epoch_dataset(batches()[0], 0).take(3)]
     parts[1] = {name: tensor[:1] for name, tensor in parts[1].items()}
     model, reference = compiled_model(gradient_accumulation_steps=3), compiled_model()
     initial = model.get_weights()

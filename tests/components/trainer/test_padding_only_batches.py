@@ -40,7 +40,7 @@ def padding_batch(task, rows, length):
 @pytest.mark.parametrize("name", tasks.TASKS)
 def test_padding_contributes_nothing(name):
     config = config_class(name).model_validate(from_yaml(starter(name, "a")))
-    task = tasks.get(name)
+    task = tasks.get_network(name)
     sizes = dict.fromkeys(task.description.text_features, 20)
     model = task.build(config.model, config.training, sizes)
     compile_model(model, config.training)

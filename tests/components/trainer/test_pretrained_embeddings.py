@@ -10,11 +10,11 @@ from regard.components.trainer.export import read_tokenizers
 from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.layers.embeddings import TokenEmbedding
-from regard.models.settings.text_to_text import TextEmbeddingsConfig, TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.text_to_text.settings import TextEmbeddingsConfig, TextToTextModelConfig
 from tests.models.tasks.tokenizers import write_tokenizers
 
-TASK = tasks.get("translation")
+NETWORK = tasks.get_network("translation")
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 GLOVE = "the 0.5 -1 2\ndog 1 2 3\nParis 4 5 6\n. 7 8 9\n"
 
@@ -52,7 +52,7 @@ def load(tmp_path, tokens, text=GLOVE, oov="random", **settings):
     path = write(tmp_path / "vectors.txt", text)
     pretrained = TextEmbeddingsConfig(source=path, oov=oov)
     model = SimpleNamespace(encoder=part, decoder=None)
-    report = pretrained_embeddings.load(model, TASK, pretrained, {"source": Tokenizer(tokens)})
+    report = pretrained_embeddings.load(model, NETWORK, pretrained, {"source": Tokenizer(tokens)})
     return report["source"], layer, before, np.asarray(layer.table)
 
 
@@ -164,8 +164,8 @@ def test_each_side_has_its_file_and_can_be_frozen(tmp_path, trainable):
     )
     pretrained = TextEmbeddingsConfig(source=path, target=path, trainable=trainable)
     tokenizers = {side: Tokenizer(tokens) for side, tokens in sides.items()}
-    reports = pretrained_embeddings.load(model, TASK, pretrained, tokenizers)
-    pretrained_embeddings.set_trainable(model, TASK, pretrained)
+    reports = pretrained_embeddings.load(model, NETWORK, pretrained, tokenizers)
+    pretrained_embeddings.set_trainable(model, NETWORK, pretrained)
     assert {side: report["covered"] for side, report in reports.items()} == {
         "source": 1,
         "target": 2,
@@ -188,7 +188,7 @@ def test_an_embedding_can_have_more_rows_than_tokens(tmp_path):
     path = write(tmp_path / "vectors.txt", GLOVE)
     pretrained = TextEmbeddingsConfig(source=path)
     tokenizers = {"source": Tokenizer(["\u2581the"])}
-    report = pretrained_embeddings.load(model, TASK, pretrained, tokenizers)
+    report = pretrained_embeddings.load(model, NETWORK, pretrained, tokenizers)
     assert report["source"]["tokens"] == 1
     assert np.asarray(layer.table)[5:].any()
 
@@ -213,7 +213,7 @@ def test_the_coverage_is_reported(tmp_path, monkeypatch):
 )
 def test_a_real_model_gets_the_vectors_of_its_tokens(encoder, tmp_path):
     write_tokenizers(tmp_path)
-    tokenizers = read_tokenizers(tmp_path, TASK.description.text_features)
+    tokenizers = read_tokenizers(tmp_path, NETWORK.description.text_features)
     size = int(tokenizers["source"].vocab_size())
     names = [tokenizers["source"].id_to_string(i).numpy().decode() for i in range(4, size)]
     row = next(i for i, name in enumerate(names, 4) if name.startswith("\u2581") and name[1:])
@@ -223,10 +223,10 @@ def test_a_real_model_gets_the_vectors_of_its_tokens(encoder, tmp_path):
     values = {"embedding": 8, "encoder": encoder, "pretrained": pretrained}
     config = TextToTextModelConfig.model_validate(values)
     sizes = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
-    model = TASK.build(config, TrainingConfig(), sizes)
-    report = pretrained_embeddings.load(model, TASK, config.pretrained, tokenizers)
+    model = NETWORK.build(config, TrainingConfig(), sizes)
+    report = pretrained_embeddings.load(model, NETWORK, config.pretrained, tokenizers)
     np.testing.assert_allclose(model.encoder.embedding.table[row], np.arange(1.0, 9.0))
     assert report["source"]["covered"] >= 1
-    pretrained_embeddings.set_trainable(model, TASK, config.pretrained)
+    pretrained_embeddings.set_trainable(model, NETWORK, config.pretrained)
     frozen = {weight.path for weight in model.non_trainable_weights}
     assert frozen == {model.encoder.embedding.table.path}

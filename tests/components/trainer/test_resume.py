@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.callbacks import PeriodicCheckpoint
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.training_loop import fit
 from regard.core import events
 from regard.core.errors import UserError
 from tests.components.trainer.distributed_training import KilledError
-from tests.components.trainer.pairs import SPEC, write_pairs
+from tests.components.trainer.pairs import write_pairs
 from tests.components.trainer.tiny_training import (
     assert_equal_arrays,
     checkpoint_arrays,
@@ -23,8 +23,8 @@ from tests.components.trainer.tiny_training import (
 )
 from tests.components.trainer.warm_start_models import (
     LSTM,
+    NETWORK,
     OLD,
-    TASK,
     build,
     trainer_config,
 )
@@ -130,7 +130,7 @@ def test_a_killed_training_with_scheduled_sampling_resumes(tmp_path, monkeypatch
     limits = {"max_epochs": 3, "evaluate_every": 2, "batch_tokens": 60, "warm_start": None}
     config = trainer_config({**LSTM, "dropout": 0.2}, **limits, **sampling)
     pairs = [(list(range(4, 6 + n % 9)),) * 2 for n in range(20)]
-    batches = Batches([write_pairs(tmp_path / "rows.arrow", pairs)], SPEC, TASK, 60, 20, seed=5)
+    batches = Batches([write_pairs(tmp_path / "rows.arrow", pairs)], NETWORK, 60, 20, seed=5)
     model = build(config, OLD)
     initial = [np.array(one) for one in [*model.variables, *model.optimizer.variables]]
 

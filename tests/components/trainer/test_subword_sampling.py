@@ -8,12 +8,14 @@ import sentencepiece
 
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
-from regard.components.trainer import input_pipeline
-from regard.components.trainer.input_pipeline import Batches
+from regard.components.trainer import tensor_batches
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.subword_sampling import SubwordSampling
+from regard.components.trainer.tensor_batches import epoch_dataset
+from regard.core.ragged import Ragged
 from regard.models import tasks
 from regard.models.vocabulary import EOS, PAD, UNK
-from tests.components.trainer.pairs import SPEC, write_pairs
+from tests.components.trainer.pairs import write_pairs
 
 MAX_LENGTH = 100
 
@@ -42,8 +44,8 @@ def batches(model, tokenizer, texts, tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "rows.arrow"
     file = write_pairs(path, list(zip(ids, ids[::-1], strict=True)))
     sampling = SubwordSampling({"source": model, "target": model}, 0.3, MAX_LENGTH, seed=5)
-    task = tasks.get("translation")
-    return Batches([file], SPEC, task, batch_tokens=500, max_length=MAX_LENGTH, sampling=sampling)
+    task = tasks.get_network("translation")
+    return Batches([file], task, batch_tokens=500, max_length=MAX_LENGTH, sampling=sampling)
 
 
 def rows_of(dataset):
@@ -56,8 +58,8 @@ def rows_of(dataset):
 
 
 def test_the_texts_stay_and_their_segmentations_change(batches, tokenizer):
-    plain = rows_of(dataclasses.replace(batches, sampling=None).epoch(0))
-    sampled = rows_of(batches.epoch(0))
+    plain = rows_of(epoch_dataset(dataclasses.replace(batches, sampling=None), 0))
+    sampled = rows_of(epoch_dataset(batches, 0))
     assert [tokenizer.decode([*map(list, row)]) for row in sampled] == [
         tokenizer.decode([*map(list, row)]) for row in plain
     ]
@@ -65,45 +67,47 @@ def test_the_texts_stay_and_their_segmentations_change(batches, tokenizer):
     assert changed > 0.15  # a long token is much more probable than its parts
     assert all(len(side) < MAX_LENGTH for row in sampled for side in row)
     # The tokens of both sides of a row with equal texts are drawn separately.
-    assert len({row for epoch in range(3) for row in rows_of(batches.epoch(epoch))}) > 230
+    assert len({row for epoch in range(3) for row in rows_of(epoch_dataset(batches, epoch))}) > 230
 
 
 def test_equal_seeds_give_equal_batches_also_after_a_resume(batches, model, monkeypatch):
-    whole = rows_of(batches.epoch(1))
+    whole = rows_of(epoch_dataset(batches, 1))
     for threads in (1, 8):
-        monkeypatch.setattr(input_pipeline, "_PARALLEL_BATCHES", threads)
+        monkeypatch.setattr(tensor_batches, "_PARALLEL_BATCHES", threads)
         again = SubwordSampling({"source": model, "target": model}, 0.3, MAX_LENGTH, seed=5)
         other = dataclasses.replace(batches, sampling=again)
-        assert rows_of(other.epoch(1)) == whole
-        rest = rows_of(other.epoch(1, skip=3))
+        assert rows_of(epoch_dataset(other, 1)) == whole
+        rest = rows_of(epoch_dataset(other, 1, skip=3))
         assert rest == whole[-len(rest) :]
     another = SubwordSampling({"source": model, "target": model}, 0.3, MAX_LENGTH, seed=6)
-    assert rows_of(dataclasses.replace(batches, sampling=another).epoch(1)) != whole
+    assert rows_of(epoch_dataset(dataclasses.replace(batches, sampling=another), 1)) != whole
 
 
 def test_chosen_batches_in_the_order_of_evaluation(batches):
-    chosen = rows_of(batches.epoch(batches=np.array([2, 0])))
-    third, first = (rows_of(batches.epoch(batches=np.array([number]))) for number in (2, 0))
+    chosen = rows_of(epoch_dataset(batches, numbers=np.array([2, 0])))
+    third, first = (
+        rows_of(epoch_dataset(batches, numbers=np.array([number]))) for number in (2, 0)
+    )
     assert chosen == third + first
     plain = dataclasses.replace(batches, sampling=None)
     assert (
-        first != rows_of(plain.epoch(batches=np.array([0]))) == rows_of(plain.epoch())[: len(first)]
+        first
+        != rows_of(epoch_dataset(plain, numbers=np.array([0])))
+        == rows_of(epoch_dataset(plain))[: len(first)]
     )
 
 
-def flat(rows):
-    """The values and the splits of ragged rows."""
-    values = np.array([token for row in rows for token in row], np.int64)
-    return values, np.cumsum([0, *map(len, rows)])
+def ragged(rows):
+    values = np.array([token for row in rows for token in row], np.int32)
+    return Ragged.from_lengths(values, [len(row) for row in rows])
 
 
 def test_unknown_characters_and_long_rows_keep_their_tokens(model, tokenizer):
     rows = [[*tokenizer.encode("bako"), UNK], tokenizer.encode("bakoneti"), []]
     sampling = SubwordSampling({"source": model}, 0.9, 1 + len(rows[1]), seed=5)
     for draw in range(20):
-        values, lengths = sampling._sample("source", *flat(rows), np.array([0, draw]))
-        ends = np.cumsum(lengths)
-        assert values[: ends[0]].tolist() == rows[0]
-        assert lengths[1] <= len(rows[1])
-        assert lengths[2] == 0
-        assert tokenizer.decode(values[ends[0] :].tolist()) == "bakoneti"
+        sampled = sampling({"source_ids": ragged(rows)}, 0, draw)["source_ids"]
+        assert sampled[0].tolist() == rows[0]
+        assert len(sampled[1]) <= len(rows[1])
+        assert len(sampled[2]) == 0
+        assert tokenizer.decode(sampled[1].tolist()) == "bakoneti"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import fit
 from regard.core.errors import UserError
 from tests.components.trainer.tiny_training import (
@@ -61,7 +62,7 @@ def test_early_stopping_keeps_the_best_weights(tmp_path):
     losses = [entry["loss"] for entry in state.history]
     assert len(losses) == 3
     assert state.best_score == losses[0] > losses[-1]
-    results = model.evaluate(batches()[1].epoch(), verbose=0, return_dict=True)
+    results = model.evaluate(epoch_dataset(batches()[1]), verbose=0, return_dict=True)
     assert results["plain_loss"] == close_to(losses[0])
 
 
@@ -142,7 +143,7 @@ def test_checkpoint_averaging(tmp_path, of):
     for i, weight in enumerate(model.weights):
         weights = [RecordingCheckpoints.weights[step][i].astype(np.float64) for step in steps]
         np.testing.assert_allclose(np.array(weight), np.mean(weights, axis=0), rtol=1e-6, atol=1e-7)
-    results = model.evaluate(batches()[1].epoch(), verbose=0, return_dict=True)
+    results = model.evaluate(epoch_dataset(batches()[1]), verbose=0, return_dict=True)
     assert state.average["loss"] == close_to(results["plain_loss"])
     # Loaded again, as after a change of the search alone.
     weights = model.get_weights()

@@ -1,11 +1,14 @@
 """Metrics of decoded outputs during training."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.validation import metric_function
-from regard.models import metrics
+from regard.models import metrics, tasks
 from tests.components.trainer.tiny_training import (
     TinyTask,
     assert_equal_arrays,
@@ -26,7 +29,7 @@ class DecodingTask(TinyTask):
         assert training.precision == "float32"
         return super().build(model, training, sizes)
 
-    def decode_fn(self, model, tokenizers, settings, search):
+    def decode_fn(self, model, search):
         assert search.type == "beam"
 
         def decode(batch):
@@ -39,14 +42,28 @@ class DecodingTask(TinyTask):
         return decode
 
 
-def metric_function_for(task, **changes):
+@pytest.fixture
+def metric_function_for(monkeypatch):
+    """Return a function that makes the function of metrics with a task's decoding."""
+
+    def create(task, **changes):
+        def served(description, model, tokenizers, settings, search):
+            return SimpleNamespace(decode_fn=lambda: task.decode_fn(model, search))
+
+        monkeypatch.setattr(tasks, "get_served_module", lambda name: served)
+        return create_metric_function(task, **changes)
+
+    return create
+
+
+def create_metric_function(task, **changes):
     config = TrainerConfig(
         task="translation",
         model={},
         training=training_config(**changes),
         search={"type": "beam"},
     )
-    return metric_function(batches()[1], task, config, {}, {})
+    return metric_function(replace(batches()[1], network=task), config, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +76,7 @@ def metric_function_for(task, **changes):
         ({"early_stopping": {"metric": "bleu"}, "validation_rows": 12}, 12),
     ],
 )
-def test_the_configuration_selects_the_rows(changes, rows):
+def test_the_configuration_selects_the_rows(metric_function_for, changes, rows):
     task = DecodingTask()
     compute = metric_function_for(task, **changes)
     if rows is None:
@@ -72,7 +89,7 @@ def test_the_configuration_selects_the_rows(changes, rows):
     assert task.rows == 2 * rows
 
 
-def test_tokenization_of_bleu():
+def test_tokenization_of_bleu(metric_function_for):
     model = new_model(training_config())
     values = set()
     for name in ("none", "char"):
@@ -83,7 +100,7 @@ def test_tokenization_of_bleu():
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_a_float32_model_decodes_with_the_present_weights(precision):
+def test_a_float32_model_decodes_with_the_present_weights(metric_function_for, precision):
     task = DecodingTask()
     compute = metric_function_for(task, validation_rows=4, precision=precision)
     model = new_model(training_config(precision=precision))

@@ -11,24 +11,25 @@ import tensorflow as tf
 import tensorflow_text as text
 
 from regard.components.trainer import warm_start
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.export import read_warm_start
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import fit
 from regard.core import events
 from regard.core.errors import UserError
 from regard.models import tasks
-from tests.components.trainer.pairs import SPEC, write_pairs
+from tests.components.trainer.pairs import write_pairs
 from tests.components.trainer.tiny_training import assert_equal_arrays, checkpoint_arrays
 from tests.components.trainer.warm_start_models import (
     ARCHITECTURES,
     LSTM,
+    NETWORK,
     NEW,
     OLD,
     SIDES,
     STACK,
-    TASK,
     TRANSFORMER,
     WORDS,
     build,
@@ -38,6 +39,7 @@ from tests.components.trainer.warm_start_models import (
     with_training,
 )
 from tests.marks import slow
+from tests.models.tasks.parts import module_of
 from tests.tolerances import close_to
 
 
@@ -46,11 +48,11 @@ def corpus_batches(folder, serialized):
     processor = sentencepiece.SentencePieceProcessor(model_proto=serialized["source"])
     pairs = [(ids, ids) for ids in processor.encode(WORDS * 4)]
     folder.mkdir()
-    return Batches([write_pairs(folder / "rows.arrow", pairs)], SPEC, TASK, 200, 20, seed=5)
+    return Batches([write_pairs(folder / "rows.arrow", pairs)], NETWORK, 200, 20, seed=5)
 
 
 def evaluate(model, batches):
-    return model.evaluate(batches.epoch(), verbose=0, return_dict=True)["plain_loss"]
+    return model.evaluate(epoch_dataset(batches), verbose=0, return_dict=True)["plain_loss"]
 
 
 @pytest.fixture(scope="module", params=["lstm", slow("transformer")])
@@ -81,7 +83,7 @@ def log(tmp_path, monkeypatch):
 
 def start(config, serialized, folder, seed=2):
     model = build(config, serialized, seed)
-    task, checkpoints = tasks.get(config.task), Checkpoints(folder / "ck")
+    task, checkpoints = tasks.get_network(config.task), Checkpoints(folder / "ck")
     report = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
     return model, report
 
@@ -110,7 +112,7 @@ def test_another_vocabulary_starts_from_mapped_rows(earlier, tmp_path, log):
     counts = report["vocabularies"]["target"]
     assert min(counts["copied"], counts["composed"], counts["new"]) > 0
     assert report["vocabularies"]["source"] == counts
-    by_token = {id(weight) for weight, *_ in TASK.vocab_weights(model)}
+    by_token = {id(weight) for weight, *_ in NETWORK.vocab_weights(model)}
     others = [
         (weight, old_weight)
         for weight, old_weight in zip(model.weights, old.weights, strict=True)
@@ -135,13 +137,13 @@ def test_a_training_with_a_checkpoint_keeps_its_weights(earlier, tmp_path, log):
     resumed = build(config, OLD, seed=3)
     weights = resumed.get_weights()
     checkpoints = Checkpoints(tmp_path / "ck")
-    assert warm_start.initialize_weights(resumed, TASK, config, OLD, checkpoints) == report
+    assert warm_start.initialize_weights(resumed, NETWORK, config, OLD, checkpoints) == report
     assert_equal_arrays(resumed.get_weights(), weights)
     # The report may be lost.
     path = tmp_path / "ck/warm_start.json"
     for content in ("{", "[]", None):
         path.unlink() if content is None else path.write_text(content)
-        assert warm_start.initialize_weights(resumed, TASK, config, OLD, checkpoints) == {}
+        assert warm_start.initialize_weights(resumed, NETWORK, config, OLD, checkpoints) == {}
     assert not log.exists()
 
 
@@ -155,7 +157,7 @@ def assert_refused(config, serialized, message, old=None, **changes):
     if old is not None:
         initialize, arguments = warm_start.load_weights, (old,)
     with pytest.raises(UserError) as error:
-        initialize(model, TASK, config, serialized, *arguments)
+        initialize(model, NETWORK, config, serialized, *arguments)
     assert_equal_arrays(model.get_weights(), before)
     assert error.value.where == "training.warm_start"
     assert message in str(error.value)
@@ -216,7 +218,7 @@ def test_settings_that_do_not_change_the_weights_may_differ(untrained):
     _, old, _ = untrained
     config = trainer_config({**LSTM, "dropout": 0.3})
     model = build(config, OLD, seed=2)
-    warm_start.load_weights(model, TASK, config, OLD, old)
+    warm_start.load_weights(model, NETWORK, config, OLD, old)
     assert_equal_arrays(model.get_weights(), old.weights)
 
 
@@ -306,7 +308,7 @@ def test_a_list_of_encoders_starts_from_the_average_of_checkpoints(tmp_path):
     assert evaluate(model, batches) == close_to(state.average["loss"])
     model, report = start(config, NEW, tmp_path / "new")
     assert report["vocabularies"]["source"]["copied"] > 0
-    by_token = {id(weight) for weight, *_ in TASK.vocab_weights(model)}
+    by_token = {id(weight) for weight, *_ in NETWORK.vocab_weights(model)}
     assert id(model.encoder.encoders[0].embedding.table) in by_token
     for weight, before in zip(model.weights, old.weights, strict=True):
         if id(weight) not in by_token:
@@ -325,7 +327,7 @@ def test_differences_within_a_list_of_encoders_are_named(tmp_path):
     assert_refused(one, OLD, "model.encoder is ", old)
     same = trainer_config({**STACK, "dropout": 0.5})
     model = build(same, OLD, seed=2)
-    warm_start.load_weights(model, TASK, same, OLD, old)
+    warm_start.load_weights(model, NETWORK, same, OLD, old)
     assert_equal_arrays(model.get_weights(), old.weights)
 
 
@@ -356,7 +358,7 @@ def test_warm_start_of_every_task(task, tmp_path):
     assert_equal_arrays(model.get_weights(), old.get_weights())
     model, report = start(config, new_tokenizers, tmp_path / "new")
     assert set(report["vocabularies"]) == {*features}
-    by_token = {id(weight) for weight, *_ in tasks.get(task).vocab_weights(model)}
+    by_token = {id(weight) for weight, *_ in tasks.get_network(task).vocab_weights(model)}
     for weight, old_weight in zip(model.weights, old.weights, strict=True):
         if id(weight) not in by_token:
             np.testing.assert_array_equal(weight, old_weight)
@@ -374,5 +376,5 @@ def test_exports_hold_the_weights_in_order(task):
         name: text.SentencepieceTokenizer(one, out_type=tf.int32, name=f"{name}_tokenizer")
         for name, one in serialized.items()
     }
-    module = tasks.get(task).served_model(model, tokenizers, config.model, config.search).module
+    module = module_of(task, model, tokenizers, config.model, config.search)
     assert [id(one) for one in module.weights] == [id(one.value) for one in model.weights]

@@ -10,18 +10,18 @@ import keras
 import numpy as np
 from keras import ops
 
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.fine_tuning import set_trainable
-from regard.components.trainer.input_pipeline import Batches
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.training_loop import fit
 from regard.models.losses import token_losses
-from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.text_to_text import TextToText
-from regard.models.tasks.translation.settings import DESCRIPTION
+from regard.models.tasks.text_to_text.network import TextNetwork
+from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
+from regard.models.tasks.translation.description import DESCRIPTION
 from regard.models.trainable_model import TrainableModel
-from tests.components.trainer.pairs import SPEC, write_pairs
+from tests.components.trainer.pairs import write_pairs
 
 VOCABULARY_SIZE = 12
 # The settings that the compiled functions of a model depend on; `max_steps` only with a cosine
@@ -79,7 +79,7 @@ class BagModel(TrainableModel):
         return {**values, "perplexity": float(np.exp(values["loss"])), "accuracy": 0.5}
 
 
-class TinyTask(TextToText):
+class TinyTask(TextNetwork):
     """The data of translation with the model above."""
 
     def __init__(self):
@@ -124,7 +124,7 @@ def batches() -> tuple[Batches, Batches]:
         write_pairs(folder / "train.arrow", pairs[:120]),
         write_pairs(folder / "eval.arrow", pairs[120:]),
     )
-    train, evaluation = (Batches([p], SPEC, TinyTask(), 160, 20, seed=5) for p in paths)
+    train, evaluation = (Batches([p], TinyTask(), 160, 20, seed=5) for p in paths)
     return train, evaluation
 
 

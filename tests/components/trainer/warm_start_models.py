@@ -15,7 +15,7 @@ from tests.models.tasks.tokenizers import trained
 WORDS = ["the cat sat", "a dog ran", "some bird flew", "the fish swam", "a cat ran", "one dog sat"]
 NEW_WORDS = [*WORDS, "the catfish swam", "birds ran", "dogs", "quick"]
 SIDES = ("source", "target")
-TASK = tasks.get("translation")
+NETWORK = tasks.get_network("translation")
 LSTM = {
     "embedding": 16,
     "dropout": 0.0,
@@ -79,7 +79,7 @@ def build(config, serialized, seed=1):
         side: sentencepiece.SentencePieceProcessor(model_proto=one).get_piece_size()
         for side, one in serialized.items()
     }
-    task = tasks.get(config.task)
+    task = tasks.get_network(config.task)
     model = task.build(config.model, config.training, sizes)
     set_trainable(model, task, config.training)
     compile_model(model, config.training)

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import PointerDecoder
-from regard.models.decoders.pointer import FIRST
-from regard.models.vocabulary import BOS, EOS, PAD
+from regard.models.vocabulary import BOS, EOS, FIRST_POSITION, PAD
 from tests.models.attention import reference as attention_reference
 from tests.models.decoders.conftest import Reference
 from tests.models.tensors import gradients, numpy
@@ -46,9 +45,9 @@ def allowed(visits, points, visited):
     """The valid next ids after ``visited``."""
     left = [i for i in range(points) if i not in visited]
     if visits == "all":
-        return [FIRST + i for i in left] or [EOS]
+        return [FIRST_POSITION + i for i in left] or [EOS]
     ends = [EOS] if visited or not points else []
-    return ends + [FIRST + i for i in (range(points) if visits == "any" else left)]
+    return ends + [FIRST_POSITION + i for i in (range(points) if visits == "any" else left)]
 
 
 class Pointing(Reference):
@@ -71,9 +70,10 @@ class Pointing(Reference):
     def steps(self, tokens):
         points, visited, logits, alignments = len(self.values), [], [], []
         for token in tokens:
-            if token >= FIRST:
-                visited.append(token - FIRST)
-            x = self.values[token - FIRST] if token >= FIRST else self.weights["first"][0]
+            if token >= FIRST_POSITION:
+                visited.append(token - FIRST_POSITION)
+            last = token - FIRST_POSITION
+            x = self.values[last] if token >= FIRST_POSITION else self.weights["first"][0]
             hidden = self.advance(x, np.zeros(0))
             choices = [id - EOS for id in allowed(self.settings["visits"], points, visited)]
             if self.settings["glimpse"]:
@@ -88,7 +88,7 @@ class Pointing(Reference):
             step[[EOS + i for i in choices]] = scores[choices]
             logits.append(step)
             probabilities = np.exp(step) / np.exp(step).sum()
-            alignments.append(probabilities[FIRST:])
+            alignments.append(probabilities[FIRST_POSITION:])
         return np.array(logits), np.array(alignments)
 
 
@@ -139,7 +139,7 @@ def test_valid_next_positions(visits, memory):
         one = keras.tree.map_structure(lambda x, row=row: x[row : row + 1], source_memory)
         for length in range(points + 1):
             for visited in itertools.permutations(range(points), length):
-                tokens = np.array([[BOS, *(FIRST + i for i in visited)]], "int32")
+                tokens = np.array([[BOS, *(FIRST_POSITION + i for i in visited)]], "int32")
                 last = numpy(decoder.unroll(tokens, one)[0])[0, -1]
                 valid = np.flatnonzero(last > -1e8).tolist()
                 assert valid == allowed(visits, points, visited)

@@ -9,11 +9,10 @@ import pytest
 import tensorflow as tf
 
 from regard.models.decoders import PointerDecoder
-from regard.models.decoders.pointer import FIRST
 from regard.models.encoders import RecurrentEncoder, TransformerEncoder
 from regard.models.search import BeamSearch, GreedySearch, SamplingSearch
 from regard.models.seq2seq import Seq2Seq
-from regard.models.vocabulary import EOS, PAD
+from regard.models.vocabulary import EOS, FIRST_POSITION, PAD
 from tests.marks import slow, slow_except
 from tests.models.search.toy import arrays, targets_of
 from tests.tolerances import assert_close, close_to
@@ -94,7 +93,7 @@ def every(visits, n):
 def ids_of(answers, n):
     ids = np.full((len(answers), n + 1), PAD, "int32")
     for row, answer in enumerate(answers):
-        ids[row, : len(answer)] = np.array(answer, int) + FIRST
+        ids[row, : len(answer)] = np.array(answer, int) + FIRST_POSITION
         ids[row, len(answer)] = EOS
     return ids
 
@@ -109,7 +108,7 @@ def test_every_answer_can_be_one_and_is_scored_as_if_it_were_given(
         assert answers
         for ids in answers:
             assert ids[-1] == EOS
-            assert tuple(i - FIRST for i in ids[:-1]) in every(visits, n)
+            assert tuple(i - FIRST_POSITION for i in ids[:-1]) in every(visits, n)
     for n in range(result.ids.shape[1]):
         there = result.lengths[:, n] > 0
         teacher_forced = np.asarray(models[visits].score(POINTS, result.ids[:, n]))
@@ -136,7 +135,7 @@ def test_a_wide_beam_finds_the_best_of_all(models, visits):
         answers = every(visits, n)
         points = np.repeat(POINTS[row : row + 1], len(answers), axis=0)
         scores = np.asarray(models[visits].score(points, ids_of(answers, n)))
-        best = tuple(i - FIRST for i in targets_of(result, row)[0][:-1])
+        best = tuple(i - FIRST_POSITION for i in targets_of(result, row)[0][:-1])
         assert best == answers[scores.argmax()]
         assert result.log_probabilities[row, 0] == close_to(scores.max(), roundings=1000)
 
@@ -175,12 +174,12 @@ def test_in_a_graph_it_is_the_same(models, name):
 
 
 def test_a_prefix_and_a_least_length_are_kept(models):
-    prefix = np.array([[FIRST + 2], [FIRST + 1], [PAD]])
+    prefix = np.array([[FIRST_POSITION + 2], [FIRST_POSITION + 1], [PAD]])
     minimums = np.array([4, 3, 2])
     result = find(models["once"], SEARCHES["beam"], prefix=prefix, minimums=minimums)
     for row, n in enumerate(LENGTHS):
         for ids in targets_of(result, row):
-            assert tuple(i - FIRST for i in ids[:-1]) in every("once", n)
+            assert tuple(i - FIRST_POSITION for i in ids[:-1]) in every("once", n)
             assert len(ids) >= minimums[row]
             assert prefix[row] in (PAD, ids[0])
 
@@ -191,7 +190,7 @@ def test_one_point_and_none(models):
     for visits in VISITS:
         for search in SEARCHES.values():
             result = find(models[visits], search, points, np.array([1, 0]))
-            assert targets_of(result, 0)[0] == (FIRST, EOS)
+            assert targets_of(result, 0)[0] == (FIRST_POSITION, EOS)
             assert targets_of(result, 1)[0] == (EOS,)
             if visits == "all":
                 assert_close(result.log_probabilities[:, 0], 0)

@@ -12,6 +12,7 @@ from regard.components.trainer.export import (
 )
 from regard.models import tasks
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
+from tests.models.tasks.parts import module_of
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close
 
@@ -37,7 +38,7 @@ def config(encoder=TRANSFORMER, decoder=TRANSFORMER, search=SEARCH):
 def build(folder, settings, seed):
     """The model of a configuration with random weights, and the tokenizers of a folder."""
     keras.utils.set_random_seed(seed)  # before the tokenizers, which would be lost
-    task = tasks.get("translation")
+    task = tasks.get_network("translation")
     tokenizers = read_tokenizers(folder, task.description.text_features)
     tokens = {name: int(t.vocab_size()) for name, t in tokenizers.items()}
     return task.build(settings.model, settings.training, tokens), tokenizers
@@ -54,10 +55,11 @@ def created(folder, seed=3, certain=2.0, save=True, **sections):
 
 def served(folder, settings, model, tokenizers, save=True):
     """A model as it is served; writes it to ``saved`` in the folder."""
-    task = tasks.get("translation")
+    task = tasks.get_network("translation")
     if save:
         export(model, task, settings, tokenizers, folder / "saved")
-    return task.served_model(model, tokenizers, settings.model, settings.search)
+    module = module_of("translation", model, tokenizers, settings.model, settings.search)
+    return module.served_model()
 
 
 def export_model(
@@ -68,7 +70,7 @@ def export_model(
     for side, model in (tokenizers or {}).items():
         (root / f"{side}.model").write_bytes(model)
     keras.utils.set_random_seed(seed)
-    task = tasks.get("translation")
+    task = tasks.get_network("translation")
     settings = {**config(encoder, decoder), **settings, "task": "translation"}
     settings["training"] = {**settings["training"], "warm_start": None}
     tokenizers = read_tokenizers(root, task.description.text_features)
@@ -77,7 +79,8 @@ def export_model(
     model = task.build(trainer_config.model, trainer_config.training, tokens)
     if change is not None:
         change(model)
-    export(model, task, trainer_config, tokenizers, version, [{"source": text} for text in texts])
+    ids = (tokenizers["source"].tokenize(text).numpy() for text in texts)
+    export(model, task, trainer_config, tokenizers, version, [{"source_ids": row} for row in ids])
     serialized = read_sentencepiece_models(root, task.description.text_features)
     return lambda: write_warm_start(version, model, trainer_config, serialized)
 

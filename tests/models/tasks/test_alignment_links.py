@@ -12,11 +12,13 @@ from regard.components.settings.data import DataConfig
 from regard.models import tasks
 from regard.models.metrics.attention import _unit_of_tokens
 from regard.models.seq2seq import shift
-from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import AlignmentLinksConfig, TrainingConfig
+from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig
 from tests.marks import slow
+from tests.models.tasks.parts import as_rows
 from tests.models.tensors import train
 
+SIDES = ("source", "target")
 LINES = ["the house is small", "a house is big", "das Haus ist klein", "ein Haus ist groß"]
 SOURCES = ["the house is small", "", "the xyz7 house"]
 TARGETS = ["das Haus ist klein", "ein Haus", "Haus qq"]
@@ -47,9 +49,9 @@ def preprocessed(kind, size, unit="word", sparse=False):
     inputs = {name: tf.constant(values)[:, None] for name, values in columns.items()}
     if sparse:
         inputs["gold"] = tf.sparse.from_dense(inputs["gold"])
-    task = tasks.get("translation")
+    task = tasks.get_preprocessing("translation")
     run = tf.function(
-        lambda: task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
+        lambda: task.transform(inputs, {"source": tokenizer, "target": tokenizer}, settings)
     )
     return tokenizer, run()
 
@@ -58,10 +60,10 @@ def preprocessed(kind, size, unit="word", sparse=False):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_tokens_of_linked_words_are_linked(kind, size, sparse):
     tokenizer, features = preprocessed(kind, size, sparse=sparse)
-    inputs = tasks.get("translation").model_inputs(features)
+    inputs = tasks.get_network("translation").model_inputs(as_rows(features))
     lengths = [tf.reduce_sum(tf.cast(inputs[x] != 0, tf.int32), 1) for x in ("target", "source")]
     for i in range(3):
-        padded = inputs["links"][i].numpy()
+        padded = inputs["links"][i]
         matrix = padded[: lengths[0][i], : lengths[1][i]]
         assert padded.sum() == matrix.sum()
         sides = [np.append(words_of(tokenizer, x[i]), -1) for x in (SOURCES, TARGETS)]
@@ -76,8 +78,8 @@ def test_words_after_adjacent_unknown_words_keep_their_numbers():
     settings = TextPreprocessingConfig(guided_alignment={"links": "gold"})
     columns = {"source": "the xyz7 abc8 house", "target": "Haus", "gold": "3-0"}
     inputs = {name: tf.constant([[value]]) for name, value in columns.items()}
-    task, tokenizers = tasks.get("translation"), {"source": tokenizer, "target": tokenizer}
-    features = task.preprocess(inputs, tokenizers, settings)
+    task, tokenizers = tasks.get_preprocessing("translation"), dict.fromkeys(SIDES, tokenizer)
+    features = task.transform(inputs, tokenizers, settings)
     assert features["source_units"].to_list() == [[0, 1, 3]]
 
 
@@ -87,9 +89,9 @@ def test_with_a_pointer_generator_adjacent_unknown_words_have_their_own_links():
     source, target = "the xyz7 abc8 house", "Haus abc8 xyz7 qq"
     columns = {"source": source, "target": target, "gold": "3-0 2-1 1-2"}
     inputs = {name: tf.constant([[value]]) for name, value in columns.items()}
-    task, tokenizers = tasks.get("translation"), {"source": tokenizer, "target": tokenizer}
-    features = task.preprocess(inputs, tokenizers, settings)
-    matrix = task.model_inputs(features)["links"][0].numpy()
+    task, tokenizers = tasks.get_preprocessing("translation"), dict.fromkeys(SIDES, tokenizer)
+    features = task.transform(inputs, tokenizers, settings)
+    matrix = tasks.get_network("translation").model_inputs(as_rows(features))["links"][0]
     assert matrix.shape == (5, 5)
     assert features["source_ids"].row_lengths().numpy() == [4]
     assert [tuple(pair) for pair in np.argwhere(matrix)] == [(0, 3), (1, 2), (2, 1)]
@@ -118,14 +120,14 @@ def test_adjacent_unknown_words_do_not_shift_links(copies):
     tokenizer = create_tokenizer("word", 16)
     columns = {"source": "the qq zz house", "target": "Haus ww vv ist", "gold": "3-0 0-3 2-2"}
     settings = TextPreprocessingConfig(copies=copies, guided_alignment={"links": "gold"})
-    features = tasks.get("translation").preprocess(
+    features = tasks.get_preprocessing("translation").transform(
         {name: tf.constant([[value]]) for name, value in columns.items()},
         {"source": tokenizer, "target": tokenizer},
         settings,
     )
-    inputs = tasks.get("translation").model_inputs(features)
+    inputs = tasks.get_network("translation").model_inputs(as_rows(features))
     assert inputs["links"].shape == (1, inputs["target"].shape[1], inputs["source"].shape[1])
-    links = np.argwhere(inputs["links"][0].numpy().T).tolist()
+    links = np.argwhere(inputs["links"][0].T).tolist()
     assert links == ([[0, 3], [2, 2], [3, 0]] if copies else [[0, 2], [2, 0]])
 
 
@@ -133,10 +135,13 @@ def test_without_the_setting_there_are_no_links():
     tokenizer = create_tokenizer("word", 16)
     inputs = {"source": tf.constant([["a house"]]), "target": tf.constant([["ein Haus"]])}
     settings = TextPreprocessingConfig()
-    task = tasks.get("translation")
-    features = task.preprocess(inputs, {"source": tokenizer, "target": tokenizer}, settings)
+    task = tasks.get_preprocessing("translation")
+    features = task.transform(inputs, {"source": tokenizer, "target": tokenizer}, settings)
     assert set(features) == {"source_ids", "target_ids", "target_lengths"}
-    assert set(task.model_inputs(features)) == {"source", "target"}
+    assert set(tasks.get_network("translation").model_inputs(as_rows(features))) == {
+        "source",
+        "target",
+    }
 
 
 def test_the_preprocessing_depends_on_column_and_unit_only():
@@ -177,7 +182,9 @@ def test_supervised_attention_follows_the_links(decoder):
         training = TrainingConfig(guided_alignment=guided, label_smoothing=0.0, seed=1)
         tf.keras.utils.set_random_seed(1)
         settings = TextToTextModelConfig(embedding=16, dropout=0.0, **MODELS[decoder])
-        model = tasks.get("translation").build(settings, training, {"source": 9, "target": 9})
+        model = tasks.get_network("translation").build(
+            settings, training, {"source": 9, "target": 9}
+        )
         model.compile(optimizer=tf.keras.optimizers.Adam(0.02))
         train(model, inputs, steps=120)
         _, weights = model.decoder.unroll(shift(ids), model.encode(ids), **heads)

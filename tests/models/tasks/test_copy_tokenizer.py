@@ -6,9 +6,9 @@ import tensorflow_text
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.models import tasks
-from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.copy_tokenizer import CopyTokenizer
+from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize
+from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig
 from tests.marks import slow
 from tests.models.tasks.exported import (
     assert_equal_outputs,
@@ -17,6 +17,7 @@ from tests.models.tasks.exported import (
     servable,
     served,
 )
+from tests.models.tasks.parts import module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 
@@ -80,18 +81,18 @@ def test_preprocessing_of_several_references():
         "source": tf.constant([["Bob saw QQ"], ["QQ ran"]]),
         "target": tf.sparse.from_dense([["QQ saw", "Bob"], ["Bob", "QQ ran"]]),
     }
-    task, size = tasks.get("summarisation"), int(plain.vocab_size())
-    result = task.preprocess(inputs, tokenizers, COPIES)
+    task, size = tasks.get_preprocessing("summarisation"), int(plain.vocab_size())
+    result = task.transform(inputs, tokenizers, COPIES)
     saw, ran = plain.tokenize(["saw", "ran"]).flat_values.numpy()
     assert result["source_ids"].to_list() == [[size, saw, size + 1], [size, ran]]
     assert result["target_ids"].to_list() == [[size + 1, saw, size], [1, size, ran]]
-    plain_ids = task.preprocess(inputs, tokenizers, TextPreprocessingConfig(copies=False))
+    plain_ids = task.transform(inputs, tokenizers, TextPreprocessingConfig(copies=False))
     assert plain_ids["target_ids"].to_list() == [[1, saw, 1], [1, 1, ran]]
     # While training there is no source text: equal tokens have equal placeholders.
-    ids = tf.constant([[size + 1, saw, 3, 0], [size, ran, size, 3]])
-    assert task.decode_ids(ids, tokenizers) == ["copy1 saw", "copy0 ran copy0"]
-    row = {name: value[0] for name, value in result.items()}
-    assert b"saw" in task.raw_inputs(row, tokenizers)["source"]
+    ids = tf.ragged.constant([[size + 1, saw], [size, ran, size]], dtype=tf.int32)
+    assert detokenize(plain, ids).numpy().tolist() == [b"copy1 saw", b"copy0 ran copy0"]
+    module = module_of("summarisation", tokenizers=tokenizers)
+    assert b"saw" in module.raw_inputs(one_row(result))["source"]
 
 
 DECODERS = {

@@ -4,10 +4,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as text
 
-from regard.models import tasks
 from regard.models.search import GreedySearch, Hypotheses
 from regard.models.settings.search import BeamSearchConfig
 from regard.models.vocabulary import EOS
+from tests.models.tasks.parts import module_of
 from tests.models.tasks.tokenizers import trained
 
 SOURCES = ["a cat sat", "the dog ran", "a"]
@@ -20,6 +20,7 @@ class Echo(tf.Module):
 
     def __init__(self):
         super().__init__()
+        self.weights = []
         self.brief = tf.Variable(False)
         self.requested = []
 
@@ -40,12 +41,12 @@ def tokenizer():
 
 def batch(tokenizer, texts):
     ids = tokenizer.tokenize(texts)
-    return tf.concat([ids, tf.fill([len(texts), 1], EOS)], axis=1).to_tensor()
+    return tf.concat([ids, tf.fill([len(texts), 1], EOS)], axis=1).to_tensor().numpy()
 
 
 def test_hypotheses_and_references_of_a_greedy_search(tokenizer):
     model = Echo()
-    decode = tasks.get("translation").decode_fn(model, {"target": tokenizer}, None, SEARCH)
+    decode = module_of("translation", model, {"target": tokenizer}, None, SEARCH).decode_fn()
     inputs = {"source": batch(tokenizer, SOURCES), "target": batch(tokenizer, TARGETS)}
     assert decode(inputs) == (SOURCES, [[target] for target in TARGETS])
     model.brief.assign(True)  # the weights of a training change between two calls
@@ -60,7 +61,7 @@ def test_limits_depend_on_the_source(tokenizer):
     model = Echo()
     tf.config.run_functions_eagerly(True)
     try:
-        decode = tasks.get("translation").decode_fn(model, {"target": tokenizer}, None, SEARCH)
+        decode = module_of("translation", model, {"target": tokenizer}, None, SEARCH).decode_fn()
         ids = batch(tokenizer, SOURCES)
         decode({"source": ids, "target": ids})
     finally:

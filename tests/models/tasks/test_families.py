@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer import compile_model
-from regard.models.settings.text_to_text import TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
 from tests.marks import slow_except
 from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
 from tests.models.tasks.tokenizers import write_tokenizers

@@ -10,8 +10,12 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from regard.models.tasks.captioning.served import decode_images
-from regard.models.tasks.image_decoding import check_batch, decode_image, image_problem
+from regard.models.tasks.image_decoding import (
+    check_batch,
+    decode_image,
+    decode_images,
+    image_problem,
+)
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
 

@@ -7,12 +7,12 @@ from pydantic import TypeAdapter
 
 from regard.components.serving_check.executor import exported_rows
 from regard.components.trainer.export import InMemoryModel, RebuiltModel
-from regard.models import tasks
 from regard.models.settings.search import SearchConfig
-from regard.models.tasks.sentence_splitting import MAX_SENTENCES, predict_by_sentence
+from regard.models.tasks.text_to_text.sentence_splitting import MAX_SENTENCES, predict_by_sentence
 from regard.serving.checks import check
 from regard.serving.saved_model import load, predict_in_detail
 from tests.models.tasks.exported import SEARCH, created, export_model
+from tests.models.tasks.parts import module_of
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import close_to
 
@@ -94,8 +94,8 @@ def plain(folder):
 def make(plain, task="translation", **settings):
     search = TypeAdapter(SearchConfig).validate_python({**SEARCH, **settings})
     module = plain.module
-    task = tasks.get(task)
-    return task.served_model(module._model, module.tokenizers, None, search, split_sentences=True)
+    options = {"search": search, "split_sentences": True}
+    return module_of(task, module._model, module.tokenizers, **options).served_model()
 
 
 @pytest.fixture(scope="module")

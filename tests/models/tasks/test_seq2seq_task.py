@@ -1,13 +1,15 @@
 """Several texts of a row, one after another and apart again."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from regard.models import tasks
-from regard.models.tasks.base import flat_values
+from regard.models.tasks.preprocessing import flat_values
 from regard.models.vocabulary import EOS
+from tests.models.tasks.parts import as_rows
 
-TASK = tasks.get("translation")
+PREPROCESSING, NETWORK = tasks.get_preprocessing("translation"), tasks.get_network("translation")
 
 
 class Letters:
@@ -23,7 +25,7 @@ DENSE = tf.constant([["abc", "de"], ["f", ""]])
 
 @pytest.mark.parametrize("column", [RAGGED.to_sparse(), DENSE])
 def test_the_pieces_of_all_texts_of_a_row(column):
-    result = TASK.target_features({"target": column}, {"target": Letters()})
+    result = PREPROCESSING.target_features({"target": column}, {"target": Letters()})
     rows = RAGGED.to_list() if isinstance(column, tf.SparseTensor) else DENSE.numpy().tolist()
     texts = [[text.decode() for text in row] for row in rows]
     assert result["target_ids"].to_list() == [[ord(c) for c in "".join(row)] for row in texts]
@@ -38,27 +40,25 @@ ROWS = {
 
 
 def test_a_training_row_for_each_text():
-    assert TASK.lengths(ROWS).to_list() == [[6, 0, 6], [], [0]]  # with EOS
-    assert TASK.text_lengths(ROWS).to_list() == [[4, 0, 2], [], [3]]
+    assert PREPROCESSING.lengths(ROWS).to_list() == [[6, 0, 6], [], [0]]  # with EOS
+    assert PREPROCESSING.text_lengths(ROWS).to_list() == [[4, 0, 2], [], [3]]
 
 
 def test_training_rows_have_the_text_of_their_number():
-    rows = tf.constant([2, 0, 0, 0])
-    repeated = {name: tf.gather(column, rows) for name, column in ROWS.items()}
-    numbers = tf.constant([0, 2, 1, 0], tf.int64)
-    selected = TASK.select_references(repeated, numbers)
+    repeated = {name: tf.gather(column, [2, 0, 0, 0]) for name, column in ROWS.items()}
+    selected = NETWORK.select_references(as_rows(repeated), np.array([0, 2, 1, 0]))
     assert set(selected) == {"source_ids", "target_ids"}
-    assert selected["target_ids"].to_list() == [[5, 6], [4], [], [1, 2, 3]]
-    assert selected["source_ids"].to_list() == repeated["source_ids"].to_list()
-    inputs = TASK.model_inputs(selected)
-    assert inputs["target"].numpy().tolist() == [
+    texts = [selected["target_ids"][row].tolist() for row in range(4)]
+    assert texts == [[5, 6], [4], [], [1, 2, 3]]
+    inputs = NETWORK.model_inputs(selected)
+    assert inputs["target"].tolist() == [
         [5, 6, EOS, 0],
         [4, EOS, 0, 0],
         [EOS, 0, 0, 0],
         [1, 2, 3, EOS],
     ]
-    assert inputs["source"][1].numpy().tolist() == [7, 8, 9, 7, 8, EOS]
-    assert {tensor.dtype for tensor in inputs.values()} == {tf.int32}
+    assert inputs["source"][1].tolist() == [7, 8, 9, 7, 8, EOS]
+    assert {array.dtype for array in inputs.values()} == {np.dtype(np.int32)}
 
 
 def test_one_value_a_row():

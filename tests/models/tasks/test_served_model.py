@@ -53,7 +53,7 @@ def test_an_int8_model_computes_with_rounded_weights(kind, tmp_path, monkeypatch
     for weight in model.weights:
         weight.assign(weight * 2.0)
     sources = [{"source": text} for text in ("abc", "", "b a c")]
-    export(model, tasks.get("translation"), settings, tokenizers, tmp_path / "int8", sources)
+    export(model, tasks.get_network("translation"), settings, tokenizers, tmp_path / "int8")
     serialized = {side: (tmp_path / f"{side}.model").read_bytes() for side in tokenizers}
     write_warm_start(tmp_path / "int8", model, settings, serialized)
     rebuilt = RebuiltModel(tmp_path / "int8", "int8")
@@ -61,7 +61,7 @@ def test_an_int8_model_computes_with_rounded_weights(kind, tmp_path, monkeypatch
     assert all(np.abs(old - new).max() <= np.abs(old).max() / 253 for old, new in weights)
     assert sum((old != new).any() for old, new in weights) > 5
     plain = settings.model_copy(update={"int8": False})
-    export(rebuilt.model, tasks.get("translation"), plain, tokenizers, tmp_path / "float")
+    export(rebuilt.model, tasks.get_network("translation"), plain, tokenizers, tmp_path / "float")
     int8, wide = (saved_model.load(tmp_path / name) for name in ("int8", "float"))
     for signature in ("serving_default", "align"):
         pairs = zip(int8.predict(signature, sources), wide.predict(signature, sources), strict=True)

@@ -8,8 +8,8 @@ from pydantic import TypeAdapter
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.models import tasks
 from regard.models.settings.search import SearchConfig
-from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
-from regard.models.tasks.served_text import ServedText
+from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
+from regard.models.tasks.text_to_text.served import ServedText
 from tests.marks import slow_except
 from tests.models.tasks.exported import assert_equal_outputs, created, save_signatures, servable
 from tests.models.tasks.tokenizers import write_tokenizers

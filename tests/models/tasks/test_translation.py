@@ -5,8 +5,9 @@ import tensorflow as tf
 
 from regard.components.trainer.export import read_tokenizers
 from regard.models import tasks
-from regard.models.settings.text_to_text import TextPreprocessingConfig, TextToTextModelConfig
 from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig
+from tests.models.tasks.parts import module_of, one_row
 from tests.models.tasks.tokenizers import write_tokenizers
 
 
@@ -23,14 +24,14 @@ def test_preprocessing_gives_ids_and_lengths(tokenizers):
         "target": tf.sparse.from_dense([["eine"], ["der Hund"]]),
     }
     settings = TextPreprocessingConfig(copies=False)
-    result = tasks.get("translation").preprocess(inputs, tokenizers, settings)
+    result = tasks.get_preprocessing("translation").transform(inputs, tokenizers, settings)
     for side, texts in (("source", ["a cat", "the dog"]), ("target", ["eine", "der Hund"])):
         expected = tokenizers[side].tokenize(texts)
         assert result[f"{side}_ids"].to_list() == expected.to_list()
     lengths = [[len(ids)] for ids in result["target_ids"].to_list()]
     assert result["target_lengths"].to_list() == lengths
-    row = {name: value[1] for name, value in result.items()}
-    assert tasks.get("translation").raw_inputs(row, tokenizers) == {"source": b"the dog"}
+    module = module_of("translation", tokenizers=tokenizers)
+    assert module.raw_inputs(one_row(result, 1)) == {"source": b"the dog"}
 
 
 def test_preprocessing_with_tags(tokenizers):
@@ -39,19 +40,22 @@ def test_preprocessing_with_tags(tokenizers):
         "target": tf.constant([["eine"], ["der"], ["der"], ["der"]]),
         "lang": tf.constant([["de"], ["de"], ["fr"], ["de"]]),
     }
-    task, settings = tasks.get("translation"), TextPreprocessingConfig(tag_feature="lang")
-    ids = task.preprocess(inputs, tokenizers, settings)["source_ids"]
+    task, settings = (
+        tasks.get_preprocessing("translation"),
+        TextPreprocessingConfig(tag_feature="lang"),
+    )
+    ids = task.transform(inputs, tokenizers, settings)["source_ids"]
     expected = tokenizers["source"].tokenize(["<de> a cat", " ", "<fr> the dog", " "])
     assert ids.to_list() == expected.to_list()
     assert ids[1].shape == [0]  # incomplete, as without tags
-    without = task.preprocess(inputs, tokenizers, TextPreprocessingConfig())["source_ids"]
+    without = task.transform(inputs, tokenizers, TextPreprocessingConfig())["source_ids"]
     expected = tokenizers["source"].tokenize(["a cat", " ", "the dog", " "])
     assert without.to_list() == expected.to_list()
 
 
 def test_an_unknown_task_is_refused():
     with pytest.raises(ValueError, match=r"translashun.*Choices: .*translation"):
-        tasks.get("translashun")
+        tasks.get_network("translashun")
 
 
 @pytest.mark.parametrize(
@@ -70,5 +74,5 @@ def test_only_a_side_with_vectors_of_others_is_not_scaled(pretrained, tied, scal
         embedding=8, pretrained=pretrained, tie_embeddings=tied, **sections
     )
     tokens = {"source": 9, "target": 9}
-    model = tasks.get("translation").build(settings, TrainingConfig(), tokens)
+    model = tasks.get_network("translation").build(settings, TrainingConfig(), tokens)
     assert (model.encoder.embedding.scale, model.decoder.embedding.scale) == scaled

@@ -61,7 +61,7 @@ def test_accepted_configurations_can_be_built(task, monkeypatch):
     for _ in range(COUNT):
         config = draw_config(task, random_)
         try:
-            model = tasks.get(task).build(config.model, config.training, sizes)
+            model = tasks.get_network(task).build(config.model, config.training, sizes)
             compile_model(model, config.training)
             if config.search is not None:
                 create_search(config.search)

@@ -36,7 +36,7 @@ def settings(tie="none", encoder=None, decoder=None, **both):
 def built(model):
     """A model whose weights are far enough from those it begins with to tell layers apart."""
     keras.utils.set_random_seed(5)
-    task = tasks.get("translation")
+    task = tasks.get_network("translation")
     created = task.build(
         task.description.model.model_validate(model),
         TrainingConfig.model_validate(TRAINING),

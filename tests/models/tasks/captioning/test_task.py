@@ -14,18 +14,20 @@ from regard.components.trainer.optimizer import compile_model
 from regard.models import tasks
 from regard.models.settings.search import BeamSearchConfig
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.captioning.served import decode_images, encode_images
-from regard.models.tasks.captioning.settings import CaptioningModelConfig
-from regard.models.tasks.search_outputs import MAX_TOKEN_CHARACTERS
+from regard.models.tasks.captioning.description import CaptioningModelConfig
+from regard.models.tasks.captioning.preprocess import encode_images
+from regard.models.tasks.image_decoding import decode_images
+from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
 from tests.models.tasks.exported import servable
+from tests.models.tasks.parts import as_rows, module_of
 from tests.models.tasks.test_image_decoding import png_of
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train
 from tests.tolerances import assert_close
 
-TASK = tasks.get("captioning")
+PREPROCESSING, NETWORK = tasks.get_preprocessing("captioning"), tasks.get_network("captioning")
 RANDOM = np.random.default_rng(0)
 PICTURES = [
     RANDOM.integers(0, 256, size).astype("uint8") for size in [(16, 16, 3), (9, 30, 3), (40, 20, 3)]
@@ -62,7 +64,7 @@ def section(**changes):
 
 def built(tokenizer, model, **training):
     config, settings = CaptioningModelConfig.model_validate(model), TrainingConfig(**training)
-    return TASK.build(config, settings, {"caption": int(tokenizer.vocab_size())}), settings
+    return NETWORK.build(config, settings, {"caption": int(tokenizer.vocab_size())}), settings
 
 
 def test_an_image_of_another_shape_is_stretched():
@@ -91,22 +93,24 @@ def test_preprocessing_and_inputs(tokenizer):
         "image": tf.constant(PNGS[:2])[:, None],
         "caption": tf.sparse.from_dense([["a red circle", "a blue"], ["a square", ""]]),
     }
-    settings = TASK.description.preprocessing_settings(
+    settings = NETWORK.description.preprocessing_settings(
         CaptioningModelConfig.model_validate(section())
     )
-    result = TASK.preprocess(inputs, {"caption": tokenizer}, settings)
+    result = PREPROCESSING.transform(inputs, {"caption": tokenizer}, settings)
     repeated = {name: tf.gather(value, [0, 0, 1]) for name, value in result.items()}
-    rows = TASK.select_references(repeated, tf.constant([0, 1, 0], tf.int64))
-    created = TASK.model_inputs(rows)
+    rows = NETWORK.select_references(as_rows(repeated), np.array([0, 1, 0]))
+    created = NETWORK.model_inputs(rows)
     assert created["source"].shape == (3, 16, 24, 3)
     ids = [[*tokenizer.tokenize(x).numpy(), EOS] for x in ("a red circle", "a blue", "a square")]
     np.testing.assert_array_equal(created["target"], tf.ragged.constant(ids).to_tensor())
-    (first, second), (third,) = TASK.lengths(result).to_list()
+    (first, second), (third,) = PREPROCESSING.lengths(result).to_list()
     assert [first, second, third] == [len(row) for row in ids]
     nothing = {"caption_lengths": tf.ragged.constant([[0, 2]], tf.int64)}
-    assert TASK.lengths(nothing).to_list() == [[0, 3]]
-    one = {name: value[1] for name, value in rows.items()}
-    again = decode_images(tf.constant([TASK.raw_inputs(one, {})["image"]]), 16, 24)
+    assert PREPROCESSING.lengths(nothing).to_list() == [[0, 3]]
+    one = {name: column[1] for name, column in rows.items()}
+    again = decode_images(
+        tf.constant([module_of("captioning", tokenizers={}).raw_inputs(one)["image"]]), 16, 24
+    )
     np.testing.assert_array_equal(again[0], created["source"][1])
 
 
@@ -134,7 +138,9 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     assert losses[-1] < losses[0]
     config = CaptioningModelConfig.model_validate(model)
     search = BeamSearchConfig(**SEARCH)
-    served = TASK.served_model(captioner, {"caption": tokenizer}, config, search)
+    served = module_of(
+        "captioning", captioner, {"caption": tokenizer}, config, search
+    ).served_model()
     tf.saved_model.save(served.module, str(tmp_path), signatures=served.signatures)
     assert servable(tmp_path)
     loaded = tf.saved_model.load(str(tmp_path))
@@ -196,7 +202,8 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
 def test_answers_while_training(tokenizer):
     model = section()
     captioner, _ = built(tokenizer, model)
-    answer = TASK.decode_fn(captioner, {"caption": tokenizer}, None, BeamSearchConfig(**SEARCH))
+    search = BeamSearchConfig(**SEARCH)
+    answer = module_of("captioning", captioner, {"caption": tokenizer}, None, search).decode_fn()
     pixels = decode_images(tf.constant(PNGS), 16, 24)
     ids = tokenizer.tokenize(["a red circle", "a blue square", "a red"])
     target = tf.concat([ids, tf.fill([3, 1], EOS)], 1).to_tensor()

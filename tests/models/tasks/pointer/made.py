@@ -8,9 +8,9 @@ import numpy as np
 from regard.models import tasks
 from regard.models.settings.search import BeamSearchConfig
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.pointer.settings import PointerModelConfig
+from regard.models.tasks.pointer.description import PointerModelConfig
 
-TASK = tasks.get("pointer")
+PREPROCESSING, NETWORK = tasks.get_preprocessing("pointer"), tasks.get_network("pointer")
 SMALL = {"width": 8, "encoder": {"layers": 1, "heads": 2, "feed_forward": 6}}
 RECURRENT = {"type": "recurrent", "units": 5}
 BEAM = BeamSearchConfig(beam_size=3, length_penalty=0.0, long_source="refuse").model_dump(
@@ -37,7 +37,7 @@ def build(model: dict[str, Any], certain: float = 1.0) -> Any:
     """A model of random weights; the more ``certain``, the further from uniform."""
     keras.utils.set_random_seed(6)
     config = PointerModelConfig.model_validate(model)
-    built = TASK.build(config, TrainingConfig(label_smoothing=0.0), {})
+    built = NETWORK.build(config, TrainingConfig(label_smoothing=0.0), {})
     for weight in built.weights:
         weight.assign(weight * certain)
     return built

@@ -15,9 +15,9 @@ from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export
 from regard.core.errors import UserError
 from regard.models.metrics import MetricOptions, Rows, compute
-from regard.models.tasks.pointer.settings import (
+from regard.models.tasks.pointer.description import (
     PointerModelConfig,
-    PointerPreprocessing,
+    PointerPreprocessingConfig,
     limit_features,
 )
 from regard.pipeline.config import load
@@ -26,32 +26,41 @@ from regard.pipeline.prediction.input_rows import InputParser
 from regard.serving import saved_model
 from tests.marks import slow
 from tests.models.tasks.exported import servable
-from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, section, training
+from tests.models.tasks.parts import as_rows, module_of, one_row
+from tests.models.tasks.pointer.made import (
+    BEAM,
+    NETWORK,
+    PREPROCESSING,
+    RECURRENT,
+    build,
+    section,
+    training,
+)
 from tests.tolerances import assert_close, close_to
 
 POINTS = np.random.default_rng(3).random((2, 5, 3)).astype("float32")
 
 
 def preprocessed(dimensions, points):
-    settings = PointerPreprocessing(dimensions=dimensions, visits="all", normalise=True)
+    settings = PointerPreprocessingConfig(dimensions=dimensions, visits="all", normalise=True)
     flat = [np.ravel(row).tolist() for row in points]
     answers = [list(range(len(row))) for row in points]
     inputs = {"points": tf.ragged.constant(flat), "answer": tf.ragged.constant(answers)}
-    return TASK.preprocess(inputs, {}, settings)
+    return PREPROCESSING.transform(inputs, {}, settings)
 
 
 @pytest.mark.parametrize("dimensions", [1, 3, 5])
 def test_rows_are_scaled_by_one_factor_and_marked(dimensions):
     points = np.random.default_rng(1).random((4, dimensions)) * 3
     result = preprocessed(dimensions, [points, points[:2]])
-    row = {name: value[0] for name, value in result.items()}
-    source = TASK.source_input(result)[0].numpy()
+    row = one_row(result, 0)
+    source = NETWORK.source_input(as_rows(result))[0]
     low, high = points.min(0), points.max(0)
     expected = (points - (low + high) / 2) / ((high - low) / 2).max()
     assert_close(source[:, :-1], expected)
     np.testing.assert_array_equal(source[:, -1], 1.0)
-    assert TASK.lengths(result).numpy().tolist() == [[5], [3]]
-    assert TASK.raw_inputs(row, {})["points"].shape == (4, dimensions)
+    assert PREPROCESSING.lengths(result).numpy().tolist() == [[5], [3]]
+    assert module_of("pointer", tokenizers={}).raw_inputs(row)["points"].shape == (4, dimensions)
 
 
 STACK = [RECURRENT, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 8}]
@@ -66,7 +75,7 @@ def test_exported_models_take_points_of_three_dimensions(encoder, tmp_path):
     }
     model = build(config["model"], certain=2.0)
     path = tmp_path / "saved"
-    export(model, TASK, TrainerConfig(task="pointer", **config), {}, path)
+    export(model, NETWORK, TrainerConfig(task="pointer", **config), {}, path)
     assert servable(path)
     served = saved_model.load(path)
     for name in served.contract["signatures"]:
@@ -142,7 +151,7 @@ def test_areas_are_refused_outside_of_the_plane(tmp_path):
 def test_training_rows_fit_the_model():
     model = build(section(dimensions=3))
     result = preprocessed(3, POINTS)
-    batch = TASK.model_inputs(result)
-    assert TASK.source_spec(model).is_compatible_with(batch["source"])
+    batch = NETWORK.model_inputs(as_rows(result))
+    assert batch["source"].shape[2] == model.encoder.embedding.dimensions + 1
     model.compile(optimizer="sgd")
     assert np.isfinite(model.evaluate(batch, verbose=0, return_dict=True)["loss"])

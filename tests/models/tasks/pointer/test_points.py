@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from regard.models.tasks.pointer.served import mark_points, normalize_points
+from regard.models.tasks.pointer.points import mark_points, normalize_points
 from tests.tolerances import assert_close, close_to
 
 RANDOM = np.random.default_rng(0)

@@ -11,7 +11,8 @@ from regard.serving import saved_model
 from regard.serving.session import SessionError
 from tests.marks import slow, slow_except
 from tests.models.tasks.exported import servable
-from tests.models.tasks.pointer.made import BEAM, RECURRENT, TASK, build, rows, section, training
+from tests.models.tasks.parts import module_of
+from tests.models.tasks.pointer.made import BEAM, NETWORK, RECURRENT, build, rows, section, training
 from tests.tolerances import assert_close, close_to
 
 LENGTHS = [6, 3, 4, 5]
@@ -32,13 +33,13 @@ def exported(request, tmp_path_factory):
     config = {"model": section(**changes), "training": training(), "search": search}
     model = build(config["model"], certain=2.5)
     path = tmp_path_factory.mktemp("pointer") / "saved"
-    export(model, TASK, TrainerConfig(task="pointer", **config), {}, path)
+    export(model, NETWORK, TrainerConfig(task="pointer", **config), {}, path)
     return model, config, path, saved_model.load(path)
 
 
 def served_module(model, config):
     config = TrainerConfig(task="pointer", **config)
-    return TASK.served_model(model, {}, config.model, config.search).module
+    return module_of("pointer", model, {}, config.model, config.search)
 
 
 def requested(lengths=LENGTHS, seed=1):

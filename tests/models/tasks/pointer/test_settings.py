@@ -9,7 +9,7 @@ from regard.models.encoders import ENCODERS
 from regard.models.layers.cells import CELLS
 from regard.models.layers.positions import POSITIONS
 from regard.models.tasks import describe
-from regard.models.tasks.pointer.settings import (
+from regard.models.tasks.pointer.description import (
     EncoderConfig,
     PointerDecoderConfig,
     PointerModelConfig,

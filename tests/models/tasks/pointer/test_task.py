@@ -7,16 +7,17 @@ import tensorflow as tf
 
 from regard.components.trainer.optimizer import compile_model
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.pointer.served import normalize_points
-from regard.models.tasks.pointer.settings import PointerPreprocessing
+from regard.models.tasks.pointer.description import PointerModelConfig, PointerPreprocessingConfig
+from regard.models.tasks.pointer.points import normalize_points
 from regard.pipeline.datasets.point_sets import left_to_right
 from tests.marks import slow
-from tests.models.tasks.pointer.made import RECURRENT, TASK, build, section
+from tests.models.tasks.parts import as_rows, module_of, one_row
+from tests.models.tasks.pointer.made import NETWORK, PREPROCESSING, RECURRENT, build, section
 from tests.tolerances import assert_close
 
 POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]
 ANSWERS = [[0, 2, 1], [1, 0]]
-ALL = PointerPreprocessing(visits="all", normalise=True)
+ALL = PointerPreprocessingConfig(visits="all", normalise=True)
 
 
 def ragged(rows, dtype=None):
@@ -38,14 +39,14 @@ def inputs(points=POINTS, answers=ANSWERS, kind="sparse"):
 
 @pytest.mark.parametrize("kind", ["sparse", "ragged"])
 def test_preprocessing(kind):
-    result = TASK.preprocess(inputs(kind=kind), {}, ALL)
+    result = PREPROCESSING.transform(inputs(kind=kind), {}, ALL)
     assert result["answer_ids"].to_list() == [[4, 6, 5], [5, 4]]
     assert result["answer_ids"].dtype == tf.int64
     for row, flat in enumerate(POINTS):
         pairs = np.array(flat, "float32").reshape(1, -1, 2)
         expected = normalize_points(pairs, [pairs.shape[1]]).numpy().ravel()
         np.testing.assert_array_equal(result["points"][row], expected)
-    as_they_are = TASK.preprocess(
+    as_they_are = PREPROCESSING.transform(
         inputs(kind=kind), {}, ALL.model_copy(update={"normalise": False})
     )
     assert as_they_are["points"].to_list() == POINTS
@@ -63,10 +64,10 @@ def test_in_a_graph_it_is_the_same(dense):
 
     @tf.function(input_signature=specs)
     def graph(points, answer):
-        return TASK.preprocess({"points": points, "answer": answer}, {}, ALL)
+        return PREPROCESSING.transform({"points": points, "answer": answer}, {}, ALL)
 
     result = graph(arguments["points"], arguments["answer"])
-    expected = TASK.preprocess(inputs(points, answers), {}, ALL)
+    expected = PREPROCESSING.transform(inputs(points, answers), {}, ALL)
     assert result.pop("points_length").numpy().tolist() == [3, 3]
     del expected["points_length"]
     for name, column in expected.items():
@@ -89,9 +90,11 @@ def test_in_a_graph_it_is_the_same(dense):
 def test_answers_that_no_model_could_give_are_not_trained_on(visits, fine):
     answers = [[2, 0, 1], [1, 0], [0, 0, 1], [1, 1], [0, 1, 2, 0]]
     points = [POINTS[0]] * len(answers)
-    result = TASK.preprocess(inputs(points, answers), {}, ALL.model_copy(update={"visits": visits}))
+    result = PREPROCESSING.transform(
+        inputs(points, answers), {}, ALL.model_copy(update={"visits": visits})
+    )
     rows = [{name: value[row] for name, value in result.items()} for row in range(len(answers))]
-    assert [length > 0 for (length,) in TASK.lengths(result).numpy()] == fine
+    assert [length > 0 for (length,) in PREPROCESSING.lengths(result).numpy()] == fine
     for row, answer, retained in zip(rows, answers, fine, strict=True):
         assert row["answer_ids"].numpy().tolist() == [4 + i for i in answer if retained]
         assert len(row["points"]) == 6
@@ -100,17 +103,18 @@ def test_answers_that_no_model_could_give_are_not_trained_on(visits, fine):
 def test_rows_to_train_on():
     points, answers = [[*POINTS[0]], [7.0, 8.0], []], [[0, 2, 1], [0], []]
     settings = ALL.model_copy(update={"normalise": False})
-    result = TASK.preprocess(inputs(points, answers), {}, settings)
-    assert TASK.lengths(result).numpy().tolist() == [[4], [2], [0]]
-    created = TASK.model_inputs(result)
+    result = PREPROCESSING.transform(inputs(points, answers), {}, settings)
+    assert PREPROCESSING.lengths(result).numpy().tolist() == [[4], [2], [0]]
+    created = NETWORK.model_inputs(as_rows(result))
     zeros = [[0.0] * 3] * 3
     expected = [[[0.5, 0, 1], [2.5, 1, 1], [1.5, 3, 1]], [[7, 8, 1], *zeros[:2]], zeros]
     assert_close(created["source"], expected)
-    assert created["source"].dtype == tf.float32
-    assert created["target"].numpy().tolist() == [[4, 6, 5, 3], [4, 3, 0, 0], [3, 0, 0, 0]]
-    assert created["target"].dtype == tf.int32
-    row = {name: value[0] for name, value in result.items()}
-    assert_close(TASK.raw_inputs(row, {})["points"], created["source"][0, :, :2])
+    assert created["source"].dtype == np.float32
+    assert created["target"].tolist() == [[4, 6, 5, 3], [4, 3, 0, 0], [3, 0, 0, 0]]
+    assert created["target"].dtype == np.int32
+    row = one_row(result, 0)
+    raw = module_of("pointer").raw_inputs(row)
+    assert_close(raw["points"], created["source"][0, :, :2])
 
 
 def sorting(rows, seed):
@@ -139,7 +143,7 @@ def test_it_learns_to_sort(encoder):
     model.fit(data, batch_size=50, epochs=6, verbose=0)
     loss = model.evaluate(test, verbose=0, return_dict=True)["plain_loss"]
     assert loss < 0.2
-    answer = TASK.decode_fn(model, {}, None, None)
+    answer = module_of("pointer", model, settings=PointerModelConfig()).decode_fn()
     result, desired = answer({name: tf.constant(value) for name, value in test.items()})
     right = np.mean([one == two[0] for one, two in zip(result, desired, strict=True)])
     assert right > 0.6
@@ -147,7 +151,7 @@ def test_it_learns_to_sort(encoder):
 
 def test_answers_while_training():
     model = build(section(visits="once"), certain=3.0)
-    answer = TASK.decode_fn(model, {}, None, None)
+    answer = module_of("pointer", model, settings=PointerModelConfig()).decode_fn()
     source = np.random.default_rng(0).uniform(-1, 1, (3, 4, 3)).astype("float32")
     source[..., 2] = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]
     source[source[..., 2] == 0] = 0

@@ -1,6 +1,7 @@
 """Pairs of sentences: what is trained on, what is served, what answers while training."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text as text
@@ -8,15 +9,16 @@ import tensorflow_text as text
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.similarity.served import split_words, word_ids
-from regard.models.tasks.similarity.settings import SimilarityModelConfig
+from regard.models.tasks.similarity.description import SimilarityModelConfig
+from regard.models.tasks.similarity.words import split_words, word_ids
 from regard.models.vocabulary import UNK
+from tests.models.tasks.parts import as_rows, module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 
 FIRST = ["a cat sat on the mat", "the dog ran", "the zebra ran away", ""]
 SECOND = ["the cat sat", "a dog ran far away from home", "a zebra", "a cat"]
-TASK = tasks.get("similarity")
+PREPROCESSING, NETWORK = tasks.get_preprocessing("similarity"), tasks.get_network("similarity")
 
 
 @pytest.fixture
@@ -36,8 +38,9 @@ def section(**changes):
 def created(tokenizer, **changes):
     model = section(**changes)
     tokens = dict.fromkeys(("first", "second"), int(tokenizer.vocab_size()))
-    built = TASK.build(model, TrainingConfig(), tokens)
-    served = TASK.served_model(built, {"first": tokenizer, "second": tokenizer}, model, None)
+    built = NETWORK.build(model, TrainingConfig(), tokens)
+    tokenizers = {"first": tokenizer, "second": tokenizer}
+    served = module_of("similarity", built, tokenizers, model).served_model()
     return built, model, served
 
 
@@ -60,24 +63,25 @@ def test_preprocessing(tokenizer):
         "score": tf.constant([[1.0], [4.0]]),
     }
     model = section(scale={"low": 1.0, "high": 5.0})
-    settings = TASK.description.preprocessing_settings(model)
-    result = TASK.preprocess(inputs, {"first": tokenizer, "second": tokenizer}, settings)
+    settings = NETWORK.description.preprocessing_settings(model)
+    result = PREPROCESSING.transform(inputs, {"first": tokenizer, "second": tokenizer}, settings)
     assert_close(result["target"], [[0.0], [0.75]])
     assert result["first_ids"].to_list() == tokenizer.tokenize(FIRST[:2]).to_list()
-    row = {name: value[1] for name, value in result.items()}
-    assert TASK.lengths(result)[1].numpy().tolist() == [7]
-    inputs = TASK.model_inputs(result)
-    assert inputs["score"].numpy().tolist() == [0.0, 0.75]
-    assert inputs["second"].dtype == tf.int32
+    row = one_row(result, 1)
+    assert PREPROCESSING.lengths(result)[1].numpy().tolist() == [7]
+    inputs = NETWORK.model_inputs(as_rows(result))
+    assert inputs["score"].tolist() == [0.0, 0.75]
+    assert inputs["second"].dtype == np.int32
     for side in ("first", "second"):
         ids = result[f"{side}_ids"]
-        assert inputs[side].numpy().tolist() == ids.to_tensor().numpy().tolist()
+        assert inputs[side].tolist() == ids.to_tensor().numpy().tolist()
         nothing = {**result, f"{side}_ids": ids[:, :0]}
-        assert TASK.lengths(nothing).numpy().tolist() == [[0], [0]]
-    requested = TASK.raw_inputs(row, {"first": tokenizer})
+        assert PREPROCESSING.lengths(nothing).numpy().tolist() == [[0], [0]]
+    module = module_of("similarity", tokenizers={"first": tokenizer})
+    requested = module.raw_inputs(row)
     assert requested == {"first": FIRST[1].encode(), "second": SECOND[1].encode()}
-    unknown = {**row, "first_ids": tf.concat([row["first_ids"][:1], [10**6]], 0)}
-    assert TASK.raw_inputs(unknown, {"first": tokenizer})["first"] == b"the"
+    unknown = {**row, "first_ids": np.append(row["first_ids"][:1], 10**6)}
+    assert module.raw_inputs(unknown)["first"] == b"the"
 
 
 @pytest.mark.parametrize("cross", [None, {"units": 4, "attention": {"score": "scaled_dot"}}])
@@ -130,7 +134,7 @@ def test_a_vector_of_one_sentence_where_there_is_one(tokenizer):
 
 def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
     model, settings, _ = created(tokenizer, scale={"low": 1.0, "high": 5.0})
-    answer = TASK.decode_fn(model, {"first": tokenizer}, settings, None)
+    answer = module_of("similarity", model, {"first": tokenizer}, settings, None).decode_fn()
     batch = {
         "first": tf.constant([[5, 6, 0], [4, 5, 6]]),
         "second": tf.constant([[6, 7], [8, 0]]),
@@ -144,5 +148,5 @@ def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
 
 def test_word_vectors_go_into_the_shared_embedding(tokenizer):
     model, _, _ = created(tokenizer)
-    embedding, feature = TASK.embeddings(model, "file")
+    embedding, feature = NETWORK.embeddings(model, "file")
     assert (embedding.vocabulary, feature) == (int(tokenizer.vocab_size()) + 7, "first")

@@ -18,16 +18,18 @@ from regard.components.trainer.export import export
 from regard.models import tasks
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.span.served import to_characters, to_dense, tokenize
-from regard.models.tasks.span.settings import SpanModelConfig
+from regard.models.tasks.span.description import SpanModelConfig
+from regard.models.tasks.span.tokens import to_characters, tokenize
+from regard.models.tasks.text_preprocessing import to_dense
 from tests.models.tasks.exported import servable
+from tests.models.tasks.parts import as_rows, module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.pipeline.deployment.test_serve import start
 from tests.processes import free_port
 from tests.serving.server.requests import predict_request
 from tests.tolerances import assert_close, close_to
 
-TASK = tasks.get("span")
+PREPROCESSING, NETWORK = tasks.get_preprocessing("span"), tasks.get_network("span")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 # Texts whose normal form differs from them, and the parts that have tokens of their own.
 SURFACES = {
@@ -74,8 +76,8 @@ def section(**changes):
 def created(tokenizer, **changes):
     model = section(**changes)
     sizes = dict.fromkeys(("passage", "question", "answer"), int(tokenizer.vocab_size()))
-    built = TASK.build(model, TrainingConfig(), sizes)
-    return built, TASK.served_model(built, {"passage": tokenizer}, model, None)
+    built = NETWORK.build(model, TrainingConfig(), sizes)
+    return built, module_of("span", built, {"passage": tokenizer}, model, None).served_model()
 
 
 @pytest.mark.parametrize("kind", ["word", "unigram", "char"])
@@ -119,7 +121,8 @@ def preprocess(tokenizer, passages, answers, starts):
         "answer": tf.sparse.from_dense(padded),
         "answer_start": tf.constant(starts, tf.int64)[:, None],
     }
-    return TASK.preprocess(inputs, {"passage": tokenizer}, TASK.description.preprocessing())
+    settings = NETWORK.description.preprocessing_section()
+    return PREPROCESSING.transform(inputs, {"passage": tokenizer}, settings)
 
 
 def test_preprocessing_finds_the_tokens_of_the_first_answer(rules):
@@ -134,17 +137,17 @@ def test_preprocessing_finds_the_tokens_of_the_first_answer(rules):
     starts = [line.index(answer) for answer in cases]
     result = preprocess(tokenizer, [line] * len(cases), list(cases), starts)
     assert result["answer_tokens"].numpy().tolist() == [list(span) for span in cases.values()]
-    row = {name: value[1] for name, value in result.items()}
-    assert TASK.lengths(result).numpy().tolist() == [[6]] * 4
-    inputs = TASK.model_inputs(result)
+    row = one_row(result, 1)
+    assert PREPROCESSING.lengths(result).numpy().tolist() == [[6]] * 4
+    inputs = NETWORK.model_inputs(as_rows(result))
     assert {name: value.dtype for name, value in inputs.items()} == dict.fromkeys(
-        ("passage", "question", "answer"), tf.int32
+        ("passage", "question", "answer"), np.int32
     )
-    assert inputs["passage"][1].numpy().tolist() == row["passage_ids"].numpy().tolist()
-    assert inputs["answer"].numpy().tolist() == [list(span) for span in cases.values()]
+    assert inputs["passage"][1].tolist() == row["passage_ids"].tolist()
+    assert inputs["answer"].tolist() == [list(span) for span in cases.values()]
     nothing = {**result, "question_ids": result["question_ids"][:, :0]}
-    assert TASK.lengths(nothing).numpy().tolist() == [[0]] * 4
-    requested = TASK.raw_inputs(row, {"passage": tokenizer})
+    assert PREPROCESSING.lengths(nothing).numpy().tolist() == [[0]] * 4
+    requested = module_of("span", tokenizers={"passage": tokenizer}).raw_inputs(row)
     assert requested["question"] == b"where ?"
 
 
@@ -153,7 +156,7 @@ def test_rows_without_an_answer_token_are_incomplete(rules):
         created_tokenizer(rules), ["", "a b", "a b"], [["x", "y"], " ", "b"], [0, 1, 2]
     )
     assert result["answer_tokens"].numpy().tolist() == [[-1, -1], [-1, -1], [1, 1]]
-    assert TASK.lengths(result).numpy().tolist() == [[0], [0], [2]]
+    assert PREPROCESSING.lengths(result).numpy().tolist() == [[0], [0], [2]]
 
 
 def test_served_as_the_model(rules, tmp_path):
@@ -246,7 +249,7 @@ def test_a_server_gives_the_same_over_rest_and_grpc(rules, tmp_path):
     tokenizer = created_tokenizer(rules)
     model, served = created(tokenizer)
     config = TrainerConfig(task="span", model=section().model_dump(), training={}, search=None)
-    export(model, TASK, config, {"passage": tokenizer}, tmp_path / "reader" / "1")
+    export(model, NETWORK, config, {"passage": tokenizer}, tmp_path / "reader" / "1")
     ports = free_port(), free_port()
     arguments = ("reader", "--port", str(ports[0]), "--rest-api-port", str(ports[1]))
     process = start(tmp_path, *arguments)
@@ -301,11 +304,11 @@ def test_a_list_of_encoders(rules):
 def test_answers_while_training_are_texts_of_the_passage(rules):
     tokenizer = created_tokenizer(rules)
     model, _ = created(tokenizer)
-    decode = TASK.decode_fn(model, {"passage": tokenizer}, section(), None)
+    decode = module_of("span", model, {"passage": tokenizer}, section(), None).decode_fn()
     lines = ["Anna went to the garden", "Bob took the garden"]
-    passage = tokenize(tokenizer, tf.constant(lines)).ids.to_tensor()
+    passage = tokenize(tokenizer, tf.constant(lines)).ids.to_tensor().numpy()
     question = tokenize(tokenizer, tf.constant(["Where is Anna?", "Who?"])).ids.to_tensor()
-    batch = {"passage": passage, "question": question, "answer": tf.constant([[3, 4], [0, 0]])}
+    batch = {"passage": passage, "question": question, "answer": np.array([[3, 4], [0, 0]])}
     hypotheses, references = decode(batch)
     assert references == [["the garden"], ["bob"]]
     for line, hypothesis in zip(lines, hypotheses, strict=True):
@@ -316,8 +319,8 @@ def test_answers_while_training_are_texts_of_the_passage(rules):
 def test_word_vectors_go_into_the_shared_embedding(rules):
     tokenizer = created_tokenizer(rules)
     model, _ = created(tokenizer)
-    embedding, feature = TASK.embeddings(model, "file")
+    embedding, feature = NETWORK.embeddings(model, "file")
     assert (embedding.vocabulary, feature) == (int(tokenizer.vocab_size()), "passage")
-    ((table, axis, name),) = TASK.vocab_weights(model)
+    ((table, axis, name),) = NETWORK.vocab_weights(model)
     assert table is model.encoder.embedding.table
     assert (axis, name) == (0, "passage")

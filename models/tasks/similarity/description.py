@@ -22,7 +22,7 @@ from regard.models.settings.base import (
     Size,
     name_or_mapping,
 )
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description, Feature, Parts
 
 FEATURES = (
     Feature("first", "text"),
@@ -159,7 +159,7 @@ class SimilarityModelConfig(Section):
     hidden_units: Size = 64
 
 
-class SimilarityPreprocessing(Section):
+class SimilarityPreprocessingConfig(Section):
     """The settings that the preprocessing depends on."""
 
     oov_buckets: Count
@@ -203,7 +203,12 @@ def validate(config: Any) -> Iterator[Problem]:
 DESCRIPTION = Description(
     name="similarity",
     summary="two sentences to a similarity score",
-    implementation="regard.models.tasks.similarity.task:SentenceSimilarity",
+    parts=Parts(
+        "regard.models.tasks.similarity",
+        preprocessing="SentencePreprocessing",
+        network="SimilarityNetwork",
+        served="ServedSimilarity",
+    ),
     output="similarity",
     features=FEATURES,
     model=SimilarityModelConfig,
@@ -215,5 +220,5 @@ DESCRIPTION = Description(
     },
     validate=validate,
     limit_features=limit_features,
-    preprocessing=SimilarityPreprocessing,
+    preprocessing_section=SimilarityPreprocessingConfig,
 )

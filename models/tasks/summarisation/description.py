@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from regard.models.settings import text_to_text
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.text_to_text import settings as text_to_text
 
 # A summary is much shorter than its source.
 _LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
@@ -12,7 +12,7 @@ _LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
 DESCRIPTION = Description(
     name="summarisation",
     summary="a long text to a short one, copying words where useful",
-    implementation="regard.models.tasks.text_to_text:TextToText",
+    parts=text_to_text.PARTS,
     output="summary",
     features=(
         Feature("source", "text"),
@@ -31,5 +31,5 @@ DESCRIPTION = Description(
     # Half of the abstracts of SciTLDR are 8 times as long as their summary, 0.1% over 50 times.
     data_checks={"length_ratio": {"ratio": 50.0}},
     validate=text_to_text.validate,
-    preprocessing=text_to_text.TextPreprocessingConfig,
+    preprocessing_section=text_to_text.TextPreprocessingConfig,
 )

@@ -17,7 +17,7 @@ from regard.models.settings.base import (
     name_or_mapping,
 )
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description, Feature, Parts
 
 FEATURES = (Feature("points", "points"), Feature("answer", "positions", role="reference"))
 
@@ -93,7 +93,7 @@ class PointerModelConfig(Section):
     normalise: bool = True
 
 
-class PointerPreprocessing(Section):
+class PointerPreprocessingConfig(Section):
     """The settings that the preprocessing depends on."""
 
     dimensions: Positive = 2
@@ -146,7 +146,12 @@ _LONG: dict[str, Any] = {"long_source": "refuse"}
 DESCRIPTION = Description(
     name="pointer",
     summary="points to positions among them, for example an order or a hull",
-    implementation="regard.models.tasks.pointer.task:Pointing",
+    parts=Parts(
+        "regard.models.tasks.pointer",
+        preprocessing="PointPreprocessing",
+        network="PointerNetwork",
+        served="ServedPointer",
+    ),
     output="positions",
     features=FEATURES,
     model=PointerModelConfig,
@@ -160,5 +165,5 @@ DESCRIPTION = Description(
     },
     validate=validate,
     limit_features=limit_features,
-    preprocessing=PointerPreprocessing,
+    preprocessing_section=PointerPreprocessingConfig,
 )

@@ -1,8 +1,7 @@
-"""The exported graph of models that output texts, and that of text-to-text models."""
+"""The exported graph of models that output texts."""
 
 import copy
 import math
-import re
 from typing import Any
 
 import tensorflow as tf
@@ -11,9 +10,15 @@ from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks import search_outputs
-from regard.models.tasks.copy_tokenizer import CopyTokenizer, token_strings
-from regard.models.tasks.sentence_splitting import SENTENCES, predict_by_sentence
-from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
+from regard.models.tasks.copy_tokenizer import detokenize, token_strings
+from regard.models.tasks.greedy_decoding import greedy_decode_fn
+from regard.models.tasks.served_model import (
+    DecodeFn,
+    ExportedSignature,
+    OutputLengths,
+    ServedModule,
+)
+from regard.models.tasks.text_preprocessing import limit_characters
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
 # The output with the tokens that the decoder's self-attention attends to: BOS, then all but the
@@ -60,12 +65,11 @@ class ServedTextOutput(ServedModule):
         target = {"name": self._description.reference.name, "kind": "text", "like": output}
         pair = [*self._inputs, target]
         best: OutputLengths = {output: [], "score": [], **self.cut_outputs}
-        split: OutputLengths = {SENTENCES: []} if self.split_sentences else {}
         tokens: OutputLengths = {f"{self.prefix}pieces": [length], length: []}
         alignment: OutputLengths = {"alignment": [length, *self.source_lengths]}
         scores: OutputLengths = {f"{self.prefix}scores": [length], f"{self.prefix}cut": []}
         signatures = {
-            "serving_default": ExportedSignature(self.predict, self._inputs, {**best, **split}),
+            "serving_default": ExportedSignature(self.predict, self._inputs, best),
             "align": ExportedSignature(
                 self.align, self._inputs, {**best, **self.source_outputs, **tokens, **alignment}
             ),
@@ -108,9 +112,28 @@ class ServedTextOutput(ServedModule):
         """
         raise NotImplementedError
 
-    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the ``limits``, ``keys`` and perhaps ``minimums`` of ``Search.__call__``."""
+    @property
+    def _encoded_spec(self) -> tf.TensorSpec:
+        """The shape and type of a batch of inputs of the model."""
         raise NotImplementedError
+
+    def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
+        """Return the maximum lengths of the outputs, EOS included, int32 ``[batch]``."""
+        raise NotImplementedError
+
+    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the ``keys`` and perhaps ``minimums`` of ``Search.__call__``."""
+        raise NotImplementedError
+
+    def decode_fn(self) -> DecodeFn:
+        return greedy_decode_fn(
+            self._model, self._encoded_spec, self._limits_of, self._texts_of_training
+        )
+
+    def _texts_of_training(self, ids: tf.Tensor) -> list[str]:
+        """Return the texts of padded ids ``[batch, length]`` whose sources are not known."""
+        tokens = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
+        return [text.decode("utf-8") for text in detokenize(self._tokenizer, tokens).numpy()]
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.
@@ -138,8 +161,8 @@ class ServedTextOutput(ServedModule):
         """
         encoded, cut, tokenizer = self._encode(source)
         limit = self._max_length
-        prefix, is_cut = search_outputs.limit_characters(prefix, limit + 1)
-        phrases, are_cut = search_outputs.limit_characters(phrases, limit + 1)
+        prefix, is_cut = limit_characters(prefix, limit + 1)
+        phrases, are_cut = limit_characters(phrases, limit + 1)
         prefix_ids = tokenizer.tokenize(prefix)
         lines = tf.ragged.map_flat_values(tf.strings.strip, tf.strings.split(phrases, "\n"))
         phrase_ids = tokenizer.tokenize(lines)
@@ -275,8 +298,8 @@ class ServedTextOutput(ServedModule):
 
         The hypotheses of a blank source are empty and have no log-probability.
         """
+        limits = tf.maximum(self._limits_of(encoded), min_limits)
         options = self._row_options(source, encoded)
-        limits = tf.maximum(options.pop("limits"), min_limits)
         ids, lengths, log_probs, scores = self._model.search(
             encoded, search, limits, **options, **constraints
         )
@@ -299,7 +322,7 @@ class ServedTextOutput(ServedModule):
         self, tokenizer: Any, ids: tf.Tensor, target: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         if target is not None:
-            target, _ = search_outputs.limit_characters(target, self._max_length)
+            target, _ = limit_characters(target, self._max_length)
         return {
             f"{self.prefix}pieces": token_strings(tokenizer, ids, target),
             f"{self.prefix}length": count_tokens(ids),
@@ -314,76 +337,6 @@ class ServedTextOutput(ServedModule):
     def _shape_weights(self, weights: tf.Tensor) -> tf.Tensor:
         """Reshape weights ``[..., positions]`` to the dimensions of the source."""
         return weights
-
-
-class ServedText(ServedTextOutput):
-    """The graph of text-to-text models, with a tokenizer for each side."""
-
-    prefix = "target_"
-    source_outputs: OutputLengths = {
-        "source_pieces": ["source_length"],
-        "source_length": [],
-        "source_cut": [],
-    }
-    source_labels = "source_pieces"
-    cut_outputs: OutputLengths = {"source_cut": []}
-    source_lengths = ["source_length"]
-
-    def contract(self) -> dict[str, Any]:
-        # EOS and a tag do not count.
-        size = {"output": "source_length", "minus": 1 + bool(self.tags), "unit": "source tokens"}
-        return {**super().contract(), "size": size, "cut": "source_cut"}
-
-    def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the outputs of all texts; see also ``predict_by_sentence``."""
-        if not self.split_sentences:
-            return super().predict(source)
-        limit = self._limits.max_source_length
-        _, cut = search_outputs.token_ids(self.tokenizers["source"], source, limit)
-        return predict_by_sentence(super().predict, source, cut > 0, limit, "source_cut")
-
-    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
-        shortened, _ = search_outputs.limit_characters(source, self._limits.max_source_length)
-        if self.tags:  # a tag alone is no text
-            tags = "|".join(map(re.escape, self.tags))
-            shortened = tf.strings.regex_replace(shortened, rf"^\s*<(?:{tags})>", "")
-        return search_outputs.is_blank(shortened)
-
-    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Return ids ``[batch, source]`` with EOS; the others as in ``ServedTextOutput``."""
-        limit = self._limits.max_source_length
-        error = None
-        if self._limits.long_source == "refuse":
-            error = f"a source has more than the {limit} tokens of max_source_length"
-        tokenizer, target_tokenizer = self.tokenizers["source"], self._tokenizer
-        if self._model.decoder.copies:  # both sides have one vocabulary
-            shortened, _ = search_outputs.limit_characters(source, limit)
-            tokenizer = CopyTokenizer.from_sources(tokenizer, shortened, limit)
-            target_tokenizer = tokenizer
-        return *search_outputs.token_ids(tokenizer, source, limit, error), target_tokenizer
-
-    def _describe_source(
-        self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
-    ) -> dict[str, tf.Tensor]:
-        source, _ = search_outputs.limit_characters(source, self._limits.max_source_length)
-        if not self._model.decoder.copies:
-            tokenizer = self.tokenizers["source"]
-        return {
-            "source_pieces": token_strings(tokenizer, encoded, source),
-            "source_length": count_tokens(encoded),
-            "source_cut": cut,
-        }
-
-    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        tokens = tf.cast(count_tokens(encoded) - 1, tf.float32)
-        longest = tf.cast(tokens * self._limits.max_length_factor, tf.int32)
-        # Sampling depends only on the text and the seed.
-        keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
-        options = {"limits": longest + self._limits.max_length_offset + 1, "keys": keys}
-        if self._limits.min_length_factor:
-            shortest = tf.math.ceil(tokens * self._limits.min_length_factor)
-            options["minimums"] = tf.cast(shortest, tf.int32) + 1
-        return options
 
 
 def _beam_search(search: Search) -> BeamSearch:

@@ -1,10 +1,10 @@
-"""Word alignments of training rows, from a column of text to a matrix of tokens."""
+"""Word alignments of rows, from a column of text to the units of tokens."""
 
 import tensorflow as tf
 
 from regard.models.settings.training import AlignmentLinksConfig
-from regard.models.tasks.base import Columns, Tokenizers, flat_values
 from regard.models.tasks.copy_tokenizer import SPACE, string_tokens
+from regard.models.tasks.preprocessing import Columns, Tokenizers, flat_values
 
 
 def link_features(
@@ -54,20 +54,3 @@ def _units(pieces: tf.RaggedTensor, unit: str) -> tf.Tensor:
     # Counts never fall: the smallest of a row is that of its first token.
     first = tf.math.unsorted_segment_min(counts, rows, pieces.nrows())
     return counts - tf.gather(first, rows)
-
-
-def link_matrix(features: Columns) -> tf.Tensor:
-    """Return which tokens of rows are linked, float32 ``[batch, target + 1, source + 1]``.
-
-    All tokens of linked units are linked; the EOS of each side is not.
-    """
-    flat = features["links"].to_tensor(-1)
-    links = tf.reshape(flat, [tf.shape(flat)[0], tf.shape(flat)[1] // 2, 2])
-    source, target = (
-        tf.cast(
-            links[:, :, i : i + 1] == features[f"{side}_units"].to_tensor(-2)[:, None], "float32"
-        )
-        for i, side in enumerate(("source", "target"))
-    )
-    linked = tf.matmul(target, source, transpose_a=True) > 0
-    return tf.pad(tf.cast(linked, tf.float32), [[0, 0], [0, 1], [0, 1]])

@@ -15,7 +15,7 @@ from regard.models.settings.base import (
     Size,
     name_or_mapping,
 )
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description, Feature, Parts
 
 FEATURES = (
     Feature("passage", "text"),
@@ -94,7 +94,12 @@ def validate(config: Any) -> Iterator[Problem]:
 DESCRIPTION = Description(
     name="span",
     summary="a passage and a question to the span of the passage that answers it",
-    implementation="regard.models.tasks.span.task:SpanReading",
+    parts=Parts(
+        "regard.models.tasks.span",
+        preprocessing="PassagePreprocessing",
+        network="SpanNetwork",
+        served="ServedSpan",
+    ),
     output="answer",
     features=FEATURES,
     model=SpanModelConfig,

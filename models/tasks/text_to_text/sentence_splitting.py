@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from regard.models.tasks.search_outputs import is_blank, limit_characters
+from regard.models.tasks.text_preprocessing import is_blank, limit_characters
 
 # The output with the number of sentences of each text. A model without it does not split texts.
 SENTENCES = "sentences"

@@ -1,13 +1,13 @@
 """Translation: text to text, for example sentences into another language."""
 
-from regard.models.settings import text_to_text
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.text_to_text import settings as text_to_text
 
 DESCRIPTION = Description(
     name="translation",
     summary="text to text, for example sentences into another language",
-    implementation="regard.models.tasks.text_to_text:TextToText",
+    parts=text_to_text.PARTS,
     output="translation",
     features=(Feature("source", "text"), Feature("target", "text", role="reference")),
     model=text_to_text.TextToTextModelConfig,
@@ -16,6 +16,6 @@ DESCRIPTION = Description(
     search=(SearchConfig, BeamSearchConfig()),
     defaults={"evaluation": {"baselines": ("copy", "most_frequent")}},
     validate=text_to_text.validate,
-    preprocessing=text_to_text.TextPreprocessingConfig,
+    preprocessing_section=text_to_text.TextPreprocessingConfig,
     has_independent_sentences=True,
 )

@@ -1,4 +1,4 @@
-"""The section ``model`` of text-to-text tasks, and its checks."""
+"""What text-to-text tasks have in common: parts, the section ``model``, and its checks."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -9,6 +9,14 @@ from regard.models.settings import checks, networks
 from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
 from regard.models.settings.base import Problem, Rate, Section, Size
 from regard.models.settings.training import AlignmentLinksConfig
+from regard.models.tasks.description import Parts
+
+PARTS = Parts(
+    "regard.models.tasks.text_to_text",
+    preprocessing="TextPreprocessing",
+    network="TextNetwork",
+    served="ServedText",
+)
 
 
 class TextEmbeddingsConfig(networks.PretrainedEmbeddingsConfig):

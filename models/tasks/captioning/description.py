@@ -15,7 +15,7 @@ from regard.models.settings.attention import (
 from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description, Feature, Parts
 
 
 class ImageConfig(Section):
@@ -75,7 +75,7 @@ class CaptioningModelConfig(Section):
     )
 
 
-class CaptioningPreprocessing(Section):
+class CaptioningPreprocessingConfig(Section):
     """The settings that the preprocessing depends on."""
 
     image: ImageConfig
@@ -122,7 +122,12 @@ _LIMITS: dict[str, Any] = {"max_length_factor": 0.0, "max_length_offset": 30}
 DESCRIPTION = Description(
     name="captioning",
     summary="an image to a sentence that describes it",
-    implementation="regard.models.tasks.captioning.task:Captioning",
+    parts=Parts(
+        "regard.models.tasks.captioning",
+        preprocessing="ImagePreprocessing",
+        network="CaptioningNetwork",
+        served="ServedCaptioner",
+    ),
     output="caption",
     features=(
         Feature("image", "image"),
@@ -136,5 +141,5 @@ DESCRIPTION = Description(
     defaults={"search": _LIMITS, "evaluation": {"baselines": ("most_frequent", "chance")}},
     validate=validate,
     has_input_length=False,
-    preprocessing=CaptioningPreprocessing,
+    preprocessing_section=CaptioningPreprocessingConfig,
 )

@@ -1,0 +1,37 @@
+"""The preprocessing of text-to-text tasks."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from regard.models.tasks.copy_tokenizer import CopyTokenizer
+from regard.models.tasks.preprocessing import Columns, Tokenizers, flat_values, to_ragged
+from regard.models.tasks.text_preprocessing import TextOutputPreprocessing, is_blank
+from regard.models.tasks.text_to_text.alignment_links import link_features
+from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig
+
+
+class TextPreprocessing(TextOutputPreprocessing):
+    """Raw rows with a ``source`` and one or more ``target``."""
+
+    def transform(
+        self, inputs: Columns, tokenizers: Tokenizers, settings: TextPreprocessingConfig
+    ) -> dict[str, Any]:
+        """Return ``source_ids``, ``target_ids``, ``target_lengths`` (ragged int64), and links."""
+        guidance = settings.guided_alignment
+        links = link_features(inputs, tokenizers, guidance, settings.copies) if guidance else {}
+        sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
+        if settings.tag_feature:
+            tags = flat_values(inputs[settings.tag_feature])
+            tagged = tf.strings.join(["<", tags, "> ", sources])
+            sources = tf.where(is_blank(sources), sources, tagged)
+        if settings.copies:
+            tokenizer = CopyTokenizer.from_sources(tokenizer, sources)
+            rows = to_ragged(inputs["target"]).value_rowids()
+            tokenizers = {"target": tokenizer.for_rows(rows)}
+        source = tf.cast(tokenizer.tokenize(sources), tf.int64)
+        return {"source_ids": source, **self.target_features(inputs, tokenizers), **links}
+
+    def lengths(self, features: Columns) -> tf.RaggedTensor:
+        """Return the numbers of tokens of the longer side, including EOS."""
+        return self.text_lengths(features, features["source_ids"].row_lengths())

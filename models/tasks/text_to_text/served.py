@@ -1,0 +1,108 @@
+"""The exported graph of text-to-text models."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from regard.models.search.base import count_tokens
+from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize, token_strings
+from regard.models.tasks.search_outputs import token_ids
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row
+from regard.models.tasks.served_text_output import ServedTextOutput
+from regard.models.tasks.text_preprocessing import is_blank, limit_characters
+from regard.models.tasks.text_to_text.sentence_splitting import SENTENCES, predict_by_sentence
+
+
+class ServedText(ServedTextOutput):
+    """The graph of text-to-text models, with a tokenizer for each side."""
+
+    prefix = "target_"
+    source_outputs: OutputLengths = {
+        "source_pieces": ["source_length"],
+        "source_length": [],
+        "source_cut": [],
+    }
+    source_labels = "source_pieces"
+    cut_outputs: OutputLengths = {"source_cut": []}
+    source_lengths = ["source_length"]
+
+    def signatures(self) -> dict[str, ExportedSignature]:
+        """Return the signatures; those of long texts count the sentences."""
+        signatures = super().signatures()
+        if self.split_sentences:
+            default = signatures["serving_default"]
+            outputs: OutputLengths = {**default.outputs, SENTENCES: []}
+            signatures["serving_default"] = replace(default, outputs=outputs)
+        return signatures
+
+    def contract(self) -> dict[str, Any]:
+        # EOS and a tag do not count.
+        size = {"output": "source_length", "minus": 1 + bool(self.tags), "unit": "source tokens"}
+        return {**super().contract(), "size": size, "cut": "source_cut"}
+
+    def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the outputs of all texts; see also ``predict_by_sentence``."""
+        if not self.split_sentences:
+            return super().predict(source)
+        limit = self._limits.max_source_length
+        _, cut = token_ids(self.tokenizers["source"], source, limit)
+        return predict_by_sentence(super().predict, source, cut > 0, limit, "source_cut")
+
+    def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
+        shortened, _ = limit_characters(source, self._limits.max_source_length)
+        if self.tags:  # a tag alone is no text
+            tags = "|".join(map(re.escape, self.tags))
+            shortened = tf.strings.regex_replace(shortened, rf"^\s*<(?:{tags})>", "")
+        return is_blank(shortened)
+
+    def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Return ids ``[batch, source]`` with EOS; the others as in ``ServedTextOutput``."""
+        limit = self._limits.max_source_length
+        error = None
+        if self._limits.long_source == "refuse":
+            error = f"a source has more than the {limit} tokens of max_source_length"
+        tokenizer, target_tokenizer = self.tokenizers["source"], self._tokenizer
+        if self._model.decoder.copies:  # both sides have one vocabulary
+            shortened, _ = limit_characters(source, limit)
+            tokenizer = CopyTokenizer.from_sources(tokenizer, shortened, limit)
+            target_tokenizer = tokenizer
+        return *token_ids(tokenizer, source, limit, error), target_tokenizer
+
+    def _describe_source(
+        self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
+    ) -> dict[str, tf.Tensor]:
+        source, _ = limit_characters(source, self._limits.max_source_length)
+        if not self._model.decoder.copies:
+            tokenizer = self.tokenizers["source"]
+        return {
+            "source_pieces": token_strings(tokenizer, encoded, source),
+            "source_length": count_tokens(encoded),
+            "source_cut": cut,
+        }
+
+    @property
+    def _encoded_spec(self) -> tf.TensorSpec:
+        return tf.TensorSpec([None, None], tf.int32)
+
+    def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
+        longest = tf.cast(_source_tokens(encoded) * self._limits.max_length_factor, tf.int32)
+        return longest + self._limits.max_length_offset + 1
+
+    def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        # Sampling depends only on the text and the seed.
+        keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
+        if not self._limits.min_length_factor:
+            return {"keys": keys}
+        shortest = tf.math.ceil(_source_tokens(encoded) * self._limits.min_length_factor)
+        return {"keys": keys, "minimums": tf.cast(shortest, tf.int32) + 1}
+
+    def raw_inputs(self, row: Row) -> dict[str, Any]:
+        ids = tf.RaggedTensor.from_tensor(tf.constant(row["source_ids"], tf.int32)[None])
+        return {"source": detokenize(self.tokenizers["source"], ids)[0].numpy()}
+
+
+def _source_tokens(encoded: tf.Tensor) -> tf.Tensor:
+    """Return the numbers of tokens without EOS, float32 ``[batch]``."""
+    return tf.cast(count_tokens(encoded) - 1, tf.float32)

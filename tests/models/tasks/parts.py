@@ -1,0 +1,35 @@
+"""Parts of tasks in tests: rows as Preprocess stores them, and what is exported."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import tensorflow as tf
+
+from regard.core.ragged import Ragged
+from regard.models import tasks
+
+NO_MODEL = SimpleNamespace(weights=[])
+
+
+def as_rows(features):
+    """The columns of transformed rows as a training reads them."""
+    rows = {}
+    for name, column in features.items():
+        if isinstance(column, tf.RaggedTensor):
+            rows[name] = Ragged(column.values.numpy(), column.row_splits.numpy())
+        else:
+            array = np.asarray(column)
+            lengths = np.full(len(array), int(np.prod(array.shape[1:])))
+            rows[name] = Ragged.from_lengths(array.reshape(-1), lengths)
+    return rows
+
+
+def one_row(features, number=0):
+    """A transformed row as the values of its columns."""
+    return {name: column[number] for name, column in as_rows(features).items()}
+
+
+def module_of(task, model=NO_MODEL, tokenizers=None, settings=None, search=None, **options):
+    """The module that a task exports."""
+    served = tasks.get_served_module(task)
+    return served(tasks.describe(task), model, tokenizers or {}, settings, search, **options)

@@ -15,7 +15,6 @@ from typing import Any
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
-from regard.components.registry.records import PROFILE
 from regard.components.registry.starting_models import find_ensemble, find_teachers, find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
@@ -26,6 +25,7 @@ from regard.core.storage import refuse_pattern
 from regard.pipeline import cache_keys, datasets
 from regard.pipeline.config import Config
 from regard.pipeline.workspace import VARIABLE, Workspace
+from regard.serving.contract import PROFILE
 
 
 @dataclasses.dataclass(frozen=True)

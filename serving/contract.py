@@ -18,6 +18,10 @@ InputKind = Literal["text", "image", "points", "positions"]
 CONTRACT = "assets.extra/contract.json"
 MODEL_FILE = "saved_model.pb"
 RECORD = "regard.json"  # of a version in the registry
+# An empty file in a pinned version: it is created atomically and removed with the version.
+PIN = "regard.pinned"
+PROFILE = "assets.extra/profile.json"  # of the training data
+WARMUP = "assets.extra/tf_serving_warmup_requests"  # which a model server runs first
 DEFAULT_SIGNATURE = "serving_default"
 IN_MEMORY = "assets.extra/in_memory.json"  # rows, and the model's outputs for them before export
 TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to the weights

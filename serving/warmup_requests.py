@@ -15,7 +15,6 @@ from regard.serving.contract import Contract
 from regard.serving.protobuf import message_class, write_tensor
 from regard.serving.saved_model import batch_inputs
 
-FILE = "assets.extra/tf_serving_warmup_requests"
 BATCH_SIZES = (1, 8, 32)
 
 

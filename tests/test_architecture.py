@@ -84,6 +84,15 @@ def test_preprocessing_reaches_no_model(task):
 
 
 @pytest.mark.parametrize("task", tasks.TASKS.own)
+def test_training_reaches_no_registry_and_no_server(task):
+    """An edit of them must not train every model again."""
+    modules = ["regard.components.trainer.run_fn", *tasks.training_modules(task)]
+    files = [path.relative_to(PACKAGE) for path in source_files(*modules)]
+    others = {"registry", "server", "deploy", "cli", "web", "reporter", "evaluator"}
+    assert [str(path) for path in files if others & set(path.parts)] == []
+
+
+@pytest.mark.parametrize("task", tasks.TASKS.own)
 def test_batches_and_networks_know_no_tensorflow(task):
     modules = [f"{tasks.describe(task).parts.package}.network", "regard.components.trainer.batches"]
     backends = {"tensorflow", "tensorflow_text", "tensorflow_transform", "jax", "torch"}

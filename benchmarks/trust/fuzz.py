@@ -127,9 +127,10 @@ def yaml_target(folder: Path) -> Target:
 def rows_target(folder: Path) -> Target:
     """Read TSV or JSON lines; the first byte selects the format and the features."""
     from regard.components.data.images import Images
-    from regard.components.data.read_problems import ReadProblems, UnreadableFile
+    from regard.components.data.read_problems import ReadProblems
     from regard.components.data.row_reader import read_rows
     from regard.components.data.sources import Corpus, FileGroup
+    from regard.components.data.unreadable_file import UnreadableFile
     from regard.components.settings.data import DataConfig
     from regard.models import tasks
 

@@ -18,8 +18,9 @@ from regard.components.data.cell_values import Value
 from regard.components.data.corpus_plan import GroupResult, with_progress
 from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import SPAN_FEATURE, Corpus
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core import events
 from regard.models.tasks.description import Feature
 

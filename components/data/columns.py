@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from regard.components.data.column_matching import find_name, match_columns, rank_columns
 from regard.components.data.column_remedies import columns_line, columns_remedy
 from regard.components.data.headers import misplaced_name
-from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.sources import Corpus
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.formatting import truncate
 from regard.models.tasks.description import Feature
 

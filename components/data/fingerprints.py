@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.data.images import Images
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup, find_files
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import SPLITS
 from regard.core.files import (
     atomic_write,

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from regard.components.data.images import Images
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import Row, read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.split_assignment import HashedSplit, replay_bin
+from regard.components.data.unreadable_file import UnreadableFile
 
 
 class RowRules(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from regard.components.data.read_problems import UnreadableFile
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.core.files import check_no_special_file
 from regard.models.tasks.image_formats import MAX_MAGIC_BYTES, format_problem

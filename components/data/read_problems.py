@@ -13,42 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.components.data.layouts import Layout, merge_layouts
+from regard.components.data.unreadable_file import ReadProblem
 from regard.components.settings.data import DataConfig
 from regard.core.errors import UserError
 from regard.core.formatting import format_count
 
 MAX_EXAMPLES = 10
 _MAX_LAYOUTS = 5  # that are listed
-
-
-@dataclass
-class ReadProblem:
-    """One problem; ``line`` counts from 1 and is None for the file as a whole."""
-
-    file: str
-    line: int | None
-    text: str
-    remedy: str | None = None
-
-    @property
-    def location(self) -> str:
-        """The file, and the line if there is one: ``train.tsv:17``."""
-        return self.file if self.line is None else f"{self.file}:{self.line}"
-
-    def as_user_error(self, suffix: str = "") -> UserError:
-        """Return the problem as an error."""
-        return UserError(self.text + suffix, self.location, self.remedy)
-
-
-class UnreadableFile(UserError):
-    """The rest of a file cannot be read, whatever the settings are."""
-
-    def __init__(self, file: str, text: str, remedy: str, line: int | None = None):
-        self.problem = ReadProblem(file, line, text, remedy)
-        super().__init__(text, self.problem.location, remedy)
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.problem.file, self.message, self.remedy, self.problem.line)
 
 
 @dataclass

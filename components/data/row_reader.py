@@ -9,7 +9,7 @@ from typing import Any
 from regard.components.data.cell_values import CellError, CellParser, Value
 from regard.components.data.images import Images
 from regard.components.data.layouts import Layout
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.split_assignment import canonical
 from regard.components.data.squad import read_squad
@@ -17,6 +17,7 @@ from regard.components.data.structured_formats import read_batches, read_jsonl
 from regard.components.data.tables import Cells, order_remedy, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.suggestions import suggest
 from regard.models.tags import find_tag
 from regard.models.tasks.description import Feature

@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.structured_formats import decode_cells
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.formatting import truncate
 
 _REMEDY = (

@@ -13,10 +13,11 @@ from regard.components.data.column_matching import find_name, match_columns
 from regard.components.data.column_remedies import columns_remedy
 from regard.components.data.columns import ambiguous_names, column_indices
 from regard.components.data.layouts import Layout
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import InvalidLine, decode_line, read_lines
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.formatting import truncate
 from regard.models.tasks.description import Feature
 

@@ -14,9 +14,10 @@ from regard.components.data.column_remedies import columns_setting
 from regard.components.data.columns import SurplusColumns, column_indices
 from regard.components.data.headers import clean_name, is_header
 from regard.components.data.layouts import Layout
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.text_files import InvalidLine, read_blocks, read_lines
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.formatting import format_count, truncate
 from regard.models.tasks.description import Feature
 

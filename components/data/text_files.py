@@ -5,13 +5,15 @@ the line feed and a byte order mark at the start are not part of the text. A fil
 with a carriage return alone is refused.
 """
 
+from __future__ import annotations
+
 import codecs
 import gzip
 import os
 import shlex
 import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from regard.components.data.file_kinds import (
     GZIP,
@@ -20,8 +22,11 @@ from regard.components.data.file_kinds import (
     kind_of_content,
     kind_of_encoding,
 )
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.formatting import truncate
+
+if TYPE_CHECKING:
+    from regard.components.data.read_problems import ReadProblems
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP_REMEDY = "Download or copy it again; `gzip -t` tests it."

@@ -11,10 +11,11 @@ import regex
 
 from regard.components.data.column_names import language_of
 from regard.components.data.file_kinds import kind_of_encoding
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.data.xml_characters import find_forbidden, mark_forbidden
 from regard.core.formatting import format_count, truncate
 from regard.models.vocabulary import UNSPACED

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from regard.components.data import profiles
-from regard.components.registry.records import PROFILE
 from regard.components.registry.store import LATEST, production_baseline
 from regard.components.settings.data_checks import DataChecksConfig, DriftCheckConfig
 from regard.core.errors import UserError
+from regard.serving.contract import PROFILE
 
 _DESCRIPTIONS = {
     "drift_words": "the words of {feature} have a Jensen-Shannon divergence of {value:.3f}",

@@ -18,7 +18,7 @@ from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.store import Registry
 from regard.core import events, provenance
 from regard.core.errors import UserError
-from regard.serving import warmup_requests
+from regard.serving.contract import PROFILE, WARMUP
 
 NODE = "Pusher"
 
@@ -55,11 +55,11 @@ class PusherExecutor(BaseExecutor):
         if self._context is not None and self._context.pipeline_run_id:
             record = record.model_copy(update={"run": self._context.pipeline_run_id})
         extra_files = {}
-        requests = Path(infra.uri) / Path(warmup_requests.FILE).name
+        requests = Path(infra.uri) / Path(WARMUP).name
         if requests.exists():
-            extra_files[warmup_requests.FILE] = requests.read_bytes()
+            extra_files[WARMUP] = requests.read_bytes()
         profile = Path(artifact_utils.get_single_uri(input_dict["findings"])) / PROFILE_FILE
-        extra_files[records.PROFILE] = profile.read_bytes()
+        extra_files[PROFILE] = profile.read_bytes()
         source = Path(path_utils.serving_model_path(model.uri))
         try:
             number, is_new = push(source, registry, name, record, extra_files)

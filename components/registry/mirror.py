@@ -20,8 +20,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from regard.components.registry.records import (
-    PIN,
-    PROFILE,
     RECORD,
     VersionRecord,
     next_version,
@@ -31,7 +29,7 @@ from regard.core.errors import UserError
 from regard.core.locks import acquire
 from regard.core.owned_folders import has_mark
 from regard.core.storage import SOURCE, ObjectState, ObjectStore, is_copy, local_state
-from regard.serving.contract import MODEL_FILE
+from regard.serving.contract import MODEL_FILE, PIN, PROFILE
 
 STAGING = ".pushing-"
 MAX_AGE_SECONDS = 24 * 3600.0  # of the newest file of a push of another host

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from regard.components.registry import records
-from regard.components.registry.publish import content_digest
 from regard.components.registry.store import MODEL_FILE, Registry, is_pinned
 from regard.core.errors import UserError
 from regard.models.metrics import METRICS
+from regard.serving.content_digest import content_digest
 
 # The fields of a record that are listed, in this order.
 _RECORD_FIELDS = (

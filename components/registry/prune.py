@@ -7,10 +7,10 @@ from pathlib import Path
 
 from regard.components.registry import publish
 from regard.components.registry.records import RECORD, read_record_or_empty
-from regard.components.registry.store import PIN, Registry, is_pinned
+from regard.components.registry.store import Registry, is_pinned
 from regard.core.locks import acquire_existing
 from regard.core.owned_folders import has_mark
-from regard.serving.contract import MODEL_FILE
+from regard.serving.contract import MODEL_FILE, PIN
 
 
 @dataclass(frozen=True)

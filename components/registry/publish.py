@@ -17,8 +17,6 @@ from pathlib import Path
 
 from regard.components.registry.mirror import MAX_AGE_SECONDS, STAGING, open_mirror
 from regard.components.registry.records import (
-    PIN,
-    PROFILE,
     RECORD,
     VersionRecord,
     next_version,
@@ -27,17 +25,12 @@ from regard.components.registry.records import (
 )
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
-from regard.core.files import files_digest
 from regard.core.locks import Lock, acquire, acquire_existing, host_id
 from regard.core.owned_folders import has_mark, remove_content
-from regard.serving import warmup_requests
-from regard.serving.contract import IN_MEMORY, MODEL_FILE, TRAINING
+from regard.serving.content_digest import content_digest, model_tree
+from regard.serving.contract import MODEL_FILE, PIN
 
 REMOVED = ".removed-"
-_EXTRA = (IN_MEMORY, PROFILE, TRAINING, warmup_requests.FILE)
-# TensorFlow writes a random identifier to fingerprint.pb; the other files do not change outputs.
-# Versions of earlier releases of Regard have a file mlmd_uuid.
-_NOT_CONTENT = ("fingerprint.pb", "mlmd_uuid", RECORD, PIN, *(Path(file).name for file in _EXTRA))
 
 
 class _VersionError(Exception):
@@ -188,26 +181,6 @@ def number_lock(folder: Path) -> Lock:
     return acquire(folder.parent / f".{folder.name}.number-lock", timeout=None)
 
 
-def content_digest(model: Path) -> str:
-    """Return a digest of everything that determines a SavedModel's outputs."""
-    files = (path for path in _tree(model) if path.is_file() and path.name not in _NOT_CONTENT)
-    return files_digest(model, files)
-
-
-def _tree(folder: Path) -> list[Path]:
-    """Return the folders and files below a folder, also behind links, sorted."""
-
-    def raise_error(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):
-            raise error
-
-    return sorted(
-        Path(parent, name)
-        for parent, folders, files in os.walk(folder, onerror=raise_error, followlinks=True)
-        for name in (*folders, *files)
-    )
-
-
 def check_content(version: Path) -> None:
     """Check the files of a version against its record; a folder without a record passes.
 
@@ -311,7 +284,7 @@ def copy_model(model: Path, target: Path) -> None:
     """Copy a model into an existing folder, without its record and pin."""
     # copyfile gives new files the default mode, readable by a server of another user. Hard links
     # would let a version change with the folder that it was made from.
-    for path in _tree(model):
+    for path in model_tree(model):
         copy = target / path.relative_to(model)
         if path.is_dir():
             copy.mkdir()

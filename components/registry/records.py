@@ -14,9 +14,6 @@ from regard.serving.contract import RECORD
 
 _MAX_BYTES = 16 << 20
 _MAX_VERSION = 2**63 - 1  # the highest version of a model server
-PROFILE = "assets.extra/profile.json"  # of the training data
-# An empty file in a pinned version: it is created atomically and removed with the version.
-PIN = "regard.pinned"
 
 
 class _Part(BaseModel):

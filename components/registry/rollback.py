@@ -15,6 +15,7 @@ from regard.components.registry import publish
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
+from regard.serving.content_digest import content_digest
 
 # Fields of the version itself, not of its model.
 _VERSION_FIELDS = {
@@ -77,7 +78,7 @@ def rollback(
 
         with publish.staging_folder(folder) as staging:
             publish.copy_model(registry.complete(folder / str(source)), staging)
-            if publish.content_digest(staging) != digest:
+            if content_digest(staging) != digest:
                 raise UserError(
                     f"The files of {name}@{source} have changed since it was pushed",
                     where=str(folder / str(source)),

@@ -13,11 +13,11 @@ import os
 from pathlib import Path
 
 from regard.components.registry.mirror import open_mirror
-from regard.components.registry.records import PIN, VersionRecord, parse_number, read_record
+from regard.components.registry.records import VersionRecord, parse_number, read_record
 from regard.core.errors import UserError
 from regard.core.storage import registry_folder
 from regard.core.suggestions import suggest
-from regard.serving.contract import MODEL_FILE
+from regard.serving.contract import MODEL_FILE, PIN
 
 LATEST = "latest"
 _SERVING_FOLDER = "Format-Serving"  # in the model artifact of the Trainer

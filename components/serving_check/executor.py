@@ -25,7 +25,7 @@ from regard.core.formatting import truncate
 from regard.serving import checks, supported_ops, warmup_requests
 from regard.serving.check_inputs import RequestRow, parse_row
 from regard.serving.checks import CheckRequest, CheckResult
-from regard.serving.contract import IN_MEMORY, Contract, input_kinds
+from regard.serving.contract import IN_MEMORY, WARMUP, Contract, input_kinds
 from regard.serving.output_comparison import Tolerances
 
 NODE = "ServingCheck"
@@ -82,7 +82,7 @@ class ServingCheckExecutor(BaseExecutor):
         for tie in result["ties"]:
             events.emit("warning", node=NODE, text=f"Rounding decided a near tie: {tie}")
         check_rows = [parse_row(row, contract) for row in rows]
-        warmup_file = Path(blessing.uri) / Path(warmup_requests.FILE).name
+        warmup_file = Path(blessing.uri) / Path(WARMUP).name
         warmup_requests.write(warmup_file, contract, check_rows)
         atomic_write(Path(blessing.uri) / BLESSED_FILE, "")
         blessing.set_int_custom_property(BLESSED_PROPERTY, 1)

@@ -14,19 +14,25 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
-from regard.components.registry.records import read_record_or_empty
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.core.errors import UserError
-from regard.core.files import atomic_path, replace_dir, write_json
+from regard.core.files import atomic_path, read_json_object, replace_dir, write_json
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.network import Network
 from regard.models.tasks.served_model import ExportedModel, Row
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
-from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, SavedModelError, read_contract
+from regard.serving.contract import (
+    CONTRACT,
+    IN_MEMORY,
+    RECORD,
+    TRAINING,
+    SavedModelError,
+    read_contract,
+)
 
 READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, SavedModelError)
 READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
@@ -250,8 +256,13 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
         tokenizers=read_stored_tokenizers(folder),
         updates=about.get("updates", 0),
         adam_moments=values,
-        search=about.get("search") or read_record_or_empty(folder).config.get("search"),
+        search=about.get("search") or _recorded_search(folder),
     )
+
+
+def _recorded_search(folder: Path) -> Mapping[str, object] | None:
+    """Return the section ``search`` of the record of a version, which older exports lack."""
+    return read_json_object(folder / RECORD).get("config", {}).get("search")
 
 
 def _read_weight(reader: Any, number: int) -> np.ndarray:

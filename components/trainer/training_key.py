@@ -42,7 +42,7 @@ def training_modules(config: TrainingSections) -> list[str]:
 
 def trainer_code(config: TrainingSections) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
-    return code_digest("regard.components.trainer", *training_modules(config))
+    return code_digest("regard.components.trainer.run_fn", *training_modules(config))
 
 
 def validation_settings(config: TrainingSections) -> list[str]:

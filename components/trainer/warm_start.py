@@ -10,7 +10,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import NODE, StartingModel, TrainerConfig
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.export import READ_ERRORS, WarmStartCheckpoint, read_warm_start
@@ -29,6 +28,7 @@ from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
 from regard.models.tasks.network import Network
+from regard.serving.content_digest import content_digest
 
 KEY = "training.warm_start"
 ENSEMBLE_KEY = "training.ensemble"

@@ -16,10 +16,11 @@ from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.example_rows import ExampleRow
 from regard.components.data.images import Images
 from regard.components.data.layouts import check_agreement
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.row_values import value_lists
 from regard.components.data.sources import Corpus, FileGroup, extra_features, find_files
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.predictor.split_reader import to_row
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import DataConfig, Files, paths_in

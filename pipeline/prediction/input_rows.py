@@ -11,9 +11,9 @@ from regard.components.data.cell_values import CellError, CellParser
 from regard.components.data.columns import column_indices
 from regard.components.data.headers import clean_name, is_header
 from regard.components.data.images import Images
-from regard.components.data.read_problems import UnreadableFile
 from regard.components.data.row_values import split_points
 from regard.components.data.sources import Corpus
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.core.characters import is_blank
 from regard.core.errors import UserError

@@ -18,10 +18,11 @@ from regard.components.data.text_analysis import split_words
 from regard.components.data.text_files import read_lines
 from regard.components.example_validator import training_profile
 from regard.components.example_validator.drift_check import DriftFindings, check_drift
-from regard.components.registry.records import PROFILE, read_record
+from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.errors import UserError
+from regard.serving.contract import PROFILE
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of
 # the same data is therefore below 0.02 on average, whatever their size.

@@ -14,7 +14,6 @@ from typing import cast
 from regard.components.data.profiles import Profile
 from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.drift_check import check_drift as measure_drift
-from regard.components.registry.records import PROFILE
 from regard.components.registry.store import Registry
 from regard.core.files import read_json_object, write_json
 from regard.core.formatting import format_count
@@ -22,6 +21,7 @@ from regard.pipeline.config import Config
 from regard.pipeline.scheduling.snapshot import DataSnapshot
 from regard.pipeline.scheduling.state import TrainedData, TrainingFiles
 from regard.pipeline.workspace import Workspace
+from regard.serving.contract import PROFILE
 
 CURRENT_PROFILE = "profile.json"
 _MAX_NAMES = 3

@@ -11,7 +11,13 @@ import numpy as np
 from regard.core.regular_files import read_regular
 from regard.serving import warmup_requests
 from regard.serving.check_inputs import parse_row
-from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, SavedModelError, read_contract
+from regard.serving.contract import (
+    DEFAULT_SIGNATURE,
+    IN_MEMORY,
+    WARMUP,
+    SavedModelError,
+    read_contract,
+)
 from regard.serving.protobuf import numpy_type, read_tensor
 from regard.serving.saved_model import batch_inputs
 from regard.serving.session import Signature
@@ -57,7 +63,7 @@ def find_row(path: Path, signature: Signature) -> SampleRow | None:
 def _from_warm_up(path: Path) -> dict[str, np.ndarray] | None:
     """Return the first warm-up request for the default signature."""
     try:
-        for request in warmup_requests.iterate(path / warmup_requests.FILE):
+        for request in warmup_requests.iterate(path / WARMUP):
             if request.model_spec.signature_name in ("", DEFAULT_SIGNATURE):
                 return {one.key: read_tensor(one.value) for one in request.inputs}
     except (OSError, ValueError, KeyError, TypeError, OverflowError):  # the warm-up reports it

@@ -11,7 +11,7 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving import warmup_requests
-from regard.serving.contract import DEFAULT_SIGNATURE
+from regard.serving.contract import DEFAULT_SIGNATURE, WARMUP
 from regard.serving.protobuf import read_tensor, type_name
 from regard.serving.server.errors import ServingError, invalid
 from regard.serving.server.sample_row import find_row
@@ -221,7 +221,7 @@ class Servable:
         Raises:
             ServingError: the file is unreadable or too long, or a request fails.
         """
-        path = self.path / warmup_requests.FILE
+        path = self.path / WARMUP
         if not path.exists():
             return
         try:
@@ -230,7 +230,7 @@ class Servable:
             message = f"Cannot read the warm-up requests: {remove_path(str(error), self.path)}"
             raise ServingError(StatusCode.DATA_LOSS, message) from None
         if len(requests) > _MAX_WARMUP_REQUESTS:
-            name = warmup_requests.FILE
+            name = WARMUP
             raise invalid(f"{name} has more than {_MAX_WARMUP_REQUESTS} warm-up requests.")
         for request in requests:
             inputs = {one.key: read_tensor(one.value) for one in request.inputs}

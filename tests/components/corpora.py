@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.spans import resolve_spans
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.errors import UserError

@@ -7,6 +7,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from regard.serving import saved_model, warmup_requests
 from regard.serving.check_inputs import CheckRow
+from regard.serving.contract import WARMUP
 from regard.serving.protobuf import read_tensor
 from tests import fake_models, fake_tasks
 
@@ -38,8 +39,8 @@ def test_the_model_answers_all_of_them(tmp_path):
     model = saved_model.load(folder)
     rows = [[[0.5, 0], [0.25, 1]], [[n / 8, 0.0] for n in range(8)]] * 4
     requested = [CheckRow("", {"points": points}, "") for points in rows]
-    warmup_requests.write(folder / warmup_requests.FILE, model.contract, requested)
-    for request in warmup_requests.read(folder / warmup_requests.FILE):
+    warmup_requests.write(folder / WARMUP, model.contract, requested)
+    for request in warmup_requests.read(folder / WARMUP):
         arguments = inputs(request)
         assert arguments["points"].dtype == np.float32
         result = model.run(request.model_spec.signature_name, arguments)

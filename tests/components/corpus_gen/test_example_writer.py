@@ -10,7 +10,7 @@ from regard.components.corpus_gen.example_writer import (
     python_os_errors,
 )
 from regard.components.data.images import Images
-from regard.components.data.read_problems import UnreadableFile
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.models.tasks.description import Feature
 from tests.components.corpora import CAPTIONED, SUMMARISED, TRANSLATION
 

@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from regard.components.data.columns import MissingColumn, column_indices
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import FileGroup
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.models import tasks
 from tests.components.corpora import (
     CAPTIONED,

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from regard.components.data.images import Images
-from regard.components.data.read_problems import UnreadableFile
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from tests.components.corpora import picture
 from tests.models.tasks.test_image_decoding import BITMAPS, BOMBS, saved, with_size

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.components.data.images import Images
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import FileGroup
+from regard.components.data.unreadable_file import UnreadableFile
 from tests.components.corpora import CAPTIONED, POINTED, SCORED, SUMMARISED, corpus_of, picture
 
 FEATURES = (CAPTIONED, POINTED, SCORED, SUMMARISED)

@@ -2,7 +2,8 @@ import pickle
 
 import pytest
 
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.core.errors import UserError
 from tests.components.corpora import first_error

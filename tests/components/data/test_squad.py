@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
+from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.models.tasks import describe
 from regard.models.tasks.description import Feature

@@ -4,8 +4,9 @@ import subprocess
 
 import pytest
 
-from regard.components.data.read_problems import ReadProblems, UnreadableFile
+from regard.components.data.read_problems import ReadProblems
 from regard.components.data.text_files import InvalidLine, read_lines
+from regard.components.data.unreadable_file import UnreadableFile
 from tests.components.corpora import first_error
 
 

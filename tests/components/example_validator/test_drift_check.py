@@ -3,8 +3,8 @@ import json
 import pytest
 
 from regard.components.example_validator.drift_check import check_drift, drift_warnings
-from regard.components.registry.records import PROFILE
 from regard.components.registry.store import LATEST
+from regard.serving.contract import PROFILE
 from tests.components.corpora import checks_of, write_files
 
 LENGTHS = {"unit": "words", "bounds": [1, 2]}

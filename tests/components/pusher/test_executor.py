@@ -10,11 +10,11 @@ from regard.components.data.profiles import PROFILE_FILE
 from regard.components.pusher import executor
 from regard.components.pusher.executor import PusherExecutor
 from regard.components.registry.prune import prune
-from regard.components.registry.records import PROFILE
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.core import events, provenance
 from regard.core.errors import UserError
+from regard.serving.contract import PROFILE
 
 SENTENCE = "Passed: BLEU 33.1 is above the threshold of 30.0."
 METRICS = {

@@ -11,7 +11,6 @@ import pytest
 from regard.components.registry import publish
 from regard.components.registry.prune import prune
 from regard.components.registry.publish import (
-    content_digest,
     copy_model,
     push,
     remove_leftovers,
@@ -21,6 +20,7 @@ from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import Registry
 from regard.core import locks
 from regard.core.errors import UserError
+from regard.serving.content_digest import content_digest
 from tests.components.registry.models import make_model, push_model, push_models, weights_of
 
 

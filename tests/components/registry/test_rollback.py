@@ -6,11 +6,12 @@ import pytest
 
 from regard.components.registry import publish
 from regard.components.registry.prune import pin
-from regard.components.registry.publish import WithdrawnModelError, content_digest
+from regard.components.registry.publish import WithdrawnModelError
 from regard.components.registry.records import WithdrawnModel, read_record
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import is_pinned
 from regard.core.errors import UserError
+from regard.serving.content_digest import content_digest
 from regard.serving.server.model_config import VersionPolicy
 from regard.serving.server.versions import list_versions
 from tests.components.registry.models import push_model, push_models, weights_of

@@ -4,12 +4,12 @@ import keras
 import sentencepiece
 import tensorflow as tf
 
-from regard.components.registry.publish import content_digest
 from regard.components.settings.trainer import StartingModel, TrainerConfig
 from regard.components.trainer.export import write_warm_start
 from regard.components.trainer.fine_tuning import set_trainable
 from regard.components.trainer.optimizer import compile_model
 from regard.models import tasks
+from regard.serving.content_digest import content_digest
 from tests.models.tasks.tokenizers import trained
 
 WORDS = ["the cat sat", "a dog ran", "some bird flew", "the fish swam", "a cat ran", "one dog sat"]

@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from regard.components.example_validator import training_profile
-from regard.components.registry.records import PROFILE
 from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.prediction import request_drift
+from regard.serving.contract import PROFILE
 from regard.serving.server.metrics import Metrics
 from regard.serving.server.options import RequestLogOptions
 from regard.serving.server.request_log import RequestLog

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from regard.components.example_validator.corpus_checks import profile_training_split
-from regard.components.registry.records import PROFILE
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import cached_profile
 from regard.pipeline.scheduling.snapshot import take_snapshot
+from regard.serving.contract import PROFILE
 from tests.pipeline.scheduling.growing_corpus import CONFIG, make_rows
 
 SINGLE_FILE = CONFIG.replace("train-{SPAN:3}.tsv", "train.tsv")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from grpc import StatusCode
 from tensorflow_serving.apis import prediction_log_pb2
 
-from regard.serving import warmup_requests
+from regard.serving.contract import WARMUP
 from regard.serving.server.errors import ServingError
 from regard.serving.server.sample_row import SampleRow
 from regard.serving.server.servable import Servable
@@ -89,8 +89,8 @@ def test_a_warm_up_request_without_a_signature_is_one_of_the_default(tmp_path, m
     path = fake_models.save(fake_models.Reverser(), tmp_path / "1")
     log = prediction_log_pb2.PredictionLog()
     log.predict_log.request.inputs["source"].CopyFrom(tf.make_tensor_proto(["a"]))
-    (path / warmup_requests.FILE).parent.mkdir(exist_ok=True)
-    with tf.io.TFRecordWriter(str(path / warmup_requests.FILE)) as writer:
+    (path / WARMUP).parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path / WARMUP)) as writer:
         writer.write(log.SerializeToString())
     servable, names = Servable("reverser", path), []
     monkeypatch.setattr(servable, "run", lambda name, inputs: names.append(name))

@@ -49,7 +49,7 @@ def build_pipeline(
     task = config.description
     # The schedule, Beam and the search do not change the model.
     recorded = config.recorded(exclude={"schedule", "beam", "tune", "tracking"})
-    stored = json.dumps([vars(feature) for feature in config.stored_features])
+    stored = json.dumps([feature.to_json() for feature in config.stored_features])
 
     corpus = nodes.CorpusGen(
         corpus=context.corpus,

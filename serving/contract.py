@@ -8,13 +8,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from typing_extensions import NotRequired, TypedDict
 
+from regard.core.features import Kind
+from regard.core.kinds import KINDS
 from regard.core.regular_files import read_regular
 
-InputKind = Literal["text", "image", "points", "positions"]
 CONTRACT = "assets.extra/contract.json"
 MODEL_FILE = "saved_model.pb"
 RECORD = "regard.json"  # of a version in the registry
@@ -25,15 +26,7 @@ WARMUP = "assets.extra/tf_serving_warmup_requests"  # which a model server runs 
 DEFAULT_SIGNATURE = "serving_default"
 IN_MEMORY = "assets.extra/in_memory.json"  # rows, and the model's outputs for them before export
 TRAINING = "assets.extra/training.npz"  # what a warm start needs in addition to the weights
-# The type and the shape of an input, by its kind.
-INPUT_SPECS = {
-    "text": ("string", "[batch]"),
-    "image": ("string", "[batch]"),
-    "points": ("float32", "[batch, n, dimensions]"),
-    "positions": ("int32", "[batch, n]"),
-}
 LENGTH_SPEC = ("int32", "[batch]")
-KINDS_WITH_LENGTH = ("points", "positions")
 _MAX_BYTES = 16 << 20
 
 
@@ -45,7 +38,7 @@ class InputEntry(TypedDict):
     """
 
     name: str
-    kind: InputKind
+    kind: str
     like: NotRequired[str]
     default: NotRequired[str]
     dimensions: NotRequired[int]
@@ -137,11 +130,21 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
         kinds = {entry["kind"] for signature in signatures for entry in signature["inputs"]}
     except (AttributeError, KeyError, TypeError):
         raise SavedModelError(f"Its {CONTRACT} describes an input without a kind.") from None
-    if unknown := sorted(kinds - set(INPUT_SPECS)):
+    if unknown := sorted(kinds - {name for name, kind in KINDS.items() if kind.tensor}):
         raise SavedModelError(f"Its {CONTRACT} has inputs of unknown kinds: {', '.join(unknown)}.")
     return cast(Contract, contract)
 
 
-def input_kinds(contract: Contract) -> dict[str, InputKind]:
+def input_kinds(contract: Contract | Mapping[str, Any]) -> dict[str, Kind]:
     """Return the kind of each model input by name."""
-    return {entry["name"]: entry["kind"] for entry in contract["inputs"]}
+    return {entry["name"]: KINDS[entry["kind"]] for entry in contract["inputs"]}
+
+
+def text_inputs(contract: Contract | Mapping[str, Any]) -> list[str]:
+    """Return the names of the model inputs that are texts."""
+    return [name for name, kind in input_kinds(contract).items() if kind.is_text]
+
+
+def answer_kind(contract: Contract | Mapping[str, Any]) -> Kind:
+    """Return the kind of the main output."""
+    return KINDS[contract["answer_kind"]]

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from regard.core.features import Kind
+from regard.core.kinds import KINDS
 from regard.serving.contract import (
     DEFAULT_SIGNATURE,
-    INPUT_SPECS,
-    KINDS_WITH_LENGTH,
     LENGTH_SPEC,
     Contract,
     InputEntry,
@@ -62,7 +62,7 @@ class Prediction:
     def hypothesis(self) -> Any:
         """The predicted text, number, or list of positions."""
         value = self.outputs[self.contract["answer"]]
-        return value.tolist() if self.contract["answer_kind"] == "positions" else value
+        return value.tolist() if isinstance(value, np.ndarray) else value
 
     @property
     def score(self) -> float | None:
@@ -169,8 +169,9 @@ class ServedModel:
     def _input_specs(self, name: str) -> dict[str, tuple[str, str]]:
         specs = {}
         for entry in self.contract["signatures"][name]["inputs"]:
-            specs[entry["name"]] = INPUT_SPECS[entry["kind"]]
-            if entry["kind"] in KINDS_WITH_LENGTH:
+            kind = KINDS[entry["kind"]]
+            specs[entry["name"]] = tensor_of(kind)
+            if kind.has_length:
                 specs[f"{entry['name']}_length"] = LENGTH_SPEC
         return specs
 
@@ -292,13 +293,14 @@ def batch_inputs(entries: Sequence[InputEntry], rows: Sequence[InputRow]) -> dic
     """
     arrays: dict[str, np.ndarray] = {}
     for entry in entries:
-        name, (dtype, _) = entry["name"], INPUT_SPECS[entry["kind"]]
+        name, kind = entry["name"], KINDS[entry["kind"]]
         values = [row[name] for row in rows]
-        if entry["kind"] not in KINDS_WITH_LENGTH:
+        if not kind.has_length:
             arrays[name] = np.empty(len(rows), dtype=object)
             arrays[name][:] = [one.encode() if isinstance(one, str) else one for one in values]
             continue
-        inner = (entry.get("dimensions", 2),) if entry["kind"] == "points" else ()
+        dtype, shape = tensor_of(kind)
+        inner = (entry.get("dimensions", 2),) if "dimensions" in shape else ()
         sequences = [np.asarray(value, dtype=dtype).reshape(-1, *inner) for value in values]
         lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int32)
         arrays[name] = np.zeros((len(rows), lengths.max(initial=0), *inner), dtype=dtype)
@@ -306,6 +308,17 @@ def batch_inputs(entries: Sequence[InputEntry], rows: Sequence[InputRow]) -> dic
         for row, sequence in enumerate(sequences):
             arrays[name][row, : len(sequence)] = sequence
     return arrays
+
+
+def tensor_of(kind: Kind) -> tuple[str, str]:
+    """Return the type and the shape of an input.
+
+    Raises:
+        SavedModelError: a model has no inputs of this kind.
+    """
+    if kind.tensor is None:
+        raise SavedModelError(f"A model has no inputs of the kind {kind}.")
+    return kind.tensor
 
 
 def unpad(outputs: Mapping[str, np.ndarray], key: str, row: int, axes: Sequence[str | None]) -> Any:

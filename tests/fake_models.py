@@ -10,10 +10,11 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.serving.contract import CONTRACT
 
-FEATURES = [Feature("source", "text"), Feature("target", "text", role="reference")]
+FEATURES = [Feature("source", TEXT), Feature("target", TEXT, role="reference")]
 MOST_LETTERS = 100
 _SHOWN = ("source_pieces", "source_length", "alignment")
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]

@@ -5,21 +5,22 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import IMAGE, NUMBER, POINTS, POSITIONS, TEXT
 
 SIMILARITY = [
-    Feature("first", "text"),
-    Feature("second", "text"),
-    Feature("similarity", "number", role="reference", low=0, high=1),
+    Feature("first", TEXT),
+    Feature("second", TEXT),
+    Feature("similarity", NUMBER, role="reference", low=0, high=1),
 ]
 SORTING = [
-    Feature("points", "points", min_points=2),
-    Feature("order", "positions", role="reference"),
-    Feature("width", "number", role="extra", optional=True),
+    Feature("points", POINTS, min_points=2),
+    Feature("order", POSITIONS, role="reference"),
+    Feature("width", NUMBER, role="extra", optional=True),
 ]
 CAPTIONING = [
-    Feature("image", "image"),
-    Feature("caption", "text", role="reference", multiple=True),
+    Feature("image", IMAGE),
+    Feature("caption", TEXT, role="reference", multiple=True),
 ]
 
 

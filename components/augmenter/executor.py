@@ -22,7 +22,7 @@ from regard.components.settings.augmentation import AugmentationConfig
 from regard.components.settings.trainer import StartingModel
 from regard.core import events, owned_folders
 from regard.core.files import write_json
-from regard.models.tasks.description import Feature
+from regard.core.kinds import feature_from_json
 
 _WORK_PREFIX = ".writing-"
 
@@ -55,7 +55,7 @@ class AugmenterExecutor(BaseBeamExecutor):
             functools.partial(run_pass, self._make_beam_pipeline, *options),
             {key: StartingModel.model_validate(model) for key, model in models.items()},
             str(work),
-            [Feature(**entry) for entry in settings["features"]],
+            [feature_from_json(entry) for entry in settings["features"]],
             expand_all(settings["root"], settings["monolingual"], "data.monolingual"),
             settings["encoding"],
         )

@@ -22,8 +22,9 @@ from regard.components.predictor.decode import ModelDoFn
 from regard.components.settings.trainer import StartingModel
 from regard.core.characters import is_blank
 from regard.core.errors import UserError
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
-from regard.models.tasks.description import Feature
 from regard.serving import saved_model
 from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.saved_model import InputLengthError, InputRow, Model, ServedModel
@@ -110,7 +111,7 @@ class PassDoFn(ModelDoFn):
 
         start = time.monotonic()
         with batch_results.record_failure(self._folder):
-            features = [Feature(name, "text") for name in self._pass.inputs.values()]
+            features = [Feature(name, TEXT) for name in self._pass.inputs.values()]
             records = itertools.islice(read_records(part.path), part.start, part.start + part.rows)
             texts = [[*map("".join, parse_record(one, features).values)] for one in records]
             rows = [dict(zip(self._pass.inputs, one, strict=True)) for one in texts]

@@ -21,7 +21,7 @@ from regard.components.settings import augmentation as sections
 from regard.components.settings.trainer import StartingModel
 from regard.core.characters import is_blank
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 Paths = Sequence[str]
 # The files that a step has written, and a sentence about it.

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from regard.core.features import Feature
 from regard.core.files import atomic_path, write_json
-from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Row:
 
     def column_value(self, feature: Feature) -> Any:
         """Return the value of an input or an extra in the table."""
-        if feature.kind == "image":
+        if feature.kind.names_file:
             return self.paths[feature.name]
         return (self.inputs if feature.role == "input" else self.extras)[feature.name]
 
@@ -227,20 +227,8 @@ def _row_size(row: Row, prediction: Prediction) -> int | None:
 def _feature_type(feature: Feature) -> pa.DataType:
     import pyarrow as pa
 
-    kind = _value_type(feature.kind)
+    kind = feature.kind.arrow_type()
     return pa.list_(kind) if feature.multiple else kind
-
-
-def _value_type(kind: str) -> pa.DataType:
-    import pyarrow as pa
-
-    return {
-        "text": pa.string(),
-        "image": pa.string(),
-        "number": pa.float64(),
-        "positions": pa.list_(pa.int64()),
-        "points": pa.list_(pa.list_(pa.float64())),
-    }[kind]
 
 
 def _output_type(prediction: Prediction, name: str) -> pa.DataType:
@@ -286,7 +274,7 @@ def make_table(
     import pyarrow as pa
 
     (reference,) = (feature for feature in features if feature.role == "reference")
-    kind = _value_type(reference.kind)
+    kind = reference.kind.arrow_type()
     columns: list[tuple[str, pa.DataType, list[Any]]] = [
         ("row", pa.int64(), list(numbers)),
         ("file", pa.string(), [row.file for row in rows]),

@@ -69,7 +69,10 @@ class RowFiles:
                         raise pa.ArrowInvalid("the checksum is wrong")
                     lengths.append(batch.column(LENGTHS).flatten().to_numpy())
                     counts.append(np.diff(batch.column(LENGTHS).offsets.to_numpy()))
-                    self._batches.append(batch.drop_columns([LENGTHS]))
+                    columns = batch.drop_columns([LENGTHS])
+                    if self._batches and columns.schema != self._batches[0].schema:
+                        raise pa.ArrowInvalid("its columns are not those of the other files")
+                    self._batches.append(columns)
             except Exception as error:  # a damaged file raises errors of many kinds
                 message = f"The transformed rows cannot be read: {error}."
                 raise UserError(message, str(path), _REMEDY) from error

@@ -14,7 +14,6 @@ import tensorflow as tf
 from pydantic import TypeAdapter
 
 from regard.components.common.artifact_files import write_uri
-from regard.components.data.cell_values import Value
 from regard.components.data.corpus_plan import GroupResult, with_progress
 from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
@@ -22,7 +21,7 @@ from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import SPAN_FEATURE, Corpus
 from regard.components.data.unreadable_file import UnreadableFile
 from regard.core import events
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature, Value
 
 if TYPE_CHECKING:
     from regard.components.data.row_filter import RowFilter
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 # A tf.Example is reused for the rows of a file until it has serialised this many bytes: protobuf
 # keeps the memory of earlier rows.
 _MAX_BYTES = 1 << 20
-# The list of a tf.Example that holds the values of each kind of feature.
-_LISTS = {"text": "bytes_list", "image": "bytes_list", "positions": "int64_list"}
-_FLOAT_LIST = "float_list"
 _RESULT = TypeAdapter(GroupResult)
 
 
@@ -68,9 +64,9 @@ class ExampleEncoder:
             self._new_example()
         for feature, target, value in zip(self._features, self._values, values, strict=True):
             items: Any = value if isinstance(value, list) else [] if value is None else [value]
-            if feature.kind == "text":
+            if feature.kind.is_text:
                 items = [text.encode("utf-8") for text in items]
-            elif feature.kind == "image":
+            elif feature.kind.names_file:
                 self._paths[feature.name][:] = [path.encode("utf-8") for path in items]
                 items = [self._images.read(path) for path in items]
             target[:] = items
@@ -83,13 +79,11 @@ class ExampleEncoder:
         """Create the tf.Example whose lists each row fills: faster than a new one for each row."""
         self._example = tf.train.Example()
         self._bytes = 0
-        self._values = [
-            self._new_list(f.name, _LISTS.get(f.kind, _FLOAT_LIST)) for f in self._features
-        ]
+        self._values = [self._new_list(f.name, f.kind.stored_list) for f in self._features]
         self._paths = {
             feature.name: self._new_list(f"{feature.name}_file", "bytes_list")
             for feature in self._features
-            if feature.kind == "image"
+            if feature.kind.names_file
         }
         self._new_list("file", "bytes_list").append(self._file)
         self._line = self._new_list("line", "int64_list")

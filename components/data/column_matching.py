@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from regard.components.data.column_names import common_features, language_of, normal_form
 from regard.components.data.sources import Corpus
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 # Columns that are tried for one feature: more of them are ambiguous in any case.
 _MAX_CANDIDATES = 4
@@ -44,7 +44,7 @@ def rank_columns(corpus: Corpus, feature: Feature, names: Sequence[str]) -> dict
     """Return the columns whose names can mean a feature, with their ranks."""
     check = corpus.config.checks.language
     language = (check.languages.get(feature.name) if check else None) or ""
-    is_text = feature.kind == "text" and feature.role != "extra"
+    is_text = feature.tokenized
     languages = {i: code for i, name in enumerate(names) if (code := language_of(name))}
     lasts = {i: names[i].rpartition(".")[2].lower() for i in languages}
     is_other = {i: last not in _DOUBTFUL_LANGUAGES for i, last in lasts.items()}

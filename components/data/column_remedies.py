@@ -8,9 +8,9 @@ from regard.components.data import column_names
 from regard.components.data.column_matching import COMMON, VAGUE, best_columns, rank_columns
 from regard.components.data.column_names import is_column_name
 from regard.components.data.sources import Corpus
+from regard.core.features import Feature
 from regard.core.formatting import truncate
 from regard.core.suggestions import suggest
-from regard.models.tasks.description import Feature
 
 _MAX_CHOICES = 100
 # Texts that YAML reads as another type than a string.
@@ -60,7 +60,7 @@ def _improbability(
         any(map(one.fullmatch, words)) for one in (column_names.NUMBER, column_names.ID)
     )
     rank = ranks.get(index, VAGUE)
-    return rank, is_number != (feature.kind == "number"), is_id, not is_column_name(last)
+    return rank, is_number != feature.kind.is_number, is_id, not is_column_name(last)
 
 
 def columns_setting(features: Sequence[Feature], indices: Sequence[int | None]) -> str:

@@ -11,8 +11,8 @@ from regard.components.data.column_remedies import columns_line, columns_remedy
 from regard.components.data.headers import misplaced_name
 from regard.components.data.sources import Corpus
 from regard.components.data.unreadable_file import UnreadableFile
+from regard.core.features import Feature
 from regard.core.formatting import truncate
-from regard.models.tasks.description import Feature
 
 
 class MissingColumn(UnreadableFile):

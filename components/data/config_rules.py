@@ -26,10 +26,10 @@ from regard.components.settings.data import (
     paths_in,
 )
 from regard.core.errors import UserError
+from regard.core.features import Feature
 from regard.core.formatting import truncate
 from regard.core.suggestions import did_you_mean, suggest
 from regard.models.settings.base import Path, Problem
-from regard.models.tasks.description import Feature
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _encoding_error(name: str) -> str | None:
 
 def _validate_languages(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
     check, path = data.checks.language, ("data", "checks", "language", "languages")
-    texts = [one.name for one in features if one.kind == "text" and one.role != "extra"]
+    texts = [one.name for one in features if one.tokenized]
     for name, language in check.languages.items() if check else ():
         if name not in texts:
             sides = suggest(name, texts) if texts else "This task has no texts; remove the check"
@@ -148,7 +148,7 @@ def _validate_features(data: DataConfig, features: Sequence[Feature]) -> Iterato
         if names.count(name) > 1 or reserved or name.endswith("_file"):
             message = f"{name!r} is reserved; rename the column"
             yield Problem(("data", "extra", index), message)
-    if data.images is not None and not any(feature.kind == "image" for feature in features):
+    if data.images is not None and not any(feature.kind.names_file for feature in features):
         yield Problem(("data", "images"), "this task reads no images; remove the key")
 
 

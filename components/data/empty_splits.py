@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from regard.components.data.split_assignment import can_decide_split, canonical
+from regard.core.features import Feature
 from regard.core.formatting import truncate
-from regard.models.tasks.description import Feature
 
 # With more different values, an empty split is chance.
 _FEW_VALUES = 20

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from regard.components.data.row_values import Image
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds.image import ImageFile
 
 # Few, because an image can have as many bytes as ten thousand sentences.
 _RECORDS_PER_READ = 64
@@ -49,15 +49,12 @@ def read_rows(path: str, features: Sequence[Feature]) -> Iterator[ExampleRow]:
 
 
 def _values(stored: Any, feature: Feature) -> list[Any]:
-    content = stored[feature.name]
-    if feature.kind == "text":
-        return _texts(content)
-    if feature.kind == "image":
-        paths = _texts(stored[f"{feature.name}_file"])
-        return list(map(Image, paths, content.bytes_list.value))
-    if feature.kind == "positions":
-        return list(content.int64_list.value)
-    return list(content.float_list.value)
+    values = getattr(stored[feature.name], feature.kind.stored_list).value
+    if feature.kind.is_text:
+        return _texts(stored[feature.name])
+    if feature.kind.names_file:
+        return list(map(ImageFile, _texts(stored[f"{feature.name}_file"]), values))
+    return list(values)
 
 
 def _texts(content: Any) -> list[str]:

@@ -82,7 +82,7 @@ def file_digests(paths: Iterable[str], cache: Path | None = None) -> dict[str, s
 
 def named_images(corpus: Corpus, groups: Iterable[FileGroup]) -> Iterator[str]:
     """Yield the paths of the images that rows name, each once."""
-    columns = [i for i, feature in enumerate(corpus.features) if feature.kind == "image"]
+    columns = [i for i, feature in enumerate(corpus.features) if feature.kind.names_file]
     yielded: set[Any] = {None}
     for group in groups if columns else ():
         # A file that cannot be read ends here; the reader of its rows reports it.

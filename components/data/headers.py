@@ -39,7 +39,7 @@ def is_header(cells: Sequence[str], corpus: Corpus) -> bool:
     for position, feature in enumerate(corpus.features, 1):
         place = int(columns.get(feature.name, 0) if columns else position)
         cell = names[place - 1 : place]
-        if feature.kind == "number" and any(cell):
+        if feature.kind.is_number and any(cell):
             return _is_name_row(names) and not _MISSING.fullmatch(cell[0])
         used += cell
     return _has_known_names(names, used, corpus)

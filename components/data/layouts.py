@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from regard.components.data.column_fit import is_number
 from regard.components.data.column_names import normal_form
 from regard.components.data.column_remedies import yaml_text
 from regard.core.errors import UserError
+from regard.core.features import Feature
 from regard.core.formatting import format_count, truncate
-from regard.models.tasks.description import Feature
+from regard.core.kinds.number import is_number_text
 
 # Rows from which on equal values of a column, or numbers for a text, are remarkable.
 _MIN_ROWS = 20
@@ -86,7 +86,7 @@ class Layout:
                 name = feature.name
                 if name in self.constants and _text_of(value) != self.constants[name]:
                     del self.constants[name]
-                if name in self.numbers and not is_number(_text_of(value)):
+                if name in self.numbers and not is_number_text(_text_of(value)):
                     self.numbers.remove(name)
 
     def _start(self, features: Sequence[Feature], line: int, values: Sequence[Any]) -> None:
@@ -101,7 +101,7 @@ class Layout:
             if feature.tokenized
         }
         self.constants = {name: text for name, text in texts.items() if text.strip()}
-        self.numbers = [name for name, text in texts.items() if is_number(text)]
+        self.numbers = [name for name, text in texts.items() if is_number_text(text)]
         is_plain_table = bool(self.positions) and not self.has_names
         if is_plain_table and texts and all(map(str.isalpha, texts.values())):
             self.words = len(texts)

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
 
 PROFILE_FILE = "profile.json"
 MAX_WORDS = 50_000  # words that a profile lists for a feature; it only counts the others
@@ -104,13 +103,6 @@ def histogram(lengths: Mapping[int, int]) -> list[int]:
     for length, count in lengths.items():
         counts[bisect_left(BOUNDS, length)] += count
     return counts
-
-
-def length_unit(feature: Feature) -> str | None:
-    """Return what the length of a feature counts; None if it has no length."""
-    if feature.kind == "points":
-        return "point"
-    return "character" if feature.tokenized else None
 
 
 def read_profile(path: str | os.PathLike[str], remedy: str) -> Profile:

@@ -23,11 +23,11 @@ from regard.components.data.images import Images
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import Row
-from regard.components.data.row_values import ComparedValues, format_values, value_lists
+from regard.components.data.row_values import ComparedValues, value_lists
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import count_scripts
+from regard.core.features import Feature
 from regard.core.formatting import truncate
-from regard.models.tasks.description import Feature
 
 
 class RowFilter:
@@ -171,4 +171,6 @@ def _fix(value: Any) -> Any:
 
 
 def _describe(features: Sequence[Feature], row: Sequence[Any]) -> str:
-    return " | ".join(map(format_values, features, value_lists(features, row)))
+    lists = value_lists(features, row)
+    pairs = zip(features, lists, strict=True)
+    return " | ".join(feature.kind.format(feature, values) for feature, values in pairs)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from regard.components.data.cell_values import CellError, CellParser, Value
+from regard.components.data.cell_values import CellParser
 from regard.components.data.images import Images
 from regard.components.data.layouts import Layout
 from regard.components.data.read_problems import ReadProblems
@@ -18,9 +18,9 @@ from regard.components.data.tables import Cells, order_remedy, read_table
 from regard.components.data.text_files import InvalidLine, read_lines
 from regard.components.data.tmx import read_tmx
 from regard.components.data.unreadable_file import UnreadableFile
+from regard.core.features import CellError, Feature, Value
 from regard.core.suggestions import suggest
 from regard.models.tags import find_tag
-from regard.models.tasks.description import Feature
 
 Row = tuple[int, Sequence[Value]]
 _END = object()

@@ -1,22 +1,15 @@
 """The values of a row as tf.Examples hold them, a list for each feature, and how they compare."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from regard.components.data.images import Images
 from regard.components.data.split_assignment import canonical
 from regard.components.data.target_overlap import hash64
 from regard.components.data.text_analysis import normalize
 from regard.core.characters import is_blank
-from regard.core.formatting import format_count
-from regard.models.tasks.description import Feature
-
-
-class Image(NamedTuple):
-    """An image of a row: its path and its bytes."""
-
-    path: str
-    content: bytes
+from regard.core.features import Feature
+from regard.core.kinds.image import ImageFile
 
 
 class ComparedValues:
@@ -32,7 +25,7 @@ class ComparedValues:
 
     def __init__(self, features: Sequence[Feature]):
         self.columns = [i for i, feature in enumerate(features) if feature.role != "extra"]
-        self.texts = {i: features[i].name for i in self.columns if features[i].kind == "text"}
+        self.texts = {i: features[i].name for i in self.columns if features[i].kind.is_text}
         self._inputs = [i for i in self.columns if features[i].role == "input"]
         self._tags = [i for i, feature in enumerate(features) if feature.tags]
         self._text_inputs = [i for i in self._inputs if i in self.texts]
@@ -74,34 +67,9 @@ def value_lists(
     """
     lists = [value if isinstance(value, list) else [value] * (value is not None) for value in row]
     for i, feature in enumerate(features):
-        if feature.kind == "image":
-            lists[i] = [Image(path, images.read(path) if images else b"") for path in lists[i]]
+        if feature.kind.names_file:
+            lists[i] = [ImageFile(path, images.read(path) if images else b"") for path in lists[i]]
     return lists
-
-
-def value_lengths(feature: Feature, values: Sequence[Any]) -> Iterable[int]:
-    """Return the length of each value of a feature that has lengths."""
-    if feature.kind == "points":
-        return [len(values) // feature.dimensions]
-    return map(len, values)
-
-
-def split_points(values: Sequence[float], feature: Feature) -> list[list[float]]:
-    """Return the flat coordinates of points as one list per point."""
-    size = feature.dimensions
-    return [list(values[start : start + size]) for start in range(0, len(values), size)]
-
-
-def format_values(feature: Feature, values: Sequence[Any]) -> str:
-    """Return the values of a feature as text for a person."""
-    if feature.kind == "text":
-        return " / ".join(values)
-    if feature.kind == "image":
-        return " / ".join(image.path for image in values)
-    numbers = " ".join(f"{value:.7g}" for value in values)
-    if feature.kind == "points" and values:
-        return f"{format_count(len(values) // feature.dimensions, 'point')}: {numbers}"
-    return numbers
 
 
 def hash_values(features: Sequence[Sequence[Any]]) -> int:
@@ -113,6 +81,6 @@ def hash_values(features: Sequence[Sequence[Any]]) -> int:
 
 def _value_bytes(values: Sequence[Any]) -> bytes:
     """Return bytes that are the same for the same values of a feature."""
-    if values and isinstance(values[0], Image):
+    if values and isinstance(values[0], ImageFile):
         return b"".join(image.content for image in values)
     return (canonical(list(values)) or "").encode("utf-8")

@@ -7,17 +7,18 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from typing_extensions import Self
 
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, TAG_FEATURE, DataConfig, Files, Format
 from regard.core.errors import UserError
+from regard.core.features import Feature
 from regard.core.files import check_no_special_file, read_json_object
+from regard.core.kinds import TEXT, feature_from_json
 from regard.core.suggestions import did_you_mean
-from regard.models.tasks.description import Feature
 
 # The name of the feature that holds a row's span, and its value for files without a placeholder.
 SPAN_FEATURE, FIXED = "span", "fixed"
@@ -54,6 +55,13 @@ class Span:
         return cls(content["span"], content["name"], content["version"], content["files"], replayed)
 
 
+_FeatureValue = Annotated[
+    Feature,
+    PlainValidator(lambda value: value if isinstance(value, Feature) else feature_from_json(value)),
+    PlainSerializer(Feature.to_json),
+]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """What a run reads.
@@ -65,7 +73,7 @@ class Corpus:
     """
 
     config: DataConfig
-    features: tuple[Feature, ...]
+    features: tuple[_FeatureValue, ...]
     spans: tuple[Span, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -123,7 +131,7 @@ def extra_features(data: DataConfig, links: str | None = None) -> tuple[Feature,
     has_tag = data.tags is None or data.tags.column is not None
     names = data.extra if has_tag else (*data.extra, TAG_FEATURE)
     tags = {data.tag_feature: data.tag_names}
-    return tuple(Feature(x, "text", "extra", links=x == links, tags=tags.get(x, ())) for x in names)
+    return tuple(Feature(x, TEXT, "extra", links=x == links, tags=tags.get(x, ())) for x in names)
 
 
 def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import normalize
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 _BINS = 2**16
 # Another key than that of the splits, so that the hashes are independent.
@@ -98,7 +98,7 @@ def can_decide_split(feature: Feature) -> bool:
     A feature with several values cannot keep rows together: each value may be in another row too.
     """
     has_one_value = not feature.multiple and not feature.optional
-    return feature.kind in ("text", "image") and feature.role != "extra" and has_one_value
+    return feature.kind.identifies_rows and feature.role != "extra" and has_one_value
 
 
 def _deciding_column(features: Sequence[Feature], by: str | None) -> int:

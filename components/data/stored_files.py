@@ -25,7 +25,7 @@ def with_local_files(corpus: Corpus) -> Corpus:
     """
     config, updates = corpus.config, {}
     paths = [(one.key, one.pattern) for one in path_locations(config)]
-    if any(feature.kind == "image" for feature in corpus.features):
+    if any(feature.kind.names_file for feature in corpus.features):
         paths.append((_IMAGES, config.images or ""))
     for key, path in paths:
         if is_uri(uri := path if is_uri(path) else os.path.join(config.root, path)):

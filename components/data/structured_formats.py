@@ -18,8 +18,8 @@ from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.tables import Cells
 from regard.components.data.text_files import InvalidLine, decode_line, read_lines
 from regard.components.data.unreadable_file import UnreadableFile
+from regard.core.features import STRINGS, Feature
 from regard.core.formatting import truncate
-from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -219,7 +219,7 @@ def decode_cells(
 
     try:
         return [
-            decode(cell) if feature.kind in ("text", "image") else cell
+            decode(cell) if feature.kind.column_types == STRINGS else cell
             for cell, feature in zip(cells, corpus.features, strict=True)
         ]
     except _SkippedCellError:
@@ -311,7 +311,8 @@ def _cast_column(field: pa.Field, feature: Feature, path: str) -> tuple[str, pa.
         depth, inner = depth + 1, inner.value_type
     if types.is_dictionary(inner) and not (depth and _is_view(inner.value_type)):
         inner = inner.value_type
-    depths, expected, tests = _COLUMN_TYPES[feature.kind]
+    depths, expected = feature.kind.column_depths, feature.kind.column_values
+    tests = feature.kind.column_types
     is_empty = feature.optional and types.is_null(kind)
     is_suitable = depth in depths and any(getattr(types, f"is_{test}")(inner) for test in tests)
     if not (is_suitable or is_empty):
@@ -320,7 +321,7 @@ def _cast_column(field: pa.Field, feature: Feature, path: str) -> tuple[str, pa.
             f"the column {field.name!r} holds {kind}, not {expected}",
             f"Name another column in `data.columns`, or write it as {expected}.",
         )
-    if feature.kind in ("text", "image"):
+    if feature.kind.column_types == STRINGS:
         kind = pa.large_list(pa.large_binary()) if depth else pa.large_binary()
     return field.name, kind
 
@@ -370,13 +371,3 @@ def _is_view(kind: pa.DataType) -> bool:
 
 
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-_STRINGS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-_NUMBERS = ("integer", "floating", "decimal")
-# By kind of feature: the possible depths of nested lists, a description, and the innermost types.
-_COLUMN_TYPES: dict[str, tuple[tuple[int, ...], str, tuple[str, ...]]] = {
-    "text": ((0, 1), "strings", _STRINGS),
-    "image": ((0,), "strings", _STRINGS),
-    "number": ((0,), "numbers", _NUMBERS),
-    "points": ((2,), "lists of points", _NUMBERS),
-    "positions": ((1,), "lists of whole numbers", ("integer",)),
-}

@@ -18,8 +18,8 @@ from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.text_files import InvalidLine, read_blocks, read_lines
 from regard.components.data.unreadable_file import UnreadableFile
+from regard.core.features import Feature
 from regard.core.formatting import format_count, truncate
-from regard.models.tasks.description import Feature
 
 # The line, from 1, and the cells of a row in the order of the features. The cells are None if the
 # row is skipped and its problem recorded; a cell is None if it is missing.

@@ -82,7 +82,7 @@ def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterat
     (path,), config = group.files, corpus.config
     columns = [_key(str((config.columns or {}).get(f.name, ""))) for f in corpus.features]
     are_languages = [
-        feature.kind == "text" and feature.role != "extra" and language_of(column) is not None
+        feature.tokenized and language_of(column) is not None
         for feature, column in zip(corpus.features, columns, strict=True)
     ]
     is_required = [not feature.optional for feature in corpus.features]

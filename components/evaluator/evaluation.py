@@ -21,7 +21,7 @@ from regard.models import metrics
 from regard.models.metrics import Rows
 from regard.models.metrics.perplexity import drop_incomparable_scores
 from regard.models.vocabulary import UNSPACED
-from regard.serving.contract import Contract
+from regard.serving.contract import Contract, answer_kind, text_inputs
 
 NODE = "Evaluator"
 
@@ -45,8 +45,8 @@ def evaluate(
     """
     summary = prediction_table.read_summary(source)
     contract = summary["contract"]
-    inputs = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
-    is_text = contract["answer_kind"] == "text"
+    inputs = text_inputs(contract)
+    is_text = answer_kind(contract).is_text
     rows = _read_models(source, summary, config)
     scores = {
         model: ModelScores(own, config, with_attention=model not in config.baselines)

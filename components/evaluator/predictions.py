@@ -11,7 +11,7 @@ from regard.models.metrics import Rows
 from regard.models.metrics.attention import ALIGNMENT
 from regard.models.metrics.baselines import BASELINES
 from regard.models.tags import split_tag
-from regard.serving.contract import Contract
+from regard.serving.contract import Contract, answer_kind, text_inputs
 
 HYPOTHESES = "hypotheses.txt"
 REFERENCES = "references.txt"
@@ -35,7 +35,7 @@ def read_rows(path: Path, contract: Contract, with_attention: bool = False) -> R
     names = [name for name in prediction_table.column_names(path) if name not in excluded]
     table = prediction_table.read(path, names)
     hypotheses, references = table.pop("hypothesis"), table.pop("references")
-    if contract["answer_kind"] == "text":
+    if answer_kind(contract).is_text:
         hypotheses = [_one_line(text) for text in hypotheses]
         references = [[_one_line(text) for text in row] for row in references]
     fixed = {*prediction_table.FIXED_COLUMNS} - {FILE}
@@ -51,9 +51,9 @@ def baseline_rows(rows: Rows, contract: Contract, name: str) -> Rows:
 
     The model's other outputs are dropped.
     """
-    texts = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    texts = text_inputs(contract)
     hypotheses = BASELINES[name].predict(rows, rows.columns[texts[0]] if texts else [])
-    if contract["answer_kind"] == "text":
+    if answer_kind(contract).is_text:
         hypotheses = [_one_line(text) for text in hypotheses]
     columns = {
         column: values

@@ -8,7 +8,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from regard.components.data import near_duplicates, text_checks
 from regard.components.data.example_rows import ExampleRow
-from regard.components.data.row_values import ComparedValues, format_values
+from regard.components.data.row_values import ComparedValues
 from regard.components.data.text_analysis import script_name
 from regard.components.data.text_markup import find_entity, find_tokenization
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
@@ -20,8 +20,8 @@ from regard.components.example_validator.target_checks import (
 )
 from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
 from regard.core.errors import UserError
+from regard.core.features import Feature
 from regard.core.formatting import format_count, truncate
-from regard.models.tasks.description import Feature
 
 _DESCRIPTIONS = {
     "empty_side": "have an empty side",
@@ -171,7 +171,8 @@ class FindingBuilder:
         return finding
 
     def _example(self, name: str, row: ExampleRow, other: ExampleRow | None) -> CheckExample:
-        texts = map(format_values, self.features, row.values)
+        pairs = zip(self.features, row.values, strict=True)
+        texts = (feature.kind.format(feature, values) for feature, values in pairs)
         text = " | ".join(truncate(text) for text in texts)
         example: CheckExample = {"where": f"{row.file}:{row.line}", "text": text}
         if other is not None:

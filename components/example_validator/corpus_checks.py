@@ -24,7 +24,7 @@ from regard.components.example_validator.target_checks import (
     find_unsuitable_metrics,
 )
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ from regard.components.example_validator.target_checks import (
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core import events
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import feature_from_json
 
 
 class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
@@ -70,7 +71,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
 
         fileio.makedirs(uri)
         checks = DataChecksConfig.model_validate_json(exec_properties["checks"])
-        features = [Feature(**f) for f in json.loads(exec_properties["features"])]
+        features = [feature_from_json(f) for f in json.loads(exec_properties["features"])]
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         shards = _shards(examples)
         targets = TargetSettings.from_json(exec_properties["targets"])

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.components.data.near_duplicates import NearDuplicateIndex, sample_rows
-from regard.components.data.profiles import histogram, length_unit
-from regard.components.data.row_values import ComparedValues, value_lengths
+from regard.components.data.profiles import histogram
+from regard.components.data.row_values import ComparedValues
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
 from regard.components.data.text_checks import check_texts, dominant_scripts, other_languages
@@ -20,7 +20,7 @@ from regard.components.example_validator.target_checks import (
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.characters import is_blank
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 _SCRIPTS_PREFIX = "scripts "
 # Reference and text of the inputs of a row.
@@ -110,7 +110,8 @@ def scan_shard(
     packer = duplicates.HashPacker(is_train)
     compared = ComparedValues(features)
     texts = compared.texts
-    sizes = {i: defaultdict[int, int](int) for i in compared.columns if length_unit(features[i])}
+    measured = [i for i in compared.columns if features[i].kind.length_unit(features[i])]
+    sizes = {i: defaultdict[int, int](int) for i in measured}
     word_counter = WordCounter(list(texts.values())) if is_train else None
     own_inputs: Inputs = []
     index = index and index.search()
@@ -122,7 +123,7 @@ def scan_shard(
         for name in check_texts(inputs, references, checks):
             counts.add(name, ref)
         for i, lengths in sizes.items():
-            for length in value_lengths(features[i], values[i]):
+            for length in features[i].kind.lengths(features[i], values[i]):
                 lengths[length] += 1
         by_name = {name: values[i] for i, name in texts.items()}
         if checks.language and any(other_languages(by_name, checks.language)):

@@ -11,7 +11,7 @@ from regard.components.example_validator.check_results import CheckFinding, Find
 from regard.components.example_validator.shard_rows import CheckCounts, Shard, read_referenced_rows
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 # The elements of each output of ``row_checks.scan_shard``, by its name and their key.
 Outputs = Mapping[str, Mapping[Any, Iterable[Any]]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing_extensions import Self
 
 from regard.components.data.example_rows import ExampleRow, read_rows
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 MAX_EXAMPLES = 5
 _ROW_BITS = 40

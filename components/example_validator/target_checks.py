@@ -19,7 +19,7 @@ import regex
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 from regard.models.vocabulary import UNSPACED
 
 if TYPE_CHECKING:

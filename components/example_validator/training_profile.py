@@ -18,11 +18,11 @@ from regard.components.data.profiles import (
     Profile,
     WordProfile,
     histogram,
-    length_unit,
 )
 from regard.components.data.text_analysis import split_words
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 
 BUCKETS = 16
 WordBucket = tuple[str, int]
@@ -119,14 +119,14 @@ def length_histograms(
             split = shards[index].split
             sums = splits.setdefault(split, [0] * len(shard_lengths))
             splits[split] = [a + b for a, b in zip(sums, shard_lengths, strict=True)]
-        unit, bounds = length_unit(feature), list(BOUNDS)
+        unit, bounds = feature.kind.length_unit(feature), list(BOUNDS)
         histograms[feature.name] = {"unit": unit, "bounds": bounds, "splits": splits}
     return histograms
 
 
 def text_lengths(counts: Mapping[int, int]) -> LengthHistogram:
     """Return the lengths of a text feature of the training split from their numbers."""
-    unit = length_unit(Feature("", "text"))
+    unit = TEXT.length_unit(Feature("", TEXT))
     return {"unit": unit, "bounds": list(BOUNDS), "splits": {"train": histogram(counts)}}
 
 

@@ -8,7 +8,7 @@ from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import ROW_GROUP_SIZE
 from regard.components.data.example_rows import read_rows
 from regard.components.predictor import split_reader
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 
 # Rows that are sorted by length together, and whose outputs are in memory together later.
 WINDOW = 4 * ROW_GROUP_SIZE

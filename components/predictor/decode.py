@@ -22,7 +22,7 @@ from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.reference_outputs import ReferenceOutput
 from regard.components.predictor.split_reader import row_length, to_row
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 from regard.serving import saved_model
 from regard.serving.contract import Contract, SavedModelError, read_contract
 from regard.serving.saved_model import InputLengthError, Model, Prediction, ServedModel
@@ -213,8 +213,8 @@ class SplitDecoder:
     @property
     def noun(self) -> str:
         """What the rows are called in messages."""
-        kinds = [feature.kind for feature in self.features if feature.role == "input"]
-        return "sentences" if kinds == ["text"] else "rows"
+        inputs = [feature for feature in self.features if feature.role == "input"]
+        return "sentences" if len(inputs) == 1 and inputs[0].kind.is_text else "rows"
 
     def decode(
         self,
@@ -284,7 +284,7 @@ class SplitDecoder:
         tags = {tag for feature in self.features for tag in feature.tags}
         if missing := sorted(tags.difference(contract.get("tags", ()))):
             raise SavedModelError(f"the model has no tag {missing[0]}")
-        (expected,) = (one.kind for one in self.features if one.role == "reference")
+        (expected,) = (one.kind.name for one in self.features if one.role == "reference")
         if (kind := contract["answer_kind"]) != expected:
             raise SavedModelError(
                 f"the model's outputs are of kind {kind}, but the references are of kind {expected}"

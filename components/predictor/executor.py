@@ -22,8 +22,8 @@ from regard.components.predictor.split_reader import test_split
 from regard.components.registry.store import production_baseline
 from regard.core import events
 from regard.core.formatting import truncate
+from regard.core.kinds import feature_from_json
 from regard.models.metrics.attention import ALIGNMENT
-from regard.models.tasks.description import Feature
 
 
 class PredictorExecutor(BaseBeamExecutor):
@@ -43,7 +43,7 @@ class PredictorExecutor(BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         folder = Path(artifact_utils.get_single_uri(output_dict["predictions"]))
-        features = [Feature(**entry) for entry in json.loads(exec_properties["features"])]
+        features = [feature_from_json(entry) for entry in json.loads(exec_properties["features"])]
         heads = exec_properties.get("reference_attention")
         attention = ReferenceAttention(**json.loads(heads)) if heads else None
         outputs: list[ReferenceOutput] = [attention] if attention else []

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import ExampleRow, read_rows
-from regard.components.data.row_values import split_points
 from regard.core.errors import UserError
+from regard.core.features import Feature
+from regard.core.kinds import IMAGE
 from regard.models.tags import add_tag
-from regard.models.tasks.description import Feature
 
 if TYPE_CHECKING:
     from tfx.types.artifact import Artifact
@@ -45,9 +43,9 @@ def to_row(example: ExampleRow, features: Sequence[Feature]) -> Row:
         features: the task's features.
     """
     pairs = list(zip(features, example.values, strict=True))
-    values = {feature.name: _value(feature, listed) for feature, listed in pairs}
+    values = {feature.name: feature.kind.to_input(feature, listed) for feature, listed in pairs}
     for tag in (feature.name for feature in features if feature.tags):
-        source = next(f.name for f in features if f.role == "input" and f.kind == "text")
+        source = next(f.name for f in features if f.role == "input" and f.kind.is_text)
         values[source] = add_tag(values[tag], values[source])
     (reference,) = (feature for feature in features if feature.role == "reference")
     references = values[reference.name]
@@ -57,7 +55,7 @@ def to_row(example: ExampleRow, features: Sequence[Feature]) -> Row:
         inputs={f.name: values[f.name] for f in features if f.role == "input"},
         references=references,
         extras={f.name: values[f.name] for f in features if f.role == "extra"},
-        paths={f.name: listed[0].path for f, listed in pairs if f.kind == "image"},
+        paths={f.name: listed[0].path for f, listed in pairs if f.kind.names_file},
         file=example.file,
         line=example.line,
     )
@@ -78,7 +76,7 @@ def read_images(
         names: the image features.
         rows: row numbers of the Predictor's table.
     """
-    paths, features = split_shards(split), [Feature(name, "image") for name in names]
+    paths, features = split_shards(split), [Feature(name, IMAGE) for name in names]
     order = corpus_order([(row.file, row.line) for path in paths for row in read_rows(path, [])])
     row_of = {order[row]: row for row in rows}
     examples = itertools.chain.from_iterable(read_rows(path, features) for path in paths)
@@ -99,21 +97,3 @@ def corpus_order(positions: Sequence[tuple[str, int]]) -> list[int]:
         positions: the file and the line of each record.
     """
     return sorted(range(len(positions)), key=positions.__getitem__)
-
-
-def _value(feature: Feature, values: list[Any]) -> Any:
-    """Return a row's value of a feature; None if an optional value is missing."""
-    if feature.kind in ("number", "points"):
-        # The shortest decimals of float32 values: 4.2 instead of 4.199999809265137.
-        values = np.asarray(values, np.float32).astype(str).astype(float).tolist()
-    if feature.kind == "points":
-        values = split_points(values, feature)
-    if feature.kind in ("points", "positions"):
-        return values if values or not feature.optional else None
-    if feature.multiple:
-        return values
-    if feature.kind == "image":
-        return values[0].content
-    if values:
-        return values[0]
-    return "" if feature.kind == "text" and not feature.optional else None

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from regard.components.common import prediction_table
 from regard.components.reporter.run_facts import RunFacts
+from regard.core.kinds import TEXT
+from regard.serving.contract import input_kinds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,10 +61,9 @@ def measure_attention(facts: RunFacts) -> AttentionStatistics | None:
         coverages.append(flat.sum(axis=0))
     if not entropies:
         return None
-    kinds = {entry["name"]: entry["kind"] for entry in facts.contract["inputs"]}
-    kind = kinds.get(attention_entry["columns"], "tokens")
-    coverage = None if kind == "image" else np.concatenate(coverages)
-    unit = "points" if kind == "points" else "tokens"
+    kind = input_kinds(facts.contract).get(attention_entry["columns"], TEXT)
+    coverage = None if kind.names_file else np.concatenate(coverages)
+    unit = kind.name if kind.has_length else "tokens"
     return AttentionStatistics(len(entropies), np.concatenate(entropies), coverage, unit)
 
 

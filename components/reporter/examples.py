@@ -19,9 +19,10 @@ from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.tables import format_share
 from regard.components.reporter.text_diff import Part, closest_text, diff_texts
 from regard.core.formatting import format_metric, truncate
+from regard.core.kinds import KINDS
 from regard.models.metrics import METRICS, MetricOptions, Rows
 from regard.serving import attention_heads, saved_model
-from regard.serving.contract import SavedModelError
+from regard.serving.contract import SavedModelError, answer_kind, input_kinds
 from regard.serving.session import SessionError
 
 if TYPE_CHECKING:
@@ -101,13 +102,13 @@ def score_rows(
     Returns:
         The scores, and the same as texts.
     """
-    if rows.output_kind == "number":
+    if KINDS[rows.output_kind].is_number:
         pairs = zip(rows.hypotheses, rows.references, strict=True)
         errors = [abs(output - references[0]) for output, references in pairs]
         texts = [f"error {e:.3g}" if math.isfinite(e) else "undefined" for e in errors]
         return [-error if math.isfinite(error) else -math.inf for error in errors], texts
     options = MetricOptions(lowercase=config.get("evaluation", {}).get("lowercase", False))
-    names = ["chrf"] if rows.output_kind == "text" else [*metric_names, "exact_match"]
+    names = ["chrf"] if KINDS[rows.output_kind].is_text else [*metric_names, "exact_match"]
     kind = next(
         k
         for k in (METRICS[name] for name in names if name in METRICS)
@@ -166,7 +167,7 @@ def _predict_heads(
     from tfx.utils import path_utils
 
     inputs, folder = facts.contract["inputs"], facts.folders.get("model")
-    is_text = all(entry["kind"] == "text" for entry in inputs)
+    is_text = all(kind.is_text for kind in input_kinds(facts.contract).values())
     if not (folder and is_text and facts.contract.get("heads")):
         return [None] * len(rows)
     try:
@@ -184,7 +185,7 @@ def _predict_heads(
 def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
     contract = facts.contract
     output, references = row["hypothesis"], row["references"]
-    if contract["answer_kind"] == "text":
+    if answer_kind(contract).is_text:
         texts = [truncate(reference, _MAX_CHARACTERS) for reference in references]
         text = truncate(output, _MAX_CHARACTERS)
         nearest = closest_text(text, texts)
@@ -204,7 +205,9 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
         _make_input(row[entry["name"]], entry["name"], entry["kind"], facts.info.config)
         for entry in contract["inputs"]
     ]
-    is_available = all(entry.kind != "image" or entry.url is not None for entry in inputs)
+    is_available = all(
+        entry.url is not None or not KINDS[entry.kind].names_file for entry in inputs
+    )
     return Card(
         location=":".join((Path(row["file"]).name, str(row["line"]))) if row["file"] else "",
         score=score,
@@ -225,7 +228,7 @@ def attention_data(
 
     outputs = {**row, contract["answer"]: row["hypothesis"]}
     attention_entry = contract.get("looks")
-    kinds = {entry["name"]: entry["kind"] for entry in contract["inputs"]}
+    kinds = input_kinds(contract)
     if attention_entry and outputs.get(attention_entry["weights"]):
         names = [attention_entry["weights"], attention_entry["rows"], attention_entry["columns"]]
     else:
@@ -237,10 +240,10 @@ def attention_data(
         is_finite = array.dtype.kind != "f" or np.isfinite(array).all()
         if not is_finite or array.size > _MAX_WEIGHTS:
             return None
-    points = {name: np.asarray(row[name]) for name, kind in kinds.items() if kind == "points"}
+    numbers = {name: np.asarray(row[name]) for name, kind in kinds.items() if kind.has_length}
     return {
         "outputs": {name: _round(array) for name, array in arrays.items()},
-        "inputs": {name: _round(array) for name, array in points.items()},
+        "inputs": {name: _round(array) for name, array in numbers.items()},
     }
 
 
@@ -269,11 +272,11 @@ def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
 
 
 def _make_input(value: Any, name: str, kind: str, config: Mapping[str, Any]) -> CardInput:
-    if kind == "image":
+    if KINDS[kind].names_file:
         content = small_jpeg(value, config)
         data = base64.b64encode(content or b"").decode("ascii")
         return CardInput(name, kind, value, f"data:image/jpeg;base64,{data}" if content else None)
-    text = truncate(value, _MAX_CHARACTERS) if kind == "text" else _format_value(value)
+    text = truncate(value, _MAX_CHARACTERS) if KINDS[kind].is_text else _format_value(value)
     return CardInput(name, kind, text)
 
 

@@ -21,11 +21,10 @@ from regard.components.predictor.split_reader import read_images, test_split
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import atomic_write, write_json
-from regard.core.formatting import truncate
 from regard.serving import checks, supported_ops, warmup_requests
 from regard.serving.check_inputs import RequestRow, parse_row
 from regard.serving.checks import CheckRequest, CheckResult
-from regard.serving.contract import IN_MEMORY, WARMUP, Contract, input_kinds
+from regard.serving.contract import IN_MEMORY, WARMUP, Contract, input_kinds, text_inputs
 from regard.serving.output_comparison import Tolerances
 
 NODE = "ServingCheck"
@@ -185,7 +184,7 @@ def sample_rows(predictions: Path, examples: Artifact, count: int) -> list[Reque
     table = predictions / prediction_table.CANDIDATE
     indices = _sample_by_length(_lengths(table, contract), count)
     rows = prediction_table.rows_at(table, indices)
-    names = [name for name, kind in input_kinds(contract).items() if kind == "image"]
+    names = [name for name, kind in input_kinds(contract).items() if kind.names_file]
     images = read_images(test_split(examples), names, indices) if names else {}
     return [_request_row(row, contract, images.get(row["row"], {})) for row in rows]
 
@@ -206,7 +205,7 @@ def exported_rows(model: Path, contract: Contract) -> list[RequestRow]:
             "row": f"{number} of the Trainer",
             "inputs": row["inputs"],
             "description": ", ".join(
-                _summarize(value, kinds[key]) for key, value in row["inputs"].items()
+                kinds[key].summarize(value) for key, value in row["inputs"].items()
             ),
             "answer": row["answer"],
             "kept_by": "in memory",
@@ -227,21 +226,15 @@ def _request_row(
     expected[contract["answer"]] = row["hypothesis"]
     if contract["score"] is not None:
         expected[contract["score"]] = row["score"]
-    description = ", ".join(_summarize(row[name], kind) for name, kind in kinds.items())
+    description = ", ".join(kind.summarize(row[name]) for name, kind in kinds.items())
     return {"row": row["row"], "inputs": inputs, "description": description, "answer": expected}
-
-
-def _summarize(value: Any, kind: str) -> str:
-    if kind == "points":
-        return f"{len(value)} points"
-    return repr(truncate(value))
 
 
 def _lengths(table: Path, contract: Contract) -> list[int]:
     """Return the size of each row; without a size, the characters of its texts."""
     if contract["size"]:
         return prediction_table.read(table, ["size"])["size"]
-    texts = [name for name, kind in input_kinds(contract).items() if kind == "text"]
+    texts = text_inputs(contract)
     columns = prediction_table.read(table, ["row", *texts])
     rows = range(len(columns["row"]))
     return [sum(len(columns[name][row]) for name in texts) for row in rows]

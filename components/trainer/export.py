@@ -32,6 +32,7 @@ from regard.serving.contract import (
     TRAINING,
     SavedModelError,
     read_contract,
+    text_inputs,
 )
 
 READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, SavedModelError)
@@ -123,7 +124,7 @@ def _reference_outputs(
 ) -> list[dict[str, object]]:
     """The rows with the outputs of the most detailed signature, as JSON values."""
     model = InMemoryModel(served)
-    texts = [entry["name"] for entry in model.contract["inputs"] if entry["kind"] == "text"]
+    texts = text_inputs(model.contract)
     references: list[dict[str, object]] = []
     for row in rows:
         inputs = {**row, **{key: saved_model.decode_texts(row[key]) for key in texts}}

@@ -192,12 +192,12 @@ def exact_match(rows: Rows, options: MetricOptions) -> Statistics:
 
     White space around texts is ignored.
     """
-    kind = rows.output_kind
+    is_text = isinstance(rows.hypotheses[0], str)
 
     def normalize(output: Any) -> Any:
-        if kind == "text":
+        if is_text:
             return output.strip().lower() if options.lowercase else output.strip()
-        return output if kind == "number" else [int(position) for position in output]
+        return [int(item) for item in output] if isinstance(output, list | tuple) else output
 
     case = "lc" if options.lowercase else "mixed"
-    return match_statistics(rows, normalize, f"|case:{case}|norm:strip" if kind == "text" else "")
+    return match_statistics(rows, normalize, f"|case:{case}|norm:strip" if is_text else "")

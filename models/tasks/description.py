@@ -1,58 +1,11 @@
-"""Descriptions of tasks and of their raw features, without TensorFlow."""
+"""Descriptions of tasks, without TensorFlow."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from regard.core.features import Feature
 from regard.models.settings.base import Problem, Section
-
-Kind = Literal["text", "number", "image", "points", "positions"]
-Role = Literal["input", "reference", "extra"]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A feature of a raw row, as data files and tf.Examples contain it.
-
-    Attributes:
-        name: The name in tf.Examples and in ``data.columns``.
-        kind: ``text`` (UTF-8), ``number``, ``image`` (encoded JPEG, PNG or BMP bytes; data
-            files contain its path), ``points``, ``[n, dimensions]``, or ``positions``, indices of a
-            row's points from 0.
-        role: ``input`` of the model, ``reference``, or ``extra``, which only the evaluation reads.
-        multiple: Whether a row may have more than one value, such as the captions of an image.
-        optional: Whether the value may be missing.
-        links: Whether the text is a list of word alignments in Pharaoh format.
-        tags: The tags, one of which is the value and begins the first text input; empty: the value
-            is no tag.
-        low: The minimum of a number.
-        high: The maximum of a number.
-        min_points: The minimum number of points.
-        dimensions: The number of coordinates of a point.
-        part_of: The text feature that contains the values: texts, or positions that are the begin
-            and the end of each part in characters.
-        begins: The text feature whose values begin at these positions, in characters; a missing one
-            is filled in, and the training reads it.
-    """
-
-    name: str
-    kind: Kind
-    role: Role = "input"
-    multiple: bool = False
-    optional: bool = False
-    links: bool = False
-    tags: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    min_points: int = 1
-    dimensions: int = 2
-    part_of: str | None = None
-    begins: str | None = None
-
-    @property
-    def tokenized(self) -> bool:
-        """Whether a tokenizer is trained for the feature."""
-        return self.kind == "text" and self.role != "extra"
 
 
 @dataclass(frozen=True)
@@ -146,6 +99,6 @@ class Description:
         return next(feature for feature in self.features if feature.role == "reference")
 
     @property
-    def output_kind(self) -> Kind:
-        """The kind of an output: ``text``, ``number`` or ``positions``."""
-        return self.reference.kind
+    def output_kind(self) -> str:
+        """The name of the kind of an output, which is that of the references."""
+        return self.reference.kind.name

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from regard.core.characters import BLANK
+from regard.core.kinds import KINDS
 from regard.models.tasks.description import Description
 from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel
@@ -144,7 +145,7 @@ class ServedModule(tf.Module):
     def _inputs(self) -> list[dict[str, Any]]:
         """The inputs of the model, as in the contract."""
         inputs = [feature for feature in self._description.features if feature.role == "input"]
-        return [{"name": feature.name, "kind": feature.kind} for feature in inputs]
+        return [{"name": feature.name, "kind": feature.kind.name} for feature in inputs]
 
     def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures by name."""
@@ -225,11 +226,13 @@ def quantize(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _specs(name: str, kind: str, dimensions: int = 2, **description: str) -> list[tf.TensorSpec]:
     """Return the tensors of an input of the contract."""
-    if kind in ("text", "image"):
-        return [tf.TensorSpec([None], tf.string, name)]
-    is_points = kind == "points"
-    values = ([None, None, dimensions], tf.float32) if is_points else ([None, None], tf.int32)
-    return [tf.TensorSpec(*values, name), tf.TensorSpec([None], tf.int32, f"{name}_length")]
+    dtype, text = KINDS[kind].tensor or ("", "")
+    axes = text.strip("[]").split(", ")
+    shape = [dimensions if axis == "dimensions" else None for axis in axes]
+    specs = [tf.TensorSpec(shape, dtype, name)]
+    if KINDS[kind].has_length:
+        specs.append(tf.TensorSpec([None], tf.int32, f"{name}_length"))
+    return specs
 
 
 def with_signature(specs: Sequence[tf.TensorSpec]) -> Callable[[F], F]:

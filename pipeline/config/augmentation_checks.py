@@ -17,8 +17,8 @@ def validate_augmentation(config: Config) -> Iterator[Problem]:
         yield Problem(("augmentation", "back_translation"), "needs texts; set data.monolingual")
     if config.augmentation and config.data.tags:
         yield Problem(("augmentation",), "its models get texts without data.tags; remove one")
-    kinds = {feature.kind for feature in config.description.features}
-    if config.augmentation and (config.search is None or kinds != {"text"}):
+    has_texts_only = all(feature.kind.is_text for feature in config.description.features)
+    if config.augmentation and (config.search is None or not has_texts_only):
         yield Problem(("augmentation",), f"does not apply to the task {config.task}; remove it")
     elif config.description.reference.multiple:
         for name in ("filter", "back_translation"):

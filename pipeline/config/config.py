@@ -20,10 +20,12 @@ from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.tune import TuneConfig
 from regard.core.errors import UserError
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.models import tasks
 from regard.models.settings.base import NotInTrainingKey, Section
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
@@ -148,7 +150,7 @@ class Config(Section):
     @property
     def stored_features(self) -> tuple[Feature, ...]:
         """The features of the rows that CorpusGen writes: ``features`` and the span."""
-        span = (Feature(SPAN, "text", "extra"),) if self.data.has_spans else ()
+        span = (Feature(SPAN, TEXT, "extra"),) if self.data.has_spans else ()
         return (*self.features, *span)
 
     @property

@@ -184,7 +184,7 @@ def _baselines(config: Config) -> Iterator[Problem]:
 
 
 def _reads_text(config: Config) -> bool:
-    return any(f.role == "input" and f.kind == "text" for f in config.features)
+    return any(f.role == "input" and f.kind.is_text for f in config.features)
 
 
 def _alignment(config: Config) -> Iterator[Problem]:
@@ -214,7 +214,7 @@ def _drift(config: Config) -> Iterator[Problem]:
 
 def _output_checks(config: Config) -> Iterator[Problem]:
     """Check that configured output checks apply to the task."""
-    writes_text = config.description.output_kind == "text"
+    writes_text = config.description.reference.kind.is_text
     for name, check in config.evaluation.checks:
         applies = writes_text and (name != "copies" or _reads_text(config))
         if check != OutputChecksConfig.model_fields[name].default and not applies:
@@ -276,7 +276,7 @@ def _validate_slices(config: Config) -> Iterator[Problem]:
 def _validate_slice_features(config: Config) -> Iterator[Problem]:
     """Slices need text features with one value per row."""
     slices = config.evaluation.slices
-    texts = [f.name for f in config.stored_features if f.kind == "text" and not f.multiple]
+    texts = [f.name for f in config.stored_features if f.kind.is_text and not f.multiple]
     texts.append(FILE)
     references: list[tuple[Path, str]] = []
     for index, name in enumerate(slices.by):
@@ -297,7 +297,7 @@ def _validate_slice_features(config: Config) -> Iterator[Problem]:
 def _slice_names(config: Config) -> dict[str, list[str]]:
     """Return the names of slices by kind; empty for features, whose values are not known yet."""
     slices, checks = config.evaluation.slices, config.data.checks
-    text_roles = {feature.role for feature in config.stored_features if feature.kind == "text"}
+    text_roles = {feature.role for feature in config.stored_features if feature.kind.is_text}
     names: dict[str, list[str]] = {name: [] for name in slices.by}
     if slices.patterns:
         names[PATTERN] = list(slices.patterns)

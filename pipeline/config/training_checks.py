@@ -74,8 +74,8 @@ def _auto_batch_problems(config: Config) -> Iterator[str]:
 
 def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
     training, alignment = config.training, config.evaluation.alignment
-    kinds = {feature.kind for feature in config.features if feature.role != "extra"}
-    if config.search is None or kinds != {"text"}:
+    trained = [feature for feature in config.features if feature.role != "extra"]
+    if config.search is None or not all(feature.kind.is_text for feature in trained):
         yield "ensemble", "only text-to-text models can decode together; remove it"
     if len(set(training.ensemble)) < len(training.ensemble):
         yield "ensemble", "a model is listed twice and would count twice; remove one"
@@ -88,7 +88,7 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
 def _subword_sampling_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
     training, kind = config.training, tokenizer.get("type")
-    if config.search is None or config.description.output_kind != "text":
+    if config.search is None or not config.description.reference.kind.is_text:
         yield f"does not apply to the task {config.task}, whose outputs are not texts; remove it"
     elif kind not in ("bpe", "unigram"):
         yield f"needs a bpe or unigram tokenizer; a text has one segmentation of type {kind}"

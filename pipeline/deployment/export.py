@@ -17,7 +17,7 @@ from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry, size_of
 from regard.core.errors import UserError
 from regard.core.files import atomic_write, replace_dir, write_json
-from regard.serving.contract import IN_MEMORY, read_contract
+from regard.serving.contract import IN_MEMORY, answer_kind, read_contract, text_inputs
 from regard.serving.export import ctranslate2
 
 INFO_FILE = "regard.json"
@@ -155,7 +155,8 @@ def _check_engine(quantization: str) -> None:
 def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
     """Check the task and, if it is known, the section ``model``."""
     contract = read_contract(version)
-    if contract["answer_kind"] != "text" or contract["inputs"][0]["kind"] != "text":
+    first = contract["inputs"][0]["name"]
+    if not answer_kind(contract).is_text or first not in text_inputs(contract):
         message = f"Only text-to-text models can be exported; the task is {contract['task']}."
         raise UserError(message, str(version))
     if settings and (unsupported := ctranslate2.find_unsupported(settings)):

@@ -69,7 +69,7 @@ def _to_json(row: InputRow, prediction: Prediction) -> dict[str, Any]:
         "title": row.description,
         "output": one_line(prediction),
         "inputs": {
-            name: _data_url(value) if kinds[name] == "image" else value
+            name: _data_url(value) if kinds[name].names_file else value
             for name, value in (row.values or {}).items()
         },
         "outputs": {

@@ -22,10 +22,11 @@ from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core import provenance
 from regard.core.errors import UserError
+from regard.core.features import Feature
 from regard.core.files import atomic_write
 from regard.models import metrics as known_metrics
 from regard.models import tasks
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description
 from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
 from regard.pipeline.prediction.models import open_model

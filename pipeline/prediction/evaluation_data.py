@@ -25,7 +25,8 @@ from regard.components.predictor.split_reader import to_row
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import DataConfig, Files, paths_in
 from regard.core.errors import UserError
-from regard.models.tasks.description import Description, Feature
+from regard.core.features import Feature
+from regard.models.tasks.description import Description
 
 _OPTIONS = {
     "data.train": "--data",

@@ -5,31 +5,26 @@ import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from regard.components.data.cell_values import CellError, CellParser
+from regard.components.data.cell_values import CellParser
 from regard.components.data.columns import column_indices
 from regard.components.data.headers import clean_name, is_header
 from regard.components.data.images import Images
-from regard.components.data.row_values import split_points
 from regard.components.data.sources import Corpus
 from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.core.characters import is_blank
 from regard.core.errors import UserError
+from regard.core.features import CellError, Feature
 from regard.core.formatting import format_count, truncate
+from regard.core.kinds import KINDS
 from regard.models.tags import add_tag, find_tag, split_tag
-from regard.models.tasks.description import Feature
 from regard.serving.contract import Contract
 
 T = TypeVar("T")
 BATCH_SIZE = 64
 _CHUNK_BYTES = 1 << 20
-_REMEDIES = {
-    "text": "Give a text.",
-    "image": "Give the path of an image file.",
-    "points": "Give points as JSON, for example [[0.1, 0.2], [0.5, 0.9]].",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +78,7 @@ class InputParser:
     def __init__(self, contract: Contract, on_note: Callable[[str], None] = lambda text: None):
         self._on_note = on_note
         self._features = [
-            Feature(entry["name"], entry["kind"], dimensions=entry.get("dimensions", 2))
+            Feature(entry["name"], KINDS[entry["kind"]], dimensions=entry.get("dimensions", 2))
             for entry in contract["inputs"]
         ]
         self._images = Images("", decode=True)
@@ -203,18 +198,16 @@ class InputParser:
         try:
             parsed = self._parse_cells(cells)
         except CellError as error:
-            remedy = _REMEDIES[self._features[error.column].kind]
+            remedy = self._features[error.column].kind.input_remedy
             raise UserError(str(error), where, remedy) from None
         typed: dict[str, Any] = {}
         values: dict[str, Any] = {}
         for feature, value in zip(self._features, parsed, strict=True):
-            typed[feature.name] = values[feature.name] = value
-            if feature.kind == "image":
-                path = self._images.path_of(str(value))
-                values[feature.name] = Path(path).read_bytes()
-            elif feature.kind == "points":
-                points = split_points(cast("list[float]", value), feature)
-                typed[feature.name] = values[feature.name] = points
+            if feature.kind.names_file:
+                typed[feature.name] = value
+                values[feature.name] = Path(self._images.path_of(str(value))).read_bytes()
+            else:
+                typed[feature.name] = values[feature.name] = feature.kind.from_cell(feature, value)
         return InputRow(typed, values)
 
 

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import VersionRecord, read_record
@@ -152,7 +152,7 @@ class ServedByAddress:
         if task is None:
             remedy = "Use a model that Regard exported."
             raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
-        kinds = {one.name: cast(contract.InputKind, one.kind) for one in task.features}
+        kinds = {one.name: one.kind.name for one in task.features}
 
         def inputs(signature: ClientSignature) -> list[contract.InputEntry]:
             """Return the inputs with the kinds of the task: for a server, an image is a text."""

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from regard.core.errors import UserError
 from regard.pipeline.prediction.input_rows import InputRow
-from regard.serving.contract import Contract
+from regard.serving.contract import Contract, answer_kind
 from regard.serving.saved_model import Prediction
 
 SHADES = " ░▒▓█"
@@ -84,7 +84,7 @@ def json_fields(
     The attention is one field: the weights with the names of their rows and columns. Outputs that
     only give the length of others are left out.
     """
-    is_text = contract["answer_kind"] == "text"
+    is_text = answer_kind(contract).is_text
     fields: dict[str, object] = dict(row.typed)
     fields[contract["answer"]] = (
         one_line(prediction) if is_text else prediction and prediction.hypothesis

@@ -8,6 +8,7 @@ from typing import Any
 
 from regard.core.errors import UserError
 from regard.core.formatting import printable
+from regard.core.kinds import TEXT
 from regard.core.native_output import silence_output
 from regard.pipeline.prediction import output_format
 from regard.pipeline.prediction.constraints import SIGNATURE, OutputConstraints
@@ -206,9 +207,9 @@ def _validate_options(contract: Contract, options: PredictOptions) -> None:
     if attention is None and (is_table or options.picture is not None):
         remedy = "Leave the option out; `--align --json` prints all outputs of the model."
         raise UserError("This model has no attention to show.", option, remedy)
-    kind = input_kinds(contract).get(attention["columns"], "text") if attention else "text"
-    if is_table and kind != "text":
-        noun = {"image": "an image"}.get(kind, kind)
+    kind = input_kinds(contract).get(attention["columns"], TEXT) if attention else TEXT
+    if is_table and not kind.is_text:
+        noun = "an image" if kind.names_file else kind.name
         message = f"This model attends to {noun}, which a table of tokens cannot show."
         remedy = "Use --picture to draw the attention, or --align --json for the weights."
         raise UserError(message, "--align", remedy)

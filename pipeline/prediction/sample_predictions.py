@@ -1,6 +1,5 @@
 """Choose rows of the test split to show after a run, as a user would type them."""
 
-import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, TypedDict
 from regard.components.common import prediction_table
 from regard.components.data.images import Images
 from regard.core.formatting import truncate
+from regard.core.kinds import KINDS
 from regard.pipeline.prediction.output_format import format_value
 
 COUNT = 3
@@ -81,11 +81,10 @@ def display_texts(sample: Sample) -> tuple[list[str], str, list[str]]:
 
 def _to_text(value: Any, kind: str, data: Mapping[str, Any]) -> str:
     """Return an input as a user would type it."""
-    if kind == "image":
+    if KINDS[kind].names_file:
         root = os.path.expandvars(data.get("root") or ".")
         return Images(root, data.get("images")).path_of(value)
-    # A text of several sentences may have one on each line; the command takes one line.
-    return json.dumps(value) if kind == "points" else " ".join(value.split("\n"))
+    return KINDS[kind].to_argument(value)
 
 
 def _is_one_line(text: str) -> bool:

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from regard.serving.contract import KINDS_WITH_LENGTH, InputEntry, InputKind
-from regard.serving.saved_model import batch_inputs, unpad
+from regard.core.features import Kind
+from regard.core.kinds import KINDS
+from regard.serving.contract import InputEntry
+from regard.serving.saved_model import batch_inputs, tensor_of, unpad
 
 Row = dict[str, Any]  # outputs by name: texts, numbers, lists of texts, arrays
 Outputs = Mapping[str, np.ndarray]  # arrays by name, [batch, ...]
-_KINDS: dict[tuple[str, int], InputKind] = {
-    ("string", 1): "text",
-    ("float", 3): "points",
-    ("int32", 2): "positions",
-}
+# What gRPC calls the types of inputs.
+_TYPES = {"string": "string", "float": "float32", "int32": "int32"}
 # The outputs with the lengths of the rows and columns of attention weights.
 _LENGTH_PAIRS = (
     ("target_length", "source_length"),
@@ -85,15 +84,27 @@ class ClientSignature:
         for name, one in self.inputs.items():
             if name.endswith("_length") and name.removesuffix("_length") in self.inputs:
                 continue
-            kind = _KINDS.get((one.kind, one.rank))
+            kind = _kind_of(one)
             if kind is None:
                 message = f"Input {name} is {one.kind} of rank {one.rank}."
                 raise ClientError("INVALID_ARGUMENT", message)
-            entry: InputEntry = {"name": name, "kind": kind}
-            if kind == "points" and one.depth > 2:
+            entry: InputEntry = {"name": name, "kind": kind.name}
+            if one.rank == 3 and one.depth > 2:
                 entry["dimensions"] = one.depth
             entries.append(entry)
         return entries
+
+
+def _kind_of(one: Input) -> Kind | None:
+    """Return the first kind whose inputs have this type and rank."""
+    for kind in KINDS.values():
+        if kind.tensor and (kind.tensor[0], _rank(kind)) == (_TYPES.get(one.kind), one.rank):
+            return kind
+    return None
+
+
+def _rank(kind: Kind) -> int:
+    return tensor_of(kind)[1].count(",") + 1
 
 
 def as_list(values: Iterable[Any], name: str) -> list[Any]:
@@ -163,11 +174,13 @@ def _check_value(entry: InputEntry, value: Any, number: int) -> None:
         ClientError: a text is neither ``str`` nor ``bytes``, or points are a single point.
     """
     name = entry["name"]
-    if entry["kind"] not in KINDS_WITH_LENGTH and not isinstance(value, str | bytes):
+    kind = KINDS[entry["kind"]]
+    if not kind.has_length and not isinstance(value, str | bytes):
         message = f"Row {number}: {name} is {type(value).__name__}, not str or bytes."
         raise ClientError("INVALID_ARGUMENT", message)
-    if entry["kind"] == "points" and np.size(value) and np.ndim(value) != 2:
-        message = f"Row {number}: {name} is not a list of points. For a single row use [row]."
+    rank = _rank(kind) - 1  # without the batch
+    if rank == 2 and np.size(value) and np.ndim(value) != rank:
+        message = f"Row {number}: {name} is not a list of {kind}. For a single row use [row]."
         raise ClientError("INVALID_ARGUMENT", message)
 
 

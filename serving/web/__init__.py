@@ -18,7 +18,6 @@ from regard.serving.server.versions import ModelSpec
 
 PAGE_FOLDER = Path(__file__).with_name("page")
 _EXAMPLES = 3  # of a model
-_EXAMPLE_KINDS = {"text", "points"}
 _MODULE_SYNTAX = re.compile(r"^import\s.*?;\n|^export\s+", re.MULTILINE | re.DOTALL)
 # Only files of this server, no inline scripts, and no embedding into other pages.
 _POLICY = (
@@ -90,7 +89,7 @@ def _describe_model(manager: ModelManager, name: str, with_examples: bool) -> Mo
         version = manager.find(ModelSpec(name))
         model["version"] = version.number
         model["contract"] = contract = read_contract(version.loaded.path)
-        if with_examples and set(input_kinds(contract).values()) <= _EXAMPLE_KINDS:
+        if with_examples and not any(kind.names_file for kind in input_kinds(contract).values()):
             model["examples"] = _read_examples(Path(version.loaded.path) / IN_MEMORY)
     except ServingError as error:
         model["problem"] = error.message

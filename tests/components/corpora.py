@@ -15,8 +15,9 @@ from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.errors import UserError
+from regard.core.features import Feature
+from regard.core.kinds import IMAGE, NUMBER, POINTS, POSITIONS, TEXT
 from regard.models import tasks
-from regard.models.tasks.description import Feature
 
 BEAM = [
     "--runner=FnApiRunner",
@@ -25,22 +26,22 @@ BEAM = [
 ]
 TRANSLATION = tuple(tasks.describe("translation").features)
 SCORED = (
-    Feature("score", "number", role="reference", low=0, high=5),
-    Feature("one", "text"),
-    Feature("other", "text"),
+    Feature("score", NUMBER, role="reference", low=0, high=5),
+    Feature("one", TEXT),
+    Feature("other", TEXT),
 )
 CAPTIONED = (
-    Feature("image", "image"),
-    Feature("caption", "text", role="reference", multiple=True),
+    Feature("image", IMAGE),
+    Feature("caption", TEXT, role="reference", multiple=True),
 )
 POINTED = (
-    Feature("points", "points", min_points=3),
-    Feature("answer", "positions", role="reference"),
+    Feature("points", POINTS, min_points=3),
+    Feature("answer", POSITIONS, role="reference"),
 )
 SUMMARISED = (
-    Feature("text", "text"),
-    Feature("summary", "text", role="reference", multiple=True),
-    Feature("title", "text", role="extra", optional=True),
+    Feature("text", TEXT),
+    Feature("summary", TEXT, role="reference", multiple=True),
+    Feature("title", TEXT, role="extra", optional=True),
 )
 
 

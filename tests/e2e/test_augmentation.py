@@ -11,10 +11,11 @@ import pytest
 
 from regard.components.common.artifact_files import split_shards
 from regard.components.data.example_rows import read_rows
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 
 pytestmark = pytest.mark.slow
-TEXTS = [Feature("source", "text"), Feature("target", "text")]
+TEXTS = [Feature("source", TEXT), Feature("target", TEXT)]
 AUGMENTATION = """
 augmentation:
   filter: {forward: tiny@1, reverse: reverse@1, keep: 0.7}

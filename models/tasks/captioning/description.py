@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from regard.core.features import Feature
+from regard.core.kinds import IMAGE, TEXT
 from regard.models.settings import checks
 from regard.models.settings.attention import (
     DecoderAttentionConfig,
@@ -15,7 +17,7 @@ from regard.models.settings.attention import (
 from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.tasks.description import Description, Feature, Parts
+from regard.models.tasks.description import Description, Parts
 
 
 class ImageConfig(Section):
@@ -130,10 +132,10 @@ DESCRIPTION = Description(
     ),
     output="caption",
     features=(
-        Feature("image", "image"),
-        Feature("caption", "text", role="reference", multiple=True),
+        Feature("image", IMAGE),
+        Feature("caption", TEXT, role="reference", multiple=True),
         # Bounding boxes for the metric `pointing`, see models/metrics/attention.py.
-        Feature("boxes", "text", role="extra", optional=True),
+        Feature("boxes", TEXT, role="extra", optional=True),
     ),
     model=CaptioningModelConfig,
     metrics=("bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "exact_match"),

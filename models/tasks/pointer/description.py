@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from regard.core.features import Feature
+from regard.core.kinds import POINTS, POSITIONS
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
 from regard.models.settings.base import (
@@ -17,9 +19,9 @@ from regard.models.settings.base import (
     name_or_mapping,
 )
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.tasks.description import Description, Feature, Parts
+from regard.models.tasks.description import Description, Parts
 
-FEATURES = (Feature("points", "points"), Feature("answer", "positions", role="reference"))
+FEATURES = (Feature("points", POINTS), Feature("answer", POSITIONS, role="reference"))
 
 Visits = Literal["all", "once", "any"]
 # The order of points has no meaning, so the score ``location`` does not apply.

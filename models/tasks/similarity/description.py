@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from regard.core.features import Feature
+from regard.core.kinds import NUMBER, TEXT
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import (
     AttentionConfig,
@@ -22,12 +24,12 @@ from regard.models.settings.base import (
     Size,
     name_or_mapping,
 )
-from regard.models.tasks.description import Description, Feature, Parts
+from regard.models.tasks.description import Description, Parts
 
 FEATURES = (
-    Feature("first", "text"),
-    Feature("second", "text"),
-    Feature("score", "number", role="reference"),
+    Feature("first", TEXT),
+    Feature("second", TEXT),
+    Feature("score", NUMBER, role="reference"),
 )
 
 

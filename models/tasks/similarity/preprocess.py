@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from regard.models.tasks.preprocessing import Columns, Preprocessing, Tokenizers, flat_values
 from regard.models.tasks.similarity.description import SimilarityPreprocessingConfig
-from regard.models.tasks.similarity.words import split_words, word_ids
+from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 
 _SIDES = ("first", "second")
 

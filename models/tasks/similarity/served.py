@@ -15,7 +15,7 @@ from regard.models.tasks.served_model import (
     ServedModule,
     with_signature,
 )
-from regard.models.tasks.similarity.words import split_words, word_ids
+from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 from regard.models.tasks.text_preprocessing import limit_characters, to_dense
 from regard.models.vocabulary import PAD
 

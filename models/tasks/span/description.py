@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from regard.core.features import Feature
+from regard.core.kinds import POSITIONS, TEXT
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
 from regard.models.settings.base import (
@@ -15,14 +17,14 @@ from regard.models.settings.base import (
     Size,
     name_or_mapping,
 )
-from regard.models.tasks.description import Description, Feature, Parts
+from regard.models.tasks.description import Description, Parts
 
 FEATURES = (
-    Feature("passage", "text"),
-    Feature("question", "text"),
-    Feature("answer", "text", role="reference", multiple=True, part_of="passage"),
-    Feature("answer_start", "positions", role="extra", optional=True, begins="answer"),
-    Feature("supporting", "positions", role="extra", optional=True, part_of="passage"),
+    Feature("passage", TEXT),
+    Feature("question", TEXT),
+    Feature("answer", TEXT, role="reference", multiple=True, part_of="passage"),
+    Feature("answer_start", POSITIONS, role="extra", optional=True, begins="answer"),
+    Feature("supporting", POSITIONS, role="extra", optional=True, part_of="passage"),
 )
 
 ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description
 from regard.models.tasks.text_to_text import settings as text_to_text
 
 # A summary is much shorter than its source.
@@ -15,8 +17,8 @@ DESCRIPTION = Description(
     parts=text_to_text.PARTS,
     output="summary",
     features=(
-        Feature("source", "text"),
-        Feature("target", "text", role="reference", multiple=True),
+        Feature("source", TEXT),
+        Feature("target", TEXT, role="reference", multiple=True),
     ),
     model=text_to_text.TextToTextModelConfig,
     example_files="train.jsonl.gz",

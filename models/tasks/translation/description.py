@@ -1,7 +1,9 @@
 """Translation: text to text, for example sentences into another language."""
 
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
-from regard.models.tasks.description import Description, Feature
+from regard.models.tasks.description import Description
 from regard.models.tasks.text_to_text import settings as text_to_text
 
 DESCRIPTION = Description(
@@ -9,7 +11,7 @@ DESCRIPTION = Description(
     summary="text to text, for example sentences into another language",
     parts=text_to_text.PARTS,
     output="translation",
-    features=(Feature("source", "text"), Feature("target", "text", role="reference")),
+    features=(Feature("source", TEXT), Feature("target", TEXT, role="reference")),
     model=text_to_text.TextToTextModelConfig,
     metrics=("bleu", "chrf", "exact_match"),
     example_files={"source": "train.en.gz", "target": "train.de.gz"},

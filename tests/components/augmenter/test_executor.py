@@ -84,7 +84,7 @@ def run(tmp_path, model, source, monkeypatch):
         settings = {
             "augmentation": sections,
             "task": "translation",
-            "features": [vars(feature) for feature in FEATURES],
+            "features": [feature.to_json() for feature in FEATURES],
             "batch_size": 2,
             "root": str(tmp_path),
             "monolingual": list(monolingual),

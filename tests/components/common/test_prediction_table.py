@@ -5,7 +5,8 @@ import pytest
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
 
@@ -85,7 +86,7 @@ def test_a_failed_join_leaves_nothing(tmp_path):
 
 def test_columns_of_images_and_extras(tmp_path):
     """Two-dimensional attention, several references, an extra, and paths of images."""
-    features = [*fake_tasks.CAPTIONING, Feature("tags", "text", role="extra", multiple=True)]
+    features = [*fake_tasks.CAPTIONING, Feature("tags", TEXT, role="extra", multiple=True)]
     contract = fake_tasks.Namer().contract()
     weights = [np.arange(t * 6, dtype=np.float32).reshape(t, 2, 3) for t in (2, 0, 1)]
     rows = [
@@ -126,6 +127,6 @@ def test_a_missing_column_is_an_error(tmp_path, rows):
 
 
 def test_duplicate_column_names_are_an_error():
-    features = [Feature("score", "text"), Feature("target", "text", role="reference")]
+    features = [Feature("score", TEXT), Feature("target", TEXT, role="reference")]
     with pytest.raises(ValueError, match="two columns of the predictions are called score"):
         prediction_table.make_table(features, [], [], [])

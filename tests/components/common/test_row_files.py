@@ -1,7 +1,6 @@
 """Files of transformed rows: what is written is read, in any order, or refused."""
 
 import gzip
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from regard.core.errors import UserError
 
 TYPES = {"ids": pa.int64(), "image": pa.large_binary(), "score": pa.float32(), LENGTHS: pa.int64()}
 SCHEMA = pa.schema({name: pa.large_list(kind) for name, kind in TYPES.items()})
-NAMES = ["score", "ids", "image"]
 
 
 def rows_of(count, seed=0):
@@ -41,7 +39,7 @@ def files(tmp_path):
 
 def test_rows_are_read_in_any_order(files):
     paths, parts = files
-    reader = RowFiles(paths, NAMES)
+    reader = RowFiles(paths)
     whole = {name: [row for part in parts for row in part[name]] for name in TYPES}
     training_rows = [(r, n) for r, row in enumerate(whole[LENGTHS]) for n in range(len(row))]
     assert reader.lengths.tolist() == [n for row in whole[LENGTHS] for n in row]
@@ -51,9 +49,9 @@ def test_rows_are_read_in_any_order(files):
         numbers = random.permutation(len(training_rows))[:count]
         columns, references = reader.read(numbers)
         assert references.tolist() == [training_rows[i][1] for i in numbers]
-        for name, (values, splits) in zip(NAMES, columns, strict=True):
-            assert splits.dtype == np.int64
-            actual = [values[a:b].tolist() for a, b in itertools.pairwise(splits)]
+        assert set(columns) == {"ids", "image", "score"}
+        for name, column in columns.items():
+            actual = [column[row].tolist() for row in range(len(column))]
             assert actual == [whole[name][training_rows[i][0]] for i in numbers]
 
 
@@ -68,7 +66,7 @@ def test_a_file_has_the_same_bytes_however_it_is_written(tmp_path):
 
 
 def test_a_sample_is_drawn_from_all_files(files):
-    reader = RowFiles(files[0], NAMES)
+    reader = RowFiles(files[0])
     counts = [len(row) for part in files[1] for row in part[LENGTHS]]
     rows = np.repeat(np.arange(len(counts)), counts)
     mask = reader.sample(12)
@@ -90,7 +88,7 @@ def test_a_truncated_file_is_refused(tmp_path, size):
     ends = {"empty": 0, "half": len(content) // 2, "no end": -8, "one batch less": shorter}
     path.write_bytes(content[: ends[size]])
     with pytest.raises(UserError, match="cannot be read") as raised:
-        RowFiles([str(path)], NAMES)
+        RowFiles([str(path)])
     assert raised.value.where == str(path)
     assert "--from Preprocess" in raised.value.remedy
 
@@ -99,7 +97,7 @@ def test_every_damaged_byte_is_found_or_harmless(tmp_path):
     path = tmp_path / "rows.arrow"
     write(path, rows_of(3, seed=4), batch_rows=2)
     content = path.read_bytes()
-    reader = RowFiles([str(path)], NAMES)
+    reader = RowFiles([str(path)])
     everything = np.arange(len(reader.lengths))
     expected = str(reader.read(everything)) + str(reader.lengths.tolist())
     damaged, refused = tmp_path / "damaged.arrow", 0
@@ -108,7 +106,7 @@ def test_every_damaged_byte_is_found_or_harmless(tmp_path):
         copy[place] ^= 1 << place % 8
         damaged.write_bytes(copy)
         try:
-            reader = RowFiles([str(damaged)], NAMES)
+            reader = RowFiles([str(damaged)])
         except UserError:
             refused += 1
         else:  # padding, or a field that nothing reads
@@ -130,14 +128,18 @@ def test_other_files_are_refused(tmp_path, kind):
     elif kind == "folder":
         path.mkdir()
     with pytest.raises(UserError, match="cannot be read") as raised:
-        RowFiles([str(path)], NAMES)
+        RowFiles([str(path)])
     assert raised.value.where == str(path)
 
 
-def test_a_missing_column_is_refused(tmp_path):
-    path = write(tmp_path / "rows.arrow", rows_of(3))
-    with pytest.raises(UserError, match="links"):
-        RowFiles([path], ["ids", "links"])
+def test_a_file_with_other_columns_is_refused(tmp_path):
+    paths = [write(tmp_path / "a.arrow", rows_of(3)), str(tmp_path / "b.arrow")]
+    fewer = SCHEMA.remove(SCHEMA.get_field_index("score"))
+    columns = {name: values for name, values in rows_of(3).items() if name != "score"}
+    write_rows(paths[1], fewer, [pa.RecordBatch.from_pydict(columns, fewer)])
+    with pytest.raises(UserError, match="columns") as raised:
+        RowFiles(paths)
+    assert raised.value.where == paths[1]
 
 
 def test_workers_share_the_verification(tmp_path):
@@ -151,7 +153,7 @@ def test_workers_share_the_verification(tmp_path):
     results = []
     for worker in range(2):
         try:
-            RowFiles([str(path)], NAMES, (worker, 2))
+            RowFiles([str(path)], (worker, 2))
             results.append("read")
         except UserError:
             results.append("refused")

@@ -11,7 +11,8 @@ from regard.components.corpus_gen.example_writer import (
 )
 from regard.components.data.images import Images
 from regard.components.data.unreadable_file import UnreadableFile
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import KINDS
 from tests.components.corpora import CAPTIONED, SUMMARISED, TRANSLATION
 
 
@@ -68,7 +69,7 @@ def test_image_is_bytes_and_path(tmp_path):
 def test_missing_value_is_an_empty_list_of_its_type():
     kinds = {"text": "bytes", "image": "bytes", "number": "float", "points": "float"}
     kinds["positions"] = "int64"
-    features = [Feature(kind, kind, optional=True) for kind in kinds]
+    features = [Feature(kind, KINDS[kind], optional=True) for kind in kinds]
     stored = encoded(features, [None] * len(kinds))
     for kind, expected in {**kinds, "image_file": "bytes"}.items():
         assert stored[kind].WhichOneof("kind") == f"{expected}_list"

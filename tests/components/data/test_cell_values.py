@@ -5,17 +5,18 @@ from decimal import Decimal
 
 import pytest
 
-from regard.components.data.cell_values import CellError, CellParser
-from regard.models.tasks.description import Feature
+from regard.components.data.cell_values import CellParser
+from regard.core import kinds
+from regard.core.features import CellError, Feature
 
-TEXT = Feature("a", "text")
-IMAGE = Feature("image", "image")
-SCORE = Feature("score", "number", low=0, high=5)
-POINTS = Feature("points", "points", min_points=3)
-ANSWER = Feature("answer", "positions", role="reference")
-CAPTIONS = Feature("caption", "text", role="reference", multiple=True)
-TITLE = Feature("title", "text", optional=True)
-LINKS = Feature("links", "text", role="extra", links=True)
+TEXT = Feature("a", kinds.TEXT)
+IMAGE = Feature("image", kinds.IMAGE)
+SCORE = Feature("score", kinds.NUMBER, low=0, high=5)
+POINTS = Feature("points", kinds.POINTS, min_points=3)
+ANSWER = Feature("answer", kinds.POSITIONS, role="reference")
+CAPTIONS = Feature("caption", kinds.TEXT, role="reference", multiple=True)
+TITLE = Feature("title", kinds.TEXT, optional=True)
+LINKS = Feature("links", kinds.TEXT, role="extra", links=True)
 SQUARE = [[0, 0], [0, 1.5], [1, 1], [1, 0]]
 
 
@@ -32,7 +33,7 @@ def parse(feature, cell, from_text=False):
         (CAPTIONS, "", [""]),
         (TITLE, "", None),
         (SCORE, " 3.25 ", 3.25),
-        (Feature("score", "number", optional=True), " ", None),
+        (Feature("score", kinds.NUMBER, optional=True), " ", None),
         (IMAGE, "a b/c.jpg", "a b/c.jpg"),
         (POINTS, "[[0, 0], [0, 1.5], [1, 1]]", [0.0, 0.0, 0.0, 1.5, 1.0, 1.0]),
         (ANSWER, "3 0 1", [3, 0, 1]),
@@ -72,10 +73,10 @@ def test_parse_value(feature, cell, expected):
         (SCORE, " ", "no value for 'score'"),
         (SCORE, "nan", "score is NaN"),
         (SCORE, "-inf", "score is infinite"),
-        (Feature("score", "number"), "1e39", "score is too large"),
+        (Feature("score", kinds.NUMBER), "1e39", "score is too large"),
         (SCORE, "5.00000001", "score 5.00000001 is not from 0 to 5"),
-        (Feature("score", "number", low=1), "0.5", "score 0.5 is not from 1 to inf"),
-        (Feature("score", "number", high=1), "2", "score 2 is not from -inf to 1"),
+        (Feature("score", kinds.NUMBER, low=1), "0.5", "score 0.5 is not from 1 to inf"),
+        (Feature("score", kinds.NUMBER, high=1), "2", "score 2 is not from -inf to 1"),
         (IMAGE, "", "no value for 'image'"),
         (POINTS, "", "no value for 'points'"),
         (POINTS, "[[0, 0], [1", "points '[[0, 0], [1' is not a JSON list of [x, y]"),
@@ -111,7 +112,7 @@ def test_invalid_text(feature, cell, message):
         (SCORE, None, "no value for 'score'"),
         (SCORE, True, "score True is not a number"),
         (SCORE, "3", "score '3' is not a number"),
-        (Feature("score", "number"), 10**400, "score is too large"),
+        (Feature("score", kinds.NUMBER), 10**400, "score is too large"),
         (IMAGE, 3, "the value of 'image' is not the path of an image"),
         (POINTS, [[0, 0], [None, 1], [1, 1]], "point 1 is [None, 1], not [x, y]"),
         (ANSWER, [True], "answer: True is not a whole number"),
@@ -138,8 +139,8 @@ def test_error_has_column_and_name_of_file():
 
 
 def test_only_text_may_have_several_values():
-    with pytest.raises(ValueError, match="only a text may have several values"):
-        CellParser([Feature("scores", "number", multiple=True)])
+    with pytest.raises(ValueError, match="one value of the kind number"):
+        CellParser([Feature("scores", kinds.NUMBER, multiple=True)])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 
 from regard.components.data.config_rules import pattern_locations, validate_data
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from tests.components.corpora import CAPTIONED, SCORED, SUMMARISED, TRANSLATION, corpus_of
 
 PAIR = {"source": ["a.en", "{SPAN}.en"], "target": ["a.de", "{SPAN}.de"]}
@@ -129,9 +130,9 @@ def test_broken_rules(train, section, key, message):
 @pytest.mark.parametrize(
     ("features", "by", "choices"),
     [
-        ((*SCORED[:2], Feature("other", "text", "extra")), "score", "one"),
-        ((*SCORED[:2], Feature("other", "text", "extra")), "other", "one"),
-        ((Feature("title", "text", optional=True), *CAPTIONED), "caption", "image"),
+        ((*SCORED[:2], Feature("other", TEXT, "extra")), "score", "one"),
+        ((*SCORED[:2], Feature("other", TEXT, "extra")), "other", "one"),
+        ((Feature("title", TEXT, optional=True), *CAPTIONED), "caption", "image"),
         (SUMMARISED, "title", "text"),
     ],
 )

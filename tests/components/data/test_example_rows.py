@@ -7,8 +7,9 @@ from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data import example_rows
 from regard.components.data.example_rows import ExampleRow, read_rows
 from regard.components.data.images import Images
-from regard.components.data.row_values import Image, format_values
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import IMAGE, NUMBER, POINTS, POSITIONS, TEXT
+from regard.core.kinds.image import ImageFile
 from tests.components.corpora import TRANSLATION, write_records
 
 
@@ -26,11 +27,11 @@ def test_read_rows_in_batches(tmp_path, monkeypatch):
 
 
 KINDS = [
-    Feature("score", "number"),
-    Feature("image", "image"),
-    Feature("points", "points"),
-    Feature("answer", "positions", role="reference"),
-    Feature("caption", "text", role="reference", multiple=True),
+    Feature("score", NUMBER),
+    Feature("image", IMAGE),
+    Feature("points", POINTS),
+    Feature("answer", POSITIONS, role="reference"),
+    Feature("caption", TEXT, role="reference", multiple=True),
 ]
 
 
@@ -41,13 +42,14 @@ def test_values_of_every_kind(tmp_path):
     with tf.io.TFRecordWriter(path, "GZIP") as writer:
         writer.write(encode(1, [3.3, "a.png", [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]))
     (row,) = read_rows(path, KINDS)
-    image = [Image("a.png", b"bytes")]
+    image = [ImageFile("a.png", b"bytes")]
     assert row.values[1:] == [image, [0.0, 0.5, 1.0, 2.0], [1, 0], ["x", "y"]]
     assert row.values[0] == [pytest.approx(3.3)]
     texts = ["3.3", "a.png", "2 points: 0 0.5 1 2", "1 0", "x / y"]
-    assert list(map(format_values, KINDS, row.values)) == texts
+    pairs = zip(KINDS, row.values, strict=True)
+    assert [feature.kind.format(feature, values) for feature, values in pairs] == texts
     assert (row.file, row.line) == ("a.tsv", 1)
 
 
 def test_format_missing_values():
-    assert [format_values(feature, []) for feature in KINDS] == [""] * len(KINDS)
+    assert [feature.kind.format(feature, []) for feature in KINDS] == [""] * len(KINDS)

@@ -4,7 +4,8 @@ import pytest
 
 from regard.components.data.row_reader import join_references
 from regard.components.data.sources import FileGroup
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import POINTS, TEXT
 from tests.components.corpora import (
     CAPTIONED,
     SCORED,
@@ -150,7 +151,7 @@ def test_references_of_one_input_are_joined(single, sides):
 
 
 def test_join_references():
-    by = Feature("by", "text", role="extra", optional=True)
+    by = Feature("by", TEXT, role="extra", optional=True)
     rows = [
         (1, ["a.jpg", ["a dog"], "x"]),
         (2, ["b.jpg", ["a cat"], None]),
@@ -163,7 +164,7 @@ def test_join_references():
 
 
 def test_join_references_by_all_inputs():
-    features = [Feature("text", "text"), Feature("at", "points"), CAPTIONED[1]]
+    features = [Feature("text", TEXT), Feature("at", POINTS), CAPTIONED[1]]
     rows = [
         (1, [" caf\u00e9", [0.1, 0.0], ["one"]]),
         (2, ["cafe\u0301", [0.1, 0.0], ["two"]]),
@@ -174,6 +175,6 @@ def test_join_references_by_all_inputs():
 
 
 def test_join_references_ignores_missing_values():
-    features = [Feature("text", "text"), Feature("more", "text", multiple=True, optional=True)]
+    features = [Feature("text", TEXT), Feature("more", TEXT, multiple=True, optional=True)]
     rows = [(1, ["a", None]), (2, ["a", ["x"]]), (3, ["a", None]), (4, ["b", None])]
     assert list(join_references(rows, features)) == [(1, ["a", ["x"]]), (4, ["b", None])]

@@ -13,7 +13,8 @@ from regard.components.data.split_assignment import (
     replay_bin,
     replay_threshold,
 )
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import POINTS, TEXT
 from tests.components.corpora import CAPTIONED, SCORED, TRANSLATION, corpus_of
 
 SPLIT_SHARES = {"eval": 0.1, "test": 0.2}
@@ -71,13 +72,13 @@ def test_first_required_input_decides_by_default():
     assert all(len(of_text) == 1 for of_text in names)
     assert len(set.union(*names)) == 3
     # Otherwise all rows without a title would be in one split.
-    split = default_split((Feature("title", "text", optional=True), *CAPTIONED), eval=0.4, test=0.4)
+    split = default_split((Feature("title", TEXT, optional=True), *CAPTIONED), eval=0.4, test=0.4)
     assert len({split([None, f"{i}.jpg", ["x"]]) for i in range(50)}) == 3
     assert len({split([f"title {i}", "a.jpg", ["x"]]) for i in range(50)}) == 1
 
 
 def test_points_are_compared_in_float32():
-    split = default_split((Feature("points", "points"),), eval=0.4, test=0.1)
+    split = default_split((Feature("points", POINTS),), eval=0.4, test=0.1)
     rows = [[[i / 7, 0.1]] for i in range(50)]
     assert len({split(row) for row in rows}) == 3
     stored = [[array("f", values).tolist()] for (values,) in rows]

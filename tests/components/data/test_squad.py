@@ -10,8 +10,9 @@ from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.models.tasks import describe
-from regard.models.tasks.description import Feature
 
 PASSAGE = "東京 (Tōkyō) is a cafe\u0301 \U0001f600. It is Tōkyō."
 FEATURES = describe("span").features
@@ -36,7 +37,7 @@ def read(path, value, columns=None, extra=()):
     text = value if isinstance(value, str) else json.dumps(value)
     data = text.encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    features = (*FEATURES, *(Feature(name, "text", "extra") for name in extra))
+    features = (*FEATURES, *(Feature(name, TEXT, "extra") for name in extra))
     config = DataConfig(train=str(path), columns=columns, extra=extra)
     assert config.format_of(str(path)) == "squad"
     problems = ReadProblems()

@@ -13,7 +13,8 @@ from regard.components.data.row_values import ComparedValues, value_lists
 from regard.components.data.sources import Corpus, extra_features
 from regard.components.settings.data import DataConfig
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from tests.components.corpora import SUMMARISED, TRANSLATION, resolved, table, write_files
 
 PAIR = {"source": ["a.en", "a.en"], "target": ["a.de", "a.fr"]}
@@ -201,11 +202,11 @@ def test_references_are_joined_by_tag():
 
 def test_features():
     assert extra_features(DataConfig.model_validate({**FILES, "extra": ["domain"]})) == (
-        Feature("domain", "text", "extra"),
-        Feature("tag", "text", "extra", tags=("de", "fr")),
+        Feature("domain", TEXT, "extra"),
+        Feature("tag", TEXT, "extra", tags=("de", "fr")),
     )
     section = {**COLUMN, "extra": ["links", "lang"]}
     assert extra_features(DataConfig.model_validate(section), "links") == (
-        Feature("links", "text", "extra", links=True),
-        Feature("lang", "text", "extra", tags=("de", "fr")),
+        Feature("links", TEXT, "extra", links=True),
+        Feature("lang", TEXT, "extra", tags=("de", "fr")),
     )

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from regard.components.data.cell_values import CellError, CellParser
+from regard.components.data.cell_values import CellParser
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.settings.data import DataConfig
+from regard.core.features import CellError
 from regard.models.tasks import describe
 
 FEATURES = describe("span").features

@@ -7,7 +7,8 @@ import pytest
 
 from regard.components.data import tmx
 from regard.components.data.sources import FileGroup
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from tests.components.corpora import SCORED, SUMMARISED, TRANSLATION, read_group, unreadable
 
 COLUMNS = {"source": "en", "target": "fr"}
@@ -122,7 +123,7 @@ def test_inline_elements_and_old_files(single):
 
 def test_properties(single):
     content = unit(en="a", fr="b").replace("<tu>", '<tu><prop type="Domain">d</prop>')
-    features = (*TRANSLATION, Feature("domain", "text", "extra"))
+    features = (*TRANSLATION, Feature("domain", TEXT, "extra"))
     columns = {**COLUMNS, "domain": "domain"}
     group = single("tmx", document(content, unit(en="a", fr="b")))
     assert read_group(group, features=features, columns=columns)[0] == [(5, "a", "b", "d")]
@@ -139,7 +140,7 @@ def test_a_property_is_not_a_text_of_the_language(single, language):
     group = single("tmx", document(content, without))
     columns = {"source": "en", "target": language}
     assert [row[1:] for row in read_group(group, columns=columns)[0]] == [("a", "b")]
-    features = (*TRANSLATION, Feature("number", "text", "extra"))
+    features = (*TRANSLATION, Feature("number", TEXT, "extra"))
     rows, _ = read_group(group, features=features, columns={**columns, "number": language})
     assert len(rows) == 1
 

@@ -8,9 +8,10 @@ import pytest
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
+from regard.core.features import Feature
+from regard.core.kinds import TEXT
 from regard.models import metrics
 from regard.models.metrics import Rows
-from regard.models.tasks.description import Feature
 from regard.serving.saved_model import Prediction
 from tests import fake_models
 from tests.components.evaluator.evaluating import CONFIG, CONTRACT, GOOD, REFERENCES, evaluate
@@ -98,7 +99,7 @@ def test_outputs_that_are_not_texts_are_written_as_json():
 
 
 def test_attention_is_read_only_on_request(tmp_path):
-    features = [*fake_models.FEATURES, Feature("subject", "text", role="extra")]
+    features = [*fake_models.FEATURES, Feature("subject", TEXT, role="extra")]
     outputs = {"translation": "b", "score": -1.0, "source_pieces": ["a"], "source_length": 2}
     prediction = Prediction({**outputs, "alignment": np.ones((1, 1), np.float32)}, CONTRACT)
     row = Row({"source": "a"}, ["b"], {"subject": "letters"}, file="test.tsv")

@@ -65,7 +65,7 @@ def findings(tmp_path_factory):
     anomalies[0].split_names = "[]"
     properties = {
         "checks": data.config.checks.model_dump_json(),
-        "features": json.dumps([vars(feature) for feature in TRANSLATION]),
+        "features": json.dumps([feature.to_json() for feature in TRANSLATION]),
         "pinned_schema": "",
         "targets": TARGETS.to_json(),
         "production": "",

@@ -3,7 +3,7 @@ from collections import defaultdict
 
 import pytest
 
-from regard.components.data.row_values import Image, hash_values
+from regard.components.data.row_values import hash_values
 from regard.components.data.target_overlap import text_hash
 from regard.components.example_validator.duplicates import (
     HashPacker,
@@ -12,6 +12,7 @@ from regard.components.example_validator.duplicates import (
     find_duplicates,
 )
 from regard.components.example_validator.shard_rows import CheckCounts, row_reference
+from regard.core.kinds.image import ImageFile
 
 
 def find(train, rest, keys):
@@ -59,8 +60,8 @@ def test_sides_are_separate():
         (["a", "b"], ["b", "a"], False),
         (["ab"], ["a", "b"], False),
         (["ab"], ["ab", ""], False),
-        ([Image("a.png", b"x")], [Image("b.png", b"x")], True),
-        ([Image("a.png", b"x")], [Image("a.png", b"y")], False),
+        ([ImageFile("a.png", b"x")], [ImageFile("b.png", b"x")], True),
+        ([ImageFile("a.png", b"x")], [ImageFile("a.png", b"y")], False),
         ([0.5, 1.0], [0.5, 1.0], True),
         ([0.5, 1.0], [1.0, 0.5], False),
         ([3], [3, 0], False),

@@ -16,7 +16,8 @@ from regard.components.example_validator import row_checks
 from regard.components.example_validator.executor import ExampleValidatorExecutor
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import IMAGE, NUMBER, POINTS, POSITIONS, TEXT
 from tests.components.corpora import BEAM, TRANSLATION, checks_of, write_files
 
 CHECKS = {
@@ -109,7 +110,7 @@ def validate(tmp_path, monkeypatch):
                 {"anomalies": [anomalies], "findings": [findings]},
                 {
                     "checks": checks_of(**checks).model_dump_json(),
-                    "features": json.dumps([vars(feature) for feature in features]),
+                    "features": json.dumps([feature.to_json() for feature in features]),
                     "production": production,
                     "pinned_schema": pinned,
                     "targets": TargetSettings().to_json(),
@@ -238,8 +239,8 @@ def test_checks_that_are_off(tmp_path, validate):
 
 
 def test_rows_without_any_text(tmp_path, validate):
-    features = [Feature("points", "points"), Feature("order", "positions", role="reference")]
-    features.append(Feature("width", "number", role="extra", optional=True))
+    features = [Feature("points", POINTS), Feature("order", POSITIONS, role="reference")]
+    features.append(Feature("width", NUMBER, role="extra", optional=True))
     train = [([float(i), 0.0, 0.0, 1.0], [0, 1], 0.5) for i in range(30)]
     train.append(train[3])
     test = [(train[4][0], [1, 0], None), ([0.5, 0.5], [0], 1.0)]
@@ -264,8 +265,8 @@ def test_rows_without_any_text(tmp_path, validate):
 
 
 def test_image_with_two_names(tmp_path, validate):
-    features = [Feature("image", "image")]
-    features.append(Feature("caption", "text", role="reference", multiple=True))
+    features = [Feature("image", IMAGE)]
+    features.append(Feature("caption", TEXT, role="reference", multiple=True))
     write_files(tmp_path, {"a.png": "x", "b.png": "y", "copy.png": "x"})
     train = [("a.png", ["a dog", "one dog"]), ("b.png", ["a cat", ""])]
     test = [("copy.png", ["dogs", "a cat"])]

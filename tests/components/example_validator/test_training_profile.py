@@ -69,7 +69,7 @@ def validate(tmp_path, monkeypatch):
         CorpusGen(context).Do({}, corpus, {"corpus": json.dumps(data.to_json()), "fingerprint": ""})
         anomalies = artifact(standard_artifacts.ExampleAnomalies, "none")
         anomalies[0].split_names = "[]"
-        features = json.dumps([vars(feature) for feature in data.features])
+        features = json.dumps([feature.to_json() for feature in data.features])
         validator.ExampleValidatorExecutor(context).Do(
             {"examples": examples, "statistics": [None], "schema": [None]},
             {"anomalies": anomalies, "findings": artifact(Findings, "findings")},

@@ -16,7 +16,8 @@ from regard.components.predictor.decode import DecodeResult
 from regard.components.predictor.executor import PredictorExecutor
 from regard.core import events
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import NUMBER, TEXT
 from regard.serving.contract import SavedModelError
 from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser, artifact
@@ -86,7 +87,7 @@ def run(
         },
         {"predictions": [out]},
         {
-            "features": json.dumps([vars(feature) for feature in features]),
+            "features": json.dumps([feature.to_json() for feature in features]),
             "production": str(production),
             "production_version": "3" if production else "",
             "batch_size": 2,
@@ -264,7 +265,7 @@ def test_a_production_model_that_fails_is_left_out(models, tmp_path, log, which,
 
 def test_a_production_model_without_the_tag_is_left_out(models, tmp_path):
     """It would decode sources with tags that it does not know."""
-    tagged = (*fake_models.FEATURES, Feature("tag", "text", "extra", tags=("de",)))
+    tagged = (*fake_models.FEATURES, Feature("tag", TEXT, "extra", tags=("de",)))
     lines = [row(1, "abc") | {"tag": "de"}]
     with pytest.raises(SavedModelError, match="the model has no tag de"):
         run(tmp_path, models / "good", [lines], features=tagged)
@@ -310,7 +311,7 @@ def test_a_rejected_source_is_a_user_error(tmp_path):
 
 
 def test_outputs_of_another_kind_are_an_error(models, tmp_path):
-    numbers = [Feature("source", "text"), Feature("target", "number", role="reference")]
+    numbers = [Feature("source", TEXT), Feature("target", NUMBER, role="reference")]
     shards = [[{"source": "a", "target": 0.5}]]
     with pytest.raises(
         SavedModelError, match="of kind text, but the references are of kind number"

@@ -7,7 +7,8 @@ from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import read_rows as read
 from regard.components.predictor import split_reader
 from regard.core.errors import UserError
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
+from regard.core.kinds import NUMBER, POINTS, POSITIONS, TEXT
 from tests import fake_models, fake_tasks
 
 
@@ -26,9 +27,9 @@ def row(**values) -> dict:
 
 def test_numbers_have_their_shortest_form(tmp_path):
     features = [
-        Feature("source", "text"),
-        Feature("target", "number", role="reference"),
-        Feature("weight", "number", role="extra"),
+        Feature("source", TEXT),
+        Feature("target", NUMBER, role="reference"),
+        Feature("weight", NUMBER, role="extra"),
     ]
     (parsed,) = read_rows(split(tmp_path, [row(target=4.2, weight=1e-7)]), features)
     assert parsed.references == [4.2]
@@ -37,10 +38,10 @@ def test_numbers_have_their_shortest_form(tmp_path):
 
 def test_missing_optional_values_are_none(tmp_path):
     features = [
-        Feature("source", "text"),
-        Feature("target", "text", role="reference", optional=True),
-        Feature("points", "points", role="extra", optional=True),
-        Feature("tour", "positions", role="extra", optional=True),
+        Feature("source", TEXT),
+        Feature("target", TEXT, role="reference", optional=True),
+        Feature("points", POINTS, role="extra", optional=True),
+        Feature("tour", POSITIONS, role="extra", optional=True),
     ]
     (parsed,) = read_rows(split(tmp_path, [row(target=[], points=[], tour=[])]), features)
     assert parsed.references == []
@@ -76,7 +77,7 @@ def test_a_missing_test_split_is_an_error(tmp_path):
 
 
 def test_the_tag_begins_the_text_unless_it_is_blank(tmp_path):
-    features = [*fake_models.FEATURES, Feature("lang", "text", role="extra", tags=("de", "fr"))]
+    features = [*fake_models.FEATURES, Feature("lang", TEXT, role="extra", tags=("de", "fr"))]
     shard = [row(source="a dog", lang="fr"), row(source=" ", lang="de")]
     parsed = read_rows(split(tmp_path, shard), features)
     assert [one.inputs["source"] for one in parsed] == ["<fr> a dog", " "]

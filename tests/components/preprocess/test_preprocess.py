@@ -29,8 +29,9 @@ from regard.components.preprocess.transform_graph import (
 )
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
+from regard.core.features import Feature
+from regard.core.kinds import POINTS
 from regard.models.settings.base import Section
-from regard.models.tasks.description import Feature
 
 SPLITS = {
     "train": [(f"number {i} is here", f"hier ist die Zahl {i}") for i in range(50)],
@@ -239,7 +240,7 @@ def test_task_without_text(
 ) -> None:
     monkeypatch.setattr("regard.models.tasks.get", {"scaling": Scaling()}.__getitem__)
     rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 8.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
-    encoded = ExampleEncoder([Feature("points", "points")], "x.tsv", Images(""))
+    encoded = ExampleEncoder([Feature("points", POINTS)], "x.tsv", Images(""))
     for split, points in rows.items():
         path = tmp_path / "examples" / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         path.parent.mkdir(parents=True)

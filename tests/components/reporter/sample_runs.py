@@ -11,7 +11,7 @@ import numpy as np
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
-from regard.models.tasks.description import Feature
+from regard.core.features import Feature
 from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
 

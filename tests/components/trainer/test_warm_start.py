@@ -39,7 +39,7 @@ from tests.components.trainer.warm_start_models import (
     with_training,
 )
 from tests.marks import slow
-from tests.models.tasks.parts import module_of
+from tests.models.tasks.task_parts import module_of
 from tests.tolerances import close_to
 
 

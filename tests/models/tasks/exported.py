@@ -12,7 +12,7 @@ from regard.components.trainer.export import (
 )
 from regard.models import tasks
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
-from tests.models.tasks.parts import module_of
+from tests.models.tasks.task_parts import module_of
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close
 

@@ -15,7 +15,7 @@ from regard.models.seq2seq import shift
 from regard.models.settings.training import AlignmentLinksConfig, TrainingConfig
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig
 from tests.marks import slow
-from tests.models.tasks.parts import as_rows
+from tests.models.tasks.task_parts import as_rows
 from tests.models.tensors import train
 
 SIDES = ("source", "target")

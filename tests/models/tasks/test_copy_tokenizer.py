@@ -17,7 +17,7 @@ from tests.models.tasks.exported import (
     servable,
     served,
 )
-from tests.models.tasks.parts import module_of, one_row
+from tests.models.tasks.task_parts import module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 

@@ -7,7 +7,7 @@ import tensorflow_text as text
 from regard.models.search import GreedySearch, Hypotheses
 from regard.models.settings.search import BeamSearchConfig
 from regard.models.vocabulary import EOS
-from tests.models.tasks.parts import module_of
+from tests.models.tasks.task_parts import module_of
 from tests.models.tasks.tokenizers import trained
 
 SOURCES = ["a cat sat", "the dog ran", "a"]

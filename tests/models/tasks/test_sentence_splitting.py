@@ -12,7 +12,7 @@ from regard.models.tasks.text_to_text.sentence_splitting import MAX_SENTENCES, p
 from regard.serving.checks import check
 from regard.serving.saved_model import load, predict_in_detail
 from tests.models.tasks.exported import SEARCH, created, export_model
-from tests.models.tasks.parts import module_of
+from tests.models.tasks.task_parts import module_of
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import close_to
 

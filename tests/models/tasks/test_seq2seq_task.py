@@ -7,7 +7,7 @@ import tensorflow as tf
 from regard.models import tasks
 from regard.models.tasks.preprocessing import flat_values
 from regard.models.vocabulary import EOS
-from tests.models.tasks.parts import as_rows
+from tests.models.tasks.task_parts import as_rows
 
 PREPROCESSING, NETWORK = tasks.get_preprocessing("translation"), tasks.get_network("translation")
 

@@ -7,7 +7,7 @@ from regard.components.trainer.export import read_tokenizers
 from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig
-from tests.models.tasks.parts import module_of, one_row
+from tests.models.tasks.task_parts import module_of, one_row
 from tests.models.tasks.tokenizers import write_tokenizers
 
 

@@ -21,7 +21,7 @@ from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
 from tests.models.tasks.exported import servable
-from tests.models.tasks.parts import as_rows, module_of
+from tests.models.tasks.task_parts import as_rows, module_of
 from tests.models.tasks.test_image_decoding import png_of
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train

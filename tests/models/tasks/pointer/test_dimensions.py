@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.components.data.cell_values import CellError, CellParser
-from regard.components.data.row_values import format_values, split_points, value_lengths
+from regard.components.data.cell_values import CellParser
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export
 from regard.core.errors import UserError
+from regard.core.features import CellError
+from regard.core.kinds.points import split_points
 from regard.models.metrics import MetricOptions, Rows, compute
 from regard.models.tasks.pointer.description import (
     PointerModelConfig,
@@ -26,7 +27,6 @@ from regard.pipeline.prediction.input_rows import InputParser
 from regard.serving import saved_model
 from tests.marks import slow
 from tests.models.tasks.exported import servable
-from tests.models.tasks.parts import as_rows, module_of, one_row
 from tests.models.tasks.pointer.made import (
     BEAM,
     NETWORK,
@@ -36,6 +36,7 @@ from tests.models.tasks.pointer.made import (
     section,
     training,
 )
+from tests.models.tasks.task_parts import as_rows, module_of, one_row
 from tests.tolerances import assert_close, close_to
 
 POINTS = np.random.default_rng(3).random((2, 5, 3)).astype("float32")
@@ -103,9 +104,9 @@ def test_cells_have_the_dimensions_of_the_model():
     parse = CellParser([points, answer])
     values = parse([[[0, 1, 2], [3, 4, 5]], [1, 0]])
     assert values == [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [1, 0]]
-    assert list(value_lengths(points, values[0])) == [2]
-    assert split_points(values[0], points) == [[0, 1, 2], [3, 4, 5]]
-    assert format_values(points, values[0]).startswith("2 points: ")
+    assert list(points.kind.lengths(points, values[0])) == [2]
+    assert split_points(values[0], 3) == [[0, 1, 2], [3, 4, 5]]
+    assert points.kind.format(points, values[0]).startswith("2 points: ")
     with pytest.raises(CellError, match="there are only 2 points"):
         parse([[[0, 1, 2], [3, 4, 5]], [2]])
     with pytest.raises(CellError, match=r"point 1 is \[3, 4\], not \[x, y, z\]"):

@@ -11,8 +11,8 @@ from regard.serving import saved_model
 from regard.serving.session import SessionError
 from tests.marks import slow, slow_except
 from tests.models.tasks.exported import servable
-from tests.models.tasks.parts import module_of
 from tests.models.tasks.pointer.made import BEAM, NETWORK, RECURRENT, build, rows, section, training
+from tests.models.tasks.task_parts import module_of
 from tests.tolerances import assert_close, close_to
 
 LENGTHS = [6, 3, 4, 5]

@@ -132,13 +132,13 @@ def test_the_fewest_points_are_the_models(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(f"{HEAD}model: {{min_points: 3, visits: once}}\n")
     points, answer = load(path).features
-    assert (points.name, points.kind, points.role, points.min_points) == (
+    assert (points.name, points.kind.name, points.role, points.min_points) == (
         "points",
         "points",
         "input",
         3,
     )
-    assert (answer.name, answer.kind, answer.role) == ("answer", "positions", "reference")
+    assert (answer.name, answer.kind.name, answer.role) == ("answer", "positions", "reference")
 
 
 def test_what_the_preprocessing_depends_on() -> None:

@@ -11,8 +11,8 @@ from regard.models.tasks.pointer.description import PointerModelConfig, PointerP
 from regard.models.tasks.pointer.points import normalize_points
 from regard.pipeline.datasets.point_sets import left_to_right
 from tests.marks import slow
-from tests.models.tasks.parts import as_rows, module_of, one_row
 from tests.models.tasks.pointer.made import NETWORK, PREPROCESSING, RECURRENT, build, section
+from tests.models.tasks.task_parts import as_rows, module_of, one_row
 from tests.tolerances import assert_close
 
 POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]

@@ -10,9 +10,9 @@ from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.similarity.description import SimilarityModelConfig
-from regard.models.tasks.similarity.words import split_words, word_ids
+from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 from regard.models.vocabulary import UNK
-from tests.models.tasks.parts import as_rows, module_of, one_row
+from tests.models.tasks.task_parts import as_rows, module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 

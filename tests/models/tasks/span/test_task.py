@@ -22,7 +22,7 @@ from regard.models.tasks.span.description import SpanModelConfig
 from regard.models.tasks.span.tokens import to_characters, tokenize
 from regard.models.tasks.text_preprocessing import to_dense
 from tests.models.tasks.exported import servable
-from tests.models.tasks.parts import as_rows, module_of, one_row
+from tests.models.tasks.task_parts import as_rows, module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.pipeline.deployment.test_serve import start
 from tests.processes import free_port

@@ -1,0 +1,26 @@
+"""Kinds of features. Each is one class in a module of its own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.core.features import Feature, Kind
+from regard.core.kinds.image import ImageKind
+from regard.core.kinds.number import NumberKind
+from regard.core.kinds.points import PointsKind
+from regard.core.kinds.positions import PositionsKind
+from regard.core.kinds.text import TextKind
+
+TEXT, NUMBER, IMAGE, POINTS, POSITIONS = (
+    TextKind(),
+    NumberKind(),
+    ImageKind(),
+    PointsKind(),
+    PositionsKind(),
+)
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TEXT, NUMBER, IMAGE, POINTS, POSITIONS)}
+
+
+def feature_from_json(content: Mapping[str, Any]) -> Feature:
+    """Restore a feature from ``Feature.to_json``."""
+    tags = tuple(content.get("tags", ()))
+    return Feature(**{**content, "kind": KINDS[content["kind"]], "tags": tags})

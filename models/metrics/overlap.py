@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
+import numbers
 from typing import TYPE_CHECKING, Any
 
 from regard.models.metrics.base import (
@@ -197,7 +198,9 @@ def exact_match(rows: Rows, options: MetricOptions) -> Statistics:
     def normalize(output: Any) -> Any:
         if is_text:
             return output.strip().lower() if options.lowercase else output.strip()
-        return [int(item) for item in output] if isinstance(output, list | tuple) else output
+        if isinstance(output, numbers.Real):
+            return output
+        return [int(position) for position in output]
 
     case = "lc" if options.lowercase else "mixed"
     return match_statistics(rows, normalize, f"|case:{case}|norm:strip" if is_text else "")

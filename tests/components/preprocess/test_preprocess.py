@@ -31,6 +31,7 @@ from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
 from regard.core.features import Feature
 from regard.core.kinds import POINTS
+from regard.models import tasks
 from regard.models.settings.base import Section
 
 SPLITS = {
@@ -222,9 +223,9 @@ class Scaling:
     Or, where it says nothing, so that the largest number of the training split becomes 1.
     """
 
-    description = SimpleNamespace(preprocessing=ScalingConfig)
+    description = SimpleNamespace(preprocessing_section=ScalingConfig)
 
-    def preprocess(self, inputs: Any, tokenizers: Any, settings: ScalingConfig) -> dict[str, Any]:
+    def transform(self, inputs: Any, tokenizers: Any, settings: ScalingConfig) -> dict[str, Any]:
         assert tokenizers == {}
         points = inputs["points"]
         scaled = points.values * (settings.scale or 1 / tft.max(points))
@@ -238,7 +239,7 @@ class Scaling:
 def test_task_without_text(
     settings: dict[str, float], scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.models.tasks.get", {"scaling": Scaling()}.__getitem__)
+    monkeypatch.setattr(tasks, "get_preprocessing", {"scaling": Scaling()}.__getitem__)
     rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 8.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
     encoded = ExampleEncoder([Feature("points", POINTS)], "x.tsv", Images(""))
     for split, points in rows.items():

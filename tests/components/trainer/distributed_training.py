@@ -47,7 +47,8 @@ def write_splits(folder: Path) -> None:
 
 def split_batches(folder: Path, split: str, group: DeviceGroup | None = None) -> Batches:
     """The batches of ``train`` or ``eval``, which ``write_splits`` has written."""
-    return Batches([str(folder / f"{split}.arrow")], TinyTask(), 160, 20, seed=5, group=group)
+    sharing = group.sharing if group else None
+    return Batches([str(folder / f"{split}.arrow")], TinyTask(), 160, 20, seed=5, sharing=sharing)
 
 
 def device_group() -> DeviceGroup | None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from keras import ops
 
 from regard.components.trainer import batch_search
 from regard.components.trainer.batch_search import RECORD, find_batch_tokens
-from regard.components.trainer.batches import Batches
+from regard.components.trainer.batches import Batches, Sharing
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.tensor_batches import epoch_dataset
@@ -161,7 +160,7 @@ def test_lost_record_of_a_training_with_checkpoints(tmp_path, content):
 
 def test_devices_share_a_batch(tmp_path, monkeypatch):
     with_rates(monkeypatch, s40=10, s80=9, s160=9)
-    batches = dataclasses.replace(without_size(), group=SimpleNamespace(size=4))
+    batches = dataclasses.replace(without_size(), sharing=Sharing(local_devices=4))
     assert search(tmp_path, batches=batches) == 160
 
 

@@ -1,5 +1,7 @@
 """Small translators, built and exported as the Trainer does it, and checks of what is exported."""
 
+from unittest import mock
+
 import keras
 import tensorflow as tf
 
@@ -11,6 +13,7 @@ from regard.components.trainer.export import (
     write_warm_start,
 )
 from regard.models import tasks
+from regard.models.tasks.text_to_text.served import ServedText
 from regard.serving.supported_ops import core_ops, unsupported, used_ops
 from tests.models.tasks.task_parts import module_of
 from tests.models.tasks.tokenizers import write_tokenizers
@@ -79,8 +82,9 @@ def export_model(
     model = task.build(trainer_config.model, trainer_config.training, tokens)
     if change is not None:
         change(model)
-    ids = (tokenizers["source"].tokenize(text).numpy() for text in texts)
-    export(model, task, trainer_config, tokenizers, version, [{"source_ids": row} for row in ids])
+    with mock.patch.object(ServedText, "raw_inputs", lambda self, row: row):
+        rows = [{"source": text} for text in texts]
+        export(model, task, trainer_config, tokenizers, version, rows)
     serialized = read_sentencepiece_models(root, task.description.text_features)
     return lambda: write_warm_start(version, model, trainer_config, serialized)
 

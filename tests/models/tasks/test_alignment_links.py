@@ -2,6 +2,7 @@
 
 import io
 
+import keras
 import numpy as np
 import pytest
 import sentencepiece
@@ -180,12 +181,12 @@ def test_supervised_attention_follows_the_links(decoder):
     accuracies = {}
     for guided in ({"links": "gold", "weight": 1.0, **heads}, *[None][: decoder == "luong"]):
         training = TrainingConfig(guided_alignment=guided, label_smoothing=0.0, seed=1)
-        tf.keras.utils.set_random_seed(1)
+        keras.utils.set_random_seed(1)
         settings = TextToTextModelConfig(embedding=16, dropout=0.0, **MODELS[decoder])
         model = tasks.get_network("translation").build(
             settings, training, {"source": 9, "target": 9}
         )
-        model.compile(optimizer=tf.keras.optimizers.Adam(0.02))
+        model.compile(optimizer=keras.optimizers.Adam(0.02))
         train(model, inputs, steps=120)
         _, weights = model.decoder.unroll(shift(ids), model.encode(ids), **heads)
         chosen = np.argmax(tf.cast(weights, "float32"), axis=-1)[:, :5]

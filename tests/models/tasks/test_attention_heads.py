@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from regard.models.tasks import search_outputs, served_text
+from regard.models.tasks import search_outputs, served_text_output
 from tests.models.tasks.exported import assert_equal_outputs, created, save_signatures, servable
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close
@@ -77,7 +77,7 @@ def test_batched_is_one_by_one(loaded, result):
 def test_what_was_read_is_one_behind_what_is_written(result):
     for row, length in enumerate(result["target_length"].numpy()):
         stored_text = result["target_pieces"][row, :length].numpy().tolist()
-        read = result[served_text.DECODER_INPUTS][row, :length].numpy().tolist()
+        read = result[served_text_output.DECODER_INPUTS][row, :length].numpy().tolist()
         assert read == [b"<s>", *stored_text[:-1]]
 
 

@@ -5,13 +5,15 @@ import random
 import tensorflow as tf
 
 from regard.core.characters import is_blank
-from regard.models.tasks import search_outputs
+from regard.models.tasks import text_preprocessing
 
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
 def blank_in_graph(texts):
-    return search_outputs.is_blank(tf.constant([text.encode() for text in texts])).numpy().tolist()
+    return (
+        text_preprocessing.is_blank(tf.constant([text.encode() for text in texts])).numpy().tolist()
+    )
 
 
 def test_a_graph_and_python_agree_on_every_character():
@@ -31,4 +33,4 @@ def test_a_graph_and_python_agree_on_combinations():
 
 def test_bytes_that_are_not_utf_8_are_as_blank_as_the_replacement_character():
     texts = tf.constant([b"\xff", b" \x80\xe3\x80", b"\xff a"])
-    assert search_outputs.is_blank(texts).numpy().tolist() == [True, True, False]
+    assert text_preprocessing.is_blank(texts).numpy().tolist() == [True, True, False]

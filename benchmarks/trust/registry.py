@@ -30,12 +30,12 @@ from unittest import mock
 
 from regard.components.registry import publish
 from regard.components.registry.prune import pin, prune, unpin
-from regard.components.registry.publish import WithdrawnModelError
+from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.records import VersionRecord, read_record_or_empty
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
-from regard.serving.content_digest import content_digest, push
+from regard.serving.content_digest import content_digest
 
 NAME = "m"
 FILES, FILE_BYTES = 8, 1 << 14

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.peers.joeynmt_weights import convert_weights
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks import get
+from regard.models.tasks import get_network
 from tests.benchmarks.tiny_transformer import MODEL, TRAINING
 
 VOCABULARY_SIZE = 11
@@ -17,7 +17,7 @@ VOCABULARY_SIZE = 11
 def weights(request):
     """Keras numbers the names of all models of a process except the first."""
     for _ in range(request.param + 1):
-        task = get("translation")
+        task = get_network("translation")
         model = task.build(
             task.description.model.model_validate(MODEL),
             TrainingConfig.model_validate(TRAINING),

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io
 
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.trainer import TrainingData
@@ -16,7 +14,7 @@ from regard.components.tokenizer_trainer.sentencepiece_training import train_tok
 from regard.components.tuner.search import TrialSearch, TunerSettings
 from regard.components.tuner.space import Dimension, SearchSpace
 from regard.pipeline.config.load import validate_values
-from tests.components.trainer.pairs import FEATURES, write_pairs
+from tests.components.trainer.pairs import write_pairs
 
 CONFIG = {
     "name": "tiny",
@@ -50,9 +48,6 @@ def make_source(folder: Path) -> TrainingData:
         for name, part in (("train", rows[:120]), ("eval", rows[120:]))
     ]
     graph = folder / "graph"
-    spec = {name: tf.io.VarLenFeature(tf.int64) for name in FEATURES}
-    described = dataset_metadata.DatasetMetadata.from_feature_spec(spec)
-    metadata_io.write_metadata(described, str(graph / "transformed_metadata"))
     (graph / "tokenizer").mkdir(parents=True)
     tokenizer = TokenizerConfig.model_validate(config()["tokenizer"])
     model = train_tokenizer([b"abcdefgh"] * 8, tokenizer)

@@ -28,5 +28,5 @@ for name in tasks.TASKS.own:
 def test_models_are_built_on_jax_without_tensorflow():
     environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr[-2000:]

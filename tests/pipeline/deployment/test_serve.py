@@ -47,6 +47,8 @@ def test_the_process_ends_while_a_version_is_being_loaded(monkeypatch, loads, co
     monkeypatch.setattr(os, "_exit", ends.append)
     thread = threading.Thread(target=may_end.wait, args=[60], name=f"{LOAD_THREADS}_0")
     thread.start()
+    # Not the threads that other tests of this process have left.
+    monkeypatch.setattr(threading, "enumerate", lambda: [thread])
     serve._end_despite_loading()
     may_end.set()
     thread.join()

@@ -42,10 +42,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where the files are written; default: /tmp")
     arguments = parser.parse_args()
-    task, training = tasks.get_network("translation"), TrainingConfig()
+    network, training = tasks.get_network("translation"), TrainingConfig()
     keras.utils.set_random_seed(1)
-    model = task.build(
-        task.description.model.model_validate(_MODEL),
+    model = network.build(
+        network.description.model.model_validate(_MODEL),
         training,
         {"source": _VOCABULARY, "target": _VOCABULARY},
     )

@@ -196,17 +196,17 @@ def _export_with_patience(job: Mapping[str, Any], patience: float) -> str:
 
         model = read_warm_start(Path(job["models"]["regard"]))
         assert model is not None  # `prepare_job` has read it
-        task = tasks.get_network(model.task)
+        network = tasks.get_network(model.task)
         for side, serialized in model.tokenizers.items():
             (folder.parent / f"{side}.model").write_bytes(serialized)
-        tokenizers = read_tokenizers(folder.parent, task.description.text_features)
+        tokenizers = read_tokenizers(folder.parent, network.description.text_features)
         config = {**job["config"], "model": model.model}
         config["search"] = {**config["search"], "patience": patience}
         sizes = {side: int(tokenizer.vocab_size()) for side, tokenizer in tokenizers.items()}
         trainer_config = TrainerConfig(task=model.task, **config)
-        copy = task.build(trainer_config.model, trainer_config.training, sizes)
+        copy = network.build(trainer_config.model, trainer_config.training, sizes)
         copy.set_weights(model.weights)
-        export(copy, task, trainer_config, tokenizers, folder)
+        export(copy, network, trainer_config, tokenizers, folder)
     return str(folder)
 
 

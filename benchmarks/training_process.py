@@ -63,9 +63,8 @@ def train(request: Mapping[str, Any]) -> dict[str, Any]:
     epoch = 0
     while not clock.is_over:
         clock.start_epoch([_size(batch) for batch in epoch_dataset(data, epoch)])
-        batches = epoch_dataset(
-            data, epoch
-        )  # the same batches: reading a data set again shuffles it again
+        # The same batches: reading a data set again shuffles it again.
+        batches = epoch_dataset(data, epoch)
         if not is_regard:
             batches = batches.map(keras_models.convert_batch)
         model.fit(batches, shuffle=False, verbose=0, callbacks=[clock])
@@ -144,8 +143,8 @@ def _build_regard(
     model: Mapping[str, Any], training: Mapping[str, Any], vocabulary_size: int
 ) -> keras.Model:
     sizes = {"source": vocabulary_size, "target": vocabulary_size}
-    task, config = tasks.get_network("translation"), TrainingConfig.model_validate(training)
-    regard_model = task.build(task.description.model.model_validate(model), config, sizes)
+    network, config = tasks.get_network("translation"), TrainingConfig.model_validate(training)
+    regard_model = network.build(network.description.model.model_validate(model), config, sizes)
     compile_model(regard_model, config)
     return regard_model
 

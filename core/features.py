@@ -29,7 +29,7 @@ class Feature:
 
     Attributes:
         name: The name in tf.Examples and in ``data.columns``.
-        kind: How its values are written, checked, stored, sent and shown.
+        kind: How its values are written, checked, stored, sent and shown, see ``core/kinds``.
         role: ``input`` of the model, ``reference``, or ``extra``, which only the evaluation reads.
         multiple: Whether a row may have more than one value, such as the captions of an image.
         optional: Whether the value may be missing.

@@ -130,6 +130,9 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
         kinds = {entry["kind"] for signature in signatures for entry in signature["inputs"]}
     except (AttributeError, KeyError, TypeError):
         raise SavedModelError(f"Its {CONTRACT} describes an input without a kind.") from None
+    if contract["answer_kind"] not in KINDS:
+        answer = contract["answer_kind"]
+        raise SavedModelError(f"Its {CONTRACT} has an answer of the unknown kind {answer!r}.")
     if unknown := sorted(kinds - {name for name, kind in KINDS.items() if kind.tensor}):
         raise SavedModelError(f"Its {CONTRACT} has inputs of unknown kinds: {', '.join(unknown)}.")
     return cast(Contract, contract)

@@ -4,6 +4,7 @@ The files that a result depends on are read from the imports, never listed by ha
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -36,8 +37,10 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
         FileNotFoundError: a module does not exist.
     """
     own = [module for module in modules if module.partition(".")[0] == package.name]
-    files = [(path, package) for path in source_files(*own, package=package)]
-    return _digest([*files, *_other_files(modules, package)])
+    others = list(_other_files(modules, package))
+    plugins = [path for path, _ in others if path.suffix == ".py"]
+    files = [(path, package) for path in source_files(*own, package=package, importers=plugins)]
+    return _digest([*files, *others])
 
 
 def package_digest(*modules: str, package: Path = PACKAGE) -> str:
@@ -62,13 +65,25 @@ def _digest(files: Iterable[tuple[Path, Path]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def source_files(*modules: str, package: Path = PACKAGE) -> list[Path]:
-    """Return the files behind ``code_digest``: the closure of the imports and its package data."""
+def source_files(
+    *modules: str, package: Path = PACKAGE, importers: Iterable[Path] = ()
+) -> list[Path]:
+    """Return the files behind ``code_digest``: the closure of the imports and its package data.
+
+    Args:
+        modules: of the package.
+        package: the folder of the package.
+        importers: files of other packages, whose imports count too.
+    """
     reached: set[tuple[Path, bool]] = set()
     strings: set[str] = set()
     resolved: set[str] = set()
     # Importing a module runs its parent packages, but none of their functions.
     pending = [(path, False) for module in modules for path in _root_files(module, package)]
+    for path in importers:
+        with contextlib.suppress(SyntaxError, ValueError):  # a template, for example
+            names, _ = _references(path.read_bytes(), False)
+            pending += [(file, False) for name in names for file in _module_files(name, package)]
     while pending:
         path, top_level_only = pending.pop()
         if (path, top_level_only) in reached:

@@ -18,7 +18,8 @@ from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.core.errors import UserError
-from regard.core.files import atomic_path, read_json_object, replace_dir, write_json
+from regard.core.files import atomic_path, replace_dir, write_json
+from regard.core.regular_files import read_regular
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.network import Network
@@ -37,6 +38,7 @@ from regard.serving.contract import (
 
 READ_ERRORS: Any = (OSError, EOFError, ValueError, KeyError, TypeError, SavedModelError)
 READ_ERRORS += (zipfile.BadZipFile, tf.errors.OpError)
+_MAX_RECORD_BYTES = 16 << 20
 _VARIABLE = "{}/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -263,7 +265,12 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
 
 def _recorded_search(folder: Path) -> Mapping[str, object] | None:
     """Return the section ``search`` of the record of a version, which older exports lack."""
-    return read_json_object(folder / RECORD).get("config", {}).get("search")
+    try:
+        record = json.loads(read_regular(folder / RECORD, _MAX_RECORD_BYTES))
+        search = record["config"]["search"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return search if isinstance(search, dict) else None
 
 
 def _read_weight(reader: Any, number: int) -> np.ndarray:

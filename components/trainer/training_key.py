@@ -42,7 +42,9 @@ def training_modules(config: TrainingSections) -> list[str]:
 
 def trainer_code(config: TrainingSections) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
-    return code_digest("regard.components.trainer.run_fn", *training_modules(config))
+    # Not the executor: what it adds, the models to start from, has keys of its own.
+    roots = "regard.components.trainer.run_fn", "regard.components.common.runtime_parameters"
+    return code_digest(*roots, *training_modules(config))
 
 
 def validation_settings(config: TrainingSections) -> list[str]:

@@ -14,7 +14,7 @@ from regard.components.trainer.callbacks import (
 )
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.distributed import DistributedTrainStep
-from regard.components.trainer.tensor_batches import epoch_dataset
+from regard.components.trainer.tensor_batches import TensorBatches, epoch_dataset
 from regard.components.trainer.training_length import TrainingLength, unused_settings
 from regard.components.trainer.validation import MetricFn, ValidationCallback
 from regard.core import events
@@ -81,6 +81,7 @@ def fit(
     writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
     progress = TrainingProgress(state, training, train_batches.size, writer, group)
     evaluated = epoch_dataset(eval_batches).cache()
+    train_tensors = TensorBatches(train_batches)
     validation = ValidationCallback(evaluated, progress, checkpoints, compute_metrics)
     saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)
     for callback in (progress, validation):
@@ -93,7 +94,7 @@ def fit(
             may_continue = not (progress.limit() or validation.should_stop())
             if state.epoch_batches < train_batches.size and may_continue:
                 model.fit(
-                    epoch_dataset(train_batches, state.epoch, skip=state.epoch_batches),
+                    train_tensors.epoch(state.epoch, skip=state.epoch_batches),
                     shuffle=False,  # the batches are shuffled already
                     verbose=0,
                     callbacks=[progress, validation, saver],

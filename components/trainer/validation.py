@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from regard.components.settings.trainer import NODE, TrainerConfig
-from regard.components.trainer.batches import Batches
+from regard.components.trainer.batches import Batch, Batches
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.core import events
@@ -172,12 +172,14 @@ def metric_function(
     names = names or [eval_batches.network.description.metrics[0]]
     rows = dataclasses.replace(eval_batches, max_rows=training.validation_rows, fixed_shapes=False)
     network, served = eval_batches.network, tasks.get_served_module(config.task)
-    batches = [rows.read(None, number) for number in range(rows.size)]
+    batches: list[Batch] = []
     float_model: TrainableModel | None = None
     decode: DecodeFn | None = None
 
     def compute(model: TrainableModel) -> dict[str, float]:
         nonlocal float_model, decode
+        if not batches:
+            batches.extend(rows.read(None, number) for number in range(rows.plan(None)))
         if float_model is None:
             float_model = model
             if training.precision != "float32":

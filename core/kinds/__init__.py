@@ -21,6 +21,12 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TEXT, NUMBER, IMAGE, P
 
 
 def feature_from_json(content: Mapping[str, Any]) -> Feature:
-    """Restore a feature from ``Feature.to_json``."""
+    """Restore a feature from ``Feature.to_json``.
+
+    Raises:
+        ValueError: There is no such kind.
+    """
+    if content["kind"] not in KINDS:
+        raise ValueError(f"There is no kind {content['kind']!r} of features.")
     tags = tuple(content.get("tags", ()))
     return Feature(**{**content, "kind": KINDS[content["kind"]], "tags": tags})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from regard.models.tasks.preprocessing import Preprocessing
     from regard.models.tasks.served_model import ServedModule
 
-# Names alone: the parts of a task need TensorFlow, listing the tasks does not.
+# Names alone: the parts of a task import Keras or TensorFlow; listing the tasks does not.
 _NAMES = ("captioning", "pointer", "similarity", "span", "summarisation", "translation")
 _OWN = {name: f"regard.models.tasks.{name}.description:DESCRIPTION" for name in _NAMES}
 TASKS: PluginTable[Description] = PluginTable("regard.tasks", _OWN, Description)
@@ -46,7 +46,7 @@ def get_preprocessing(name: str) -> Preprocessing:
 
 
 def get_network(name: str) -> Network:
-    """Return what a task trains, without importing TensorFlow.
+    """Return what a task trains; it imports TensorFlow only if Keras computes with it.
 
     Raises:
         ValueError: The task does not exist.

@@ -127,6 +127,7 @@ def test_a_model_that_breaks_its_contract_is_rejected(reverser, contract, messag
         ("{", "is not valid JSON"),
         ('{"task": "translation"}', "has no answer, answer_kind, cut, detail, inputs"),
         (json.dumps(promising(kind="sound")), "unknown kinds: sound"),
+        (json.dumps({**promising(), "answer_kind": "sound"}), "unknown kind 'sound'"),
     ],
 )
 def test_a_missing_or_broken_contract_is_rejected(reverser, text, message):

@@ -140,3 +140,19 @@ def test_imports_inside_functions_and_names_in_strings_count(small):
 def test_a_module_that_does_not_exist_is_an_error(small):
     with pytest.raises(FileNotFoundError, match=r"regard\.nowhere"):
         source_files("regard.nowhere", package=small())
+
+
+def test_what_another_package_imports_counts(small, tmp_path, monkeypatch):
+    """A plug-in derives from a class whose edit changes what the plug-in computes."""
+    package = small(a="", b="class B: ...\n", c="")
+    plugin = tmp_path / "site" / "digest_plugin"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text("from regard.b import B\n")
+    (plugin / "template.py").write_text("class {{ name }}: ...\n")
+    monkeypatch.syspath_prepend(plugin.parent)
+    digests = []
+    for edited in ("", "b", "c"):
+        if edited:
+            (package / f"{edited}.py").write_text("changed = True\n")
+        digests.append(code_digest("regard.a", "digest_plugin", package=package))
+    assert digests[0] != digests[1] == digests[2]

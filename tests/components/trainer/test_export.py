@@ -16,7 +16,7 @@ from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.served_model import ExportedModel
 from regard.serving import saved_model
-from regard.serving.contract import CONTRACT, IN_MEMORY, TRAINING, read_contract
+from regard.serving.contract import CONTRACT, IN_MEMORY, RECORD, TRAINING, read_contract
 from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser
 
@@ -190,6 +190,26 @@ def test_a_warm_start_gets_the_optimizer_state_on_request(write_and_read, fitted
     for value, moment in zip(checkpoint.adam_moments, adam_moments(fitted.optimizer), strict=True):
         np.testing.assert_array_equal(value, np.asarray(moment))
     assert any(value.any() for value in checkpoint.adam_moments)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ('{"config": {"search": {"type": "greedy"}}}', {"type": "greedy"}),
+        ('{"config": null}', None),
+        ("[]", None),
+        ("{", None),
+        (None, None),
+    ],
+)
+def test_an_older_export_has_its_search_in_the_record(fitted, tmp_path, record, expected):
+    module = tf.Module()
+    module.weights = [weight.value for weight in fitted.weights]
+    tf.saved_model.save(module, str(tmp_path))
+    write_warm_start(tmp_path, fitted, CONFIG.model_copy(update={"search": None}), TOKENIZERS)
+    if record is not None:
+        (tmp_path / RECORD).write_text(record)
+    assert read_warm_start(tmp_path).search == expected
 
 
 def test_other_saved_models_offer_no_warm_start(tmp_path):

@@ -38,7 +38,7 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
     """
     own = [module for module in modules if module.partition(".")[0] == package.name]
     others = list(_other_files(modules, package))
-    plugins = [path for path, _ in others if path.suffix == ".py"]
+    plugins = tuple(path for path, _ in others if path.suffix == ".py")
     files = [(path, package) for path in source_files(*own, package=package, importers=plugins)]
     return _digest([*files, *others])
 

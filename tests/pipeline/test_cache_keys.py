@@ -80,8 +80,11 @@ def test_pinned_schema_enters_by_its_content(tmp_path):
         "regard.components.corpus_gen",
         "regard.components.tokenizer_trainer",
         "regard.components.preprocess",
-        "regard.components.trainer",
-        "regard.models.tasks.translation",
+        "regard.components.trainer.run_fn",
+        "regard.models.tasks.translation.description",
+        "regard.models.tasks.text_to_text.preprocess",
+        "regard.models.tasks.text_to_text.network",
+        "regard.models.tasks.text_to_text.served",
     ],
 )
 def test_other_code_on_the_way_is_another_training(key, monkeypatch, module):

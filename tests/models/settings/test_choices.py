@@ -17,7 +17,7 @@ from regard.models.settings import attention, networks, search
 from regard.models.settings.training import AttentionPenaltiesConfig
 from regard.models.similarity import COMPARISONS
 from regard.models.tasks.search_outputs import create_search
-from regard.models.tasks.similarity import settings as similarity
+from regard.models.tasks.similarity import description as similarity
 from regard.pipeline.config.annotations import models_in, type_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import NotRequired, TypedDict
 
-from regard.serving.contract import Contract
+from regard.serving.contract import Contract, input_kinds, text_inputs
 
 LONG_CHARACTERS = 5000
 _HEADS_ROWS = 2
@@ -50,9 +50,9 @@ class CheckRow:
 def parse_row(row: RequestRow, contract: Contract) -> CheckRow:
     """Convert a row from JSON, which has images in base64."""
     inputs = dict(row["inputs"])
-    for entry in contract["inputs"]:
-        if entry["kind"] == "image":
-            inputs[entry["name"]] = base64.b64decode(inputs[entry["name"]])
+    for name, kind in input_kinds(contract).items():
+        if kind.names_file:
+            inputs[name] = base64.b64decode(inputs[name])
     source = row.get("kept_by", CheckRow.expected_from)
     return CheckRow(f"row {row['row']}", inputs, row["description"], row["answer"], source)
 
@@ -94,7 +94,7 @@ def create_extreme_rows(rows: Sequence[CheckRow], contract: Contract) -> list[Ch
     Inputs that are not text come from the first real row. For points and images there are no
     extreme rows: the real rows include the fewest and the most points.
     """
-    texts = [entry["name"] for entry in contract["inputs"] if entry["kind"] == "text"]
+    texts = text_inputs(contract)
     if not texts or (len(texts) < len(contract["inputs"]) and not rows):
         return []
     others = rows[0].inputs if rows else {}

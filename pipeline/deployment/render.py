@@ -10,7 +10,7 @@ from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.pipeline.deployment import manifests
 from regard.serving import supported_ops
-from regard.serving.contract import CONTRACT
+from regard.serving.contract import CONTRACT, input_kinds
 
 # The commands that apply the files.
 NEXT = {
@@ -101,7 +101,7 @@ def _takes_points(version: Path) -> bool:
     """Whether the shapes of the model's inputs differ from row to row."""
     path = version / CONTRACT
     contract = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"inputs": []}
-    return any(entry["kind"] == "points" for entry in contract["inputs"])
+    return any(kind.has_length for kind in input_kinds(contract).values())
 
 
 def _requirements(plan: manifests.Deployment, target: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -76,7 +77,7 @@ class CellError(Exception):
     column = 0
 
 
-class Kind:
+class Kind(ABC):
     """How the values of a feature are written, checked, stored, sent and shown.
 
     Attributes:
@@ -118,9 +119,9 @@ class Kind:
     def __repr__(self) -> str:
         return self.name
 
+    @abstractmethod
     def looks_like(self, text: str) -> bool:
         """Return whether the text of a cell can be a value, to find a column without a name."""
-        raise NotImplementedError
 
     def is_missing(self, feature: Feature, cell: str) -> bool:
         """Return whether the text of a cell is no value."""
@@ -139,15 +140,15 @@ class Kind:
         """
         return cell
 
+    @abstractmethod
     def convert(self, feature: Feature, name: str, value: Any) -> Value:
         """Check a value as JSON holds it, and return it as rows do; None if it is empty.
 
         Raises:
             CellError: The value does not fit the feature.
         """
-        raise NotImplementedError
 
-    def check_in_row(
+    def check_in_row(  # noqa: B027 - the values of most kinds do not depend on others
         self, feature: Feature, name: str, features: Sequence[Feature], values: list[Any]
     ) -> None:
         """Check the value of a feature against the others of its row, and fill in what follows.
@@ -193,6 +194,6 @@ class Kind:
         """Return a model's input in a few characters, for a log."""
         return repr(truncate(value))
 
+    @abstractmethod
     def arrow_type(self) -> pa.DataType:
         """Return the type of a value in the table of predictions."""
-        raise NotImplementedError

@@ -10,9 +10,7 @@ from typing_extensions import Self
 from regard.components.common.row_files import RowFiles
 from regard.components.trainer.epoch_plan import Buckets, EpochPlan, TagSampling
 from regard.components.trainer.subword_sampling import SubwordSampling
-from regard.models.tasks.network import Network, Rows
-
-Batch = dict[str, np.ndarray]
+from regard.models.tasks.network import Batch, Network, Rows
 
 
 @dataclasses.dataclass(frozen=True)

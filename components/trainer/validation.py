@@ -9,11 +9,12 @@ import keras
 import tensorflow as tf
 
 from regard.components.settings.trainer import NODE, TrainerConfig
-from regard.components.trainer.batches import Batch, Batches
+from regard.components.trainer.batches import Batches
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.core import events
 from regard.models import metrics, tasks
+from regard.models.tasks.network import Batch
 from regard.models.tasks.served_model import DecodeFn
 from regard.models.trainable_model import TrainableModel
 

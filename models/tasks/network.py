@@ -14,6 +14,8 @@ from regard.models.trainable_model import TrainableModel
 
 # The columns of transformed rows, by name.
 Rows = Mapping[str, Ragged]
+# The inputs of a model, by name.
+Batch = dict[str, np.ndarray]
 
 
 class Network(ABC):
@@ -42,7 +44,7 @@ class Network(ABC):
         return rows
 
     @abstractmethod
-    def model_inputs(self, rows: Rows) -> dict[str, np.ndarray]:
+    def model_inputs(self, rows: Rows) -> Batch:
         """Convert training rows to the inputs of the model's ``call``, padded with 0."""
 
     @abstractmethod

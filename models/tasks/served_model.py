@@ -12,6 +12,7 @@ import tensorflow as tf
 from regard.core.characters import BLANK
 from regard.core.kinds import KINDS
 from regard.models.tasks.description import Description
+from regard.models.tasks.network import Batch
 from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel
 
@@ -20,9 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # The lengths of an output's dimensions after the batch, by the output that has them; see
 # ``ExportedModel.contract``.
 OutputLengths = dict[str, list[str | None]]
-# The columns of a training row, by name; and a batch of the model's inputs.
+# The columns of a training row, by name.
 Row = Mapping[str, np.ndarray]
-Batch = Mapping[str, np.ndarray]
 # Maps a batch to the outputs of its rows, and to the references of each output.
 DecodeFn = Callable[[Batch], tuple[list[Any], list[list[Any]]]]
 

@@ -31,6 +31,8 @@ FEATURES = (
     Feature("second", TEXT),
     Feature("score", NUMBER, role="reference"),
 )
+# The names of the sentences that a model reads.
+SIDES = tuple(feature.name for feature in FEATURES if feature.role == "input")
 
 
 class ScaleConfig(Section):

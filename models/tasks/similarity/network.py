@@ -9,10 +9,8 @@ from regard.models.encoders import create_encoder
 from regard.models.settings.training import TrainingConfig
 from regard.models.similarity import Similarity
 from regard.models.tasks.network import Network, Rows, dtype_policy
-from regard.models.tasks.similarity.description import SimilarityModelConfig
+from regard.models.tasks.similarity.description import SIDES, SimilarityModelConfig
 from regard.models.vocabulary import PAD
-
-_SIDES = ("first", "second")
 
 
 class SimilarityNetwork(Network):
@@ -22,7 +20,7 @@ class SimilarityNetwork(Network):
 
     def model_inputs(self, rows: Rows) -> dict[str, np.ndarray]:
         """Return ``first`` and ``second`` as int32, and ``score``, ``[batch]``."""
-        ids = {side: rows[f"{side}_ids"].to_dense(padding=PAD).astype(np.int32) for side in _SIDES}
+        ids = {side: rows[f"{side}_ids"].to_dense(padding=PAD).astype(np.int32) for side in SIDES}
         return {**ids, "score": rows["target"].values}
 
     def build(

@@ -5,10 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.tasks.preprocessing import Columns, Preprocessing, Tokenizers, flat_values
-from regard.models.tasks.similarity.description import SimilarityPreprocessingConfig
+from regard.models.tasks.similarity.description import SIDES, SimilarityPreprocessingConfig
 from regard.models.tasks.similarity.word_tokens import split_words, word_ids
-
-_SIDES = ("first", "second")
 
 
 class SentencePreprocessing(Preprocessing):
@@ -19,7 +17,7 @@ class SentencePreprocessing(Preprocessing):
     ) -> dict[str, Any]:
         """Return ``first_ids``, ``second_ids`` (ragged int64), and the score as ``target``, 0-1."""
         outputs: dict[str, Any] = {}
-        for side in _SIDES:
+        for side in SIDES:
             # Both sentences share one tokenizer.
             words = split_words(tokenizers["first"], flat_values(inputs[side]))
             ids = word_ids(tokenizers["first"], words, settings.oov_buckets)
@@ -30,5 +28,5 @@ class SentencePreprocessing(Preprocessing):
 
     def lengths(self, features: Columns) -> tf.Tensor:
         """Return the numbers of tokens of the longer sentence."""
-        first, second = (features[f"{side}_ids"].row_lengths()[:, None] for side in _SIDES)
+        first, second = (features[f"{side}_ids"].row_lengths()[:, None] for side in SIDES)
         return tf.where((first > 0) & (second > 0), tf.maximum(first, second), 0)

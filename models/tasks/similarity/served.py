@@ -6,8 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from regard.models.similarity import Similarity
+from regard.models.tasks.network import Batch
 from regard.models.tasks.served_model import (
-    Batch,
     DecodeFn,
     ExportedSignature,
     OutputLengths,
@@ -15,11 +15,10 @@ from regard.models.tasks.served_model import (
     ServedModule,
     with_signature,
 )
+from regard.models.tasks.similarity.description import SIDES
 from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 from regard.models.tasks.text_preprocessing import limit_characters, to_dense
 from regard.models.vocabulary import PAD
-
-_SIDES = ("first", "second")
 
 
 class ServedSimilarity(ServedModule):
@@ -33,9 +32,9 @@ class ServedSimilarity(ServedModule):
         detail: OutputLengths = {
             "similarity": [],
             "cut": [],
-            **{f"{side}_length": [] for side in _SIDES},
-            **{f"{side}_pieces": [f"{side}_length"] for side in _SIDES},
-            **{f"{side}_weights": [f"{side}_length"] for side in _SIDES},
+            **{f"{side}_length": [] for side in SIDES},
+            **{f"{side}_pieces": [f"{side}_length"] for side in SIDES},
+            **{f"{side}_weights": [f"{side}_length"] for side in SIDES},
         }
         if self._model.cross is not None:
             detail["alignment"] = ["first_length", "second_length"]
@@ -61,7 +60,7 @@ class ServedSimilarity(ServedModule):
     def raw_inputs(self, row: Row) -> dict[str, Any]:
         """Return the sentences without unknown words, which cannot be detokenized."""
         texts, tokenizer = {}, self.tokenizers["first"]
-        for side in _SIDES:
+        for side in SIDES:
             ids = row[f"{side}_ids"].astype(np.int32)
             known = ids[ids < int(tokenizer.vocab_size())]
             texts[side] = tokenizer.detokenize(known).numpy()

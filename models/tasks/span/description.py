@@ -26,6 +26,8 @@ FEATURES = (
     Feature("answer_start", POSITIONS, role="extra", optional=True, begins="answer"),
     Feature("supporting", POSITIONS, role="extra", optional=True, part_of="passage"),
 )
+# The names of the texts that a model reads.
+TEXTS = tuple(feature.name for feature in FEATURES if feature.role == "input")
 
 ScoreConfig = Annotated[ContentScoreConfig, ByType("additive"), name_or_mapping]
 ModellingConfig = Annotated[

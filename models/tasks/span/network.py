@@ -9,10 +9,8 @@ from regard.models.encoders import create_encoder
 from regard.models.settings.training import TrainingConfig
 from regard.models.span import SpanReader
 from regard.models.tasks.network import Network, Rows, dtype_policy
-from regard.models.tasks.span.description import SpanModelConfig
+from regard.models.tasks.span.description import TEXTS, SpanModelConfig
 from regard.models.vocabulary import PAD
-
-_TEXTS = ("passage", "question")
 
 
 class SpanNetwork(Network):
@@ -22,7 +20,7 @@ class SpanNetwork(Network):
 
     def model_inputs(self, rows: Rows) -> dict[str, np.ndarray]:
         """Return ``passage``, ``question`` and the two tokens ``answer`` as int32."""
-        ids = {name: rows[f"{name}_ids"].to_dense(padding=PAD).astype(np.int32) for name in _TEXTS}
+        ids = {name: rows[f"{name}_ids"].to_dense(padding=PAD).astype(np.int32) for name in TEXTS}
         return {**ids, "answer": rows["answer_tokens"].values.reshape(-1, 2).astype(np.int32)}
 
     def build(

@@ -6,10 +6,9 @@ import tensorflow as tf
 
 from regard.models.settings.base import Section
 from regard.models.tasks.preprocessing import Columns, Preprocessing, Tokenizers, flat_values
+from regard.models.tasks.span.description import TEXTS
 from regard.models.tasks.span.tokens import to_characters, tokenize
 from regard.models.tasks.text_preprocessing import to_dense
-
-_TEXTS = ("passage", "question")
 
 
 class PassagePreprocessing(Preprocessing):
@@ -46,7 +45,7 @@ class PassagePreprocessing(Preprocessing):
 
         A row is incomplete if its question has no token or its passage no answer.
         """
-        passage, question = (features[f"{name}_ids"].row_lengths() for name in _TEXTS)
+        passage, question = (features[f"{name}_ids"].row_lengths() for name in TEXTS)
         is_complete = (question > 0) & (features["answer_tokens"][:, 0] >= 0)
         return tf.where(is_complete, tf.maximum(passage, question), 0)[:, None]
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
+from regard.models.tasks.network import Batch
 from regard.models.tasks.search_outputs import N_BEST
 from regard.models.tasks.served_model import (
-    Batch,
     DecodeFn,
     ExportedSignature,
     OutputLengths,

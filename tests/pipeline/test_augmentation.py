@@ -14,8 +14,8 @@ from regard.pipeline.run_summary import summarize
 from regard.pipeline.runners import local
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
-from regard.serving.contract import CONTRACT, TRAINING, Contract
-from tests.components.registry.models import write_version
+from regard.serving.contract import CONTRACT, TRAINING
+from tests.components.registry.models import write_contract, write_version
 from tests.pipeline.graphs import create_pipeline
 from tests.pipeline.runners.kubeflow.pipelines import CONFIG as CLUSTER
 from tests.pipeline.runners.kubeflow.pipelines import compile_config
@@ -33,10 +33,8 @@ augmentation:
 
 def publish(home, name, number, task="translation"):
     folder = write_version(home, number, name)
-    (folder / "assets.extra").mkdir()
+    write_contract(folder, task)
     (folder / TRAINING).write_bytes(b"settings")
-    contract = dict.fromkeys(Contract.__required_keys__) | {"task": task, "inputs": []}
-    (folder / CONTRACT).write_text(json.dumps({**contract, "signatures": {}}))
     return folder
 
 

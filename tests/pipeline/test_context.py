@@ -12,8 +12,8 @@ from regard.pipeline import progress, worker
 from regard.pipeline.config import load
 from regard.pipeline.context import check_start, local_context, resolve_data
 from regard.pipeline.workspace import Workspace
-from regard.serving.contract import CONTRACT, TRAINING, Contract
-from tests.components.registry.models import write_version
+from regard.serving.contract import TRAINING
+from tests.components.registry.models import write_contract, write_version
 from tests.pipeline.graphs import create_pipeline
 
 CONFIG = """
@@ -98,10 +98,7 @@ def make_ensemble(make, tmp_path):
     """The arguments of the Trainer and the Pusher, with versions of another model."""
     for version, task in enumerate(("translation", "translation", "captioning"), 1):
         folder = write_version(tmp_path, version, "other", digest=f"d{version}")
-        (folder / "assets.extra").mkdir()
-        contract = {**dict.fromkeys(Contract.__annotations__, ""), "task": task}
-        contract |= {"inputs": [], "signatures": {}}
-        (folder / CONTRACT).write_text(json.dumps(contract))
+        write_contract(folder, task)
         (folder / TRAINING).touch()
     (tmp_path / "registry/other/2" / TRAINING).unlink()
     return lambda ensemble: make(f"null, ensemble: {ensemble}")

@@ -9,6 +9,7 @@ from typing import Any
 from regard.components.registry.publish import push
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import Registry
+from regard.serving.contract import CONTRACT, Contract
 
 
 def make_model(path: Path, weights: bytes) -> Path:
@@ -39,6 +40,20 @@ def write_version(home: Path, number: int, name: str = "tiny", **record: Any) ->
     (folder / "saved_model.pb").write_bytes(b"model %d" % number)
     (folder / "regard.json").write_text(json.dumps(record))
     return folder
+
+
+def write_contract(folder: Path, task: str) -> None:
+    """Write the smallest contract that can be read into the folder of a model."""
+    contract = {
+        **dict.fromkeys(Contract.__required_keys__),
+        "task": task,
+        "answer_kind": "text",
+        "inputs": [],
+        "signatures": {},
+    }
+    path = folder / CONTRACT
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(contract))
 
 
 def weights_of(registry: Registry, version: int | None = None) -> int:

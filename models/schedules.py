@@ -7,7 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.serialization import by_name, register
+from regard.models.serialization import choice, spec
+from regard.models.settings.base import Count, DecayRate, NonNegative, Positive
+from regard.models.settings.layer_options import classes_of_module
 
 
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):
@@ -16,21 +18,20 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     A step is one update of the weights. Keras counts batches, ``accumulate`` per step.
 
     Args:
+        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
         peak: the learning rate at the end of the warm-up.
-        warmup_steps: the number of warm-up steps; 0 starts at the peak.
         accumulate: the number of batches per step.
-        **options: the options of the subclass.
     """
 
-    def __init__(self, peak: float, warmup_steps: int = 0, accumulate: int = 1, **options: Any):
+    def __init__(self, warmup_steps: Count = 0, *, peak: float, accumulate: int = 1):
         self.peak, self.warmup_steps, self.accumulate = peak, warmup_steps, accumulate
-        self.options = options
+        self.settings: dict[str, Any] = {}  # the options of the subclass
 
     def __call__(self, step: Any) -> Any:
         updates = ops.floor(ops.cast(step, "float32") / float(self.accumulate))
-        return self.rate(updates + 1.0)
+        return self.rate_at(updates + 1.0)
 
-    def rate(self, step: Any) -> Any:
+    def rate_at(self, step: Any) -> Any:
         """Return the learning rate of a step, starting at 1; float32."""
         warmup = ops.minimum(1.0, step / max(float(self.warmup_steps), 1.0))
         return self.peak * warmup * self.decay(step)
@@ -40,60 +41,100 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         raise TypeError(f"{type(self).__name__} does not implement decay.")
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "accumulate": self.accumulate,
-            **self.options,
-        }
+        common = {"peak": self.peak, "accumulate": self.accumulate}
+        return {"warmup_steps": self.warmup_steps, **self.settings, **common}
 
 
-@register
+@choice("constant")
 class Constant(Schedule):
-    """No decay."""
+    """Constant after a warm-up."""
 
     def decay(self, step: Any) -> Any:
         return 1.0
 
 
-@register
+@choice("inverse_sqrt")
 class InverseSqrt(Schedule):
-    """peak · √(warmup / step) (Vaswani et al. 2017, §5.3, with a free peak)."""
+    """Inverse square root of the step after a linear warm-up (Vaswani 2017).
+
+    Vaswani et al. 2017, "Attention Is All You Need", §5.3, with a free peak:
+    peak · √(warmup / step).
+
+    Args:
+        warmup_steps: Steps until the learning rate reaches its peak.
+    """
+
+    def __init__(self, warmup_steps: Positive = 4000, **common: Any):
+        super().__init__(warmup_steps, **common)
 
     def decay(self, step: Any) -> Any:
-        warmup = max(float(self.warmup_steps), 1.0)
+        warmup = float(self.warmup_steps)
         return ops.sqrt(warmup / ops.maximum(step, warmup))
 
 
-@register
+@choice("exponential")
 class Exponential(Schedule):
-    """Multiply by ``rate`` per ``decay_steps``, from ``start_step`` on."""
+    """Constant at first, then exponential decay.
 
-    def decay(self, step: Any) -> Any:
-        steps = ops.maximum(0.0, step - float(self.options["start_step"]))
-        return ops.power(float(self.options["rate"]), steps / float(self.options["decay_steps"]))
-
-
-@register
-class Cosine(Schedule):
-    """Half a cosine from the peak to ``min_learning_rate`` (Loshchilov & Hutter 2017, §3).
-
-    ``steps`` is the step at which the minimum is reached; then the rate is constant.
+    Args:
+        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
+        start_step: Step at which the decay begins.
+        decay_steps: Steps of one decay by the rate.
+        rate: Factor on the learning rate per decay_steps.
     """
 
+    def __init__(
+        self,
+        warmup_steps: Count = 0,
+        start_step: Count = 5000,
+        decay_steps: Positive = 1000,
+        rate: DecayRate = 0.5,
+        **common: Any,
+    ):
+        super().__init__(warmup_steps, **common)
+        self.settings = {"start_step": start_step, "decay_steps": decay_steps, "rate": rate}
+
     def decay(self, step: Any) -> Any:
-        span = max(float(self.options["steps"] - self.warmup_steps), 1.0)
+        steps = ops.maximum(0.0, step - float(self.settings["start_step"]))
+        return ops.power(float(self.settings["rate"]), steps / float(self.settings["decay_steps"]))
+
+
+@choice("cosine")
+class Cosine(Schedule):
+    """Half a cosine (Loshchilov and Hutter 2017).
+
+    Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts", §3: from
+    the peak to ``min_learning_rate``; then the rate is constant.
+
+    Args:
+        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
+        steps: Step of the minimum; null: training.max_steps.
+        min_learning_rate: Final learning rate.
+
+    Raises:
+        ValueError: ``steps`` is None.
+    """
+
+    def __init__(
+        self,
+        warmup_steps: Count = 0,
+        steps: Positive | None = None,
+        min_learning_rate: NonNegative = 0.0,
+        **common: Any,
+    ):
+        super().__init__(warmup_steps, **common)
+        if steps is None:
+            raise ValueError("The cosine schedule needs steps, or training.max_steps.")
+        self.settings = {"steps": steps, "min_learning_rate": min_learning_rate}
+
+    def decay(self, step: Any) -> Any:
+        span = max(float(self.settings["steps"] - self.warmup_steps), 1.0)
         progress = ops.clip((step - float(self.warmup_steps)) / span, 0.0, 1.0)
-        min_factor = self.options["min_learning_rate"] / self.peak
+        min_factor = self.settings["min_learning_rate"] / self.peak
         return min_factor + (1.0 - min_factor) * 0.5 * (1.0 + ops.cos(progress * math.pi))
 
 
-SCHEDULES = {
-    "constant": Constant,
-    "inverse_sqrt": InverseSqrt,
-    "exponential": Exponential,
-    "cosine": Cosine,
-}
+SCHEDULES: dict[str, type[Schedule]] = classes_of_module(__file__, __name__)
 
 
 def schedule(
@@ -108,15 +149,12 @@ def schedule(
         learning_rate: the peak of the schedule.
         settings: ``type`` and the options.
         accumulate: the number of batches per step.
-        max_steps: the last step of the training, the default end of a cosine.
+        max_steps: the last step of the training, the default end of a schedule with ``steps``.
 
     Raises:
         ValueError: the type is unknown, or a cosine has no end.
     """
-    schedule_class = by_name("schedule", SCHEDULES, settings["type"])
-    options = {name: value for name, value in settings.items() if name != "type"}
-    if schedule_class is Cosine:
-        options["steps"] = options.get("steps") or max_steps
-        if not options["steps"]:
-            raise ValueError("The cosine schedule needs steps, or training.max_steps.")
-    return schedule_class(learning_rate, accumulate=accumulate, **options)
+    options = dict(settings)
+    if "steps" in options and options["steps"] is None:
+        options["steps"] = max_steps
+    return spec("schedule", SCHEDULES, options, peak=learning_rate, accumulate=accumulate)

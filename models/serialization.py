@@ -1,16 +1,38 @@
 """Registration of layers with Keras, and their creation by name."""
 
-from collections.abc import Collection, Mapping
+import functools
+import typing
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import keras
+from pydantic import TypeAdapter, ValidationError
 
 from regard.core.suggestions import suggest
 
 T = TypeVar("T", bound=type)
 
 register = keras.saving.register_keras_serializable(package="regard")
+
+
+def choice(name: str, **defaults: Any) -> Callable[[T], T]:
+    """Register a class that YAML files can choose; its constructor's arguments are the options.
+
+    The class gets the attribute ``choice_name``. Everything else happens without an import of the
+    class: `regard.models.settings.layer_options` reads its source, so the arguments must be
+    literals.
+
+    Args:
+        name: the value of ``type`` in YAML files.
+        defaults: the defaults in YAML files that are not those of the constructor.
+    """
+
+    def register_class(layer: T) -> T:
+        layer.choice_name = name  # type: ignore[attr-defined]
+        return register(layer)
+
+    return register_class
 
 
 class ConfiguredLayer(keras.layers.Layer):
@@ -81,6 +103,34 @@ def spec(
     if "type" not in options:
         raise ValueError(f"A {kind} with options needs its name as 'type', but has only {options}.")
     return by_name(kind, choices, options.pop("type"))(**options, **common)
+
+
+def checked_arguments(values: Mapping[str, Any], exclude: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return ``constructor_arguments`` after a check of their types and bounds.
+
+    Args:
+        values: ``locals()`` of a constructor that calls ``super().__init__()``.
+        exclude: as in ``constructor_arguments``.
+
+    Raises:
+        ValueError: a value does not suit the annotation of its argument.
+    """
+    arguments = constructor_arguments(values, exclude)
+    types = _argument_types(values["__class__"])
+    for name, value in arguments.items():
+        try:
+            types[name].validate_python(value)
+        except ValidationError as error:
+            message = error.errors(include_url=False)[0]["msg"]
+            raise ValueError(f"{name}: {message}; {value!r} was given.") from None
+    return arguments
+
+
+@functools.lru_cache(maxsize=256)
+def _argument_types(layer: type) -> dict[str, TypeAdapter[Any]]:
+    """Return the types of the annotated arguments of a class's constructor."""
+    hints = typing.get_type_hints(layer.__init__, include_extras=True)  # type: ignore[misc]
+    return {name: TypeAdapter(hint) for name, hint in hints.items() if name != "kwargs"}
 
 
 def constructor_arguments(

@@ -15,8 +15,9 @@ from pathlib import Path
 import regard
 
 PACKAGE = Path(regard.__file__).parent
-# A module that is named in a string, for example TFX's `run_fn` or the argument of `python -m`.
-_MODULE_NAME = re.compile(r"regard(\.\w+)+(:\w+)?")
+# A module that is named in a string, for example TFX's `run_fn` or the argument of `python -m`, or
+# all modules of a package: `regard.models.attention.scores.*`.
+_MODULE_NAME = re.compile(r"regard(\.\w+)+(:\w+|\.\*)?")
 
 
 def code_digest(*modules: str, package: Path = PACKAGE) -> str:
@@ -123,8 +124,13 @@ def _root_files(module: str, package: Path) -> list[Path]:
 
 
 def _module_files(name: str, package: Path) -> list[Path]:
-    """Return the file of ``regard.a.b``, where ``b`` is a module; of ``regard.a`` otherwise."""
+    """Return the files of ``regard.a.*``, or the file of ``regard.a.b``.
+
+    If ``b`` is no module, the latter is the file of ``regard.a``.
+    """
     base = package.joinpath(*name.split(".")[1:])
+    if base.name == "*":
+        return sorted(base.parent.glob("*.py"))
     candidates = [base / "__init__.py", base.with_name(f"{base.name}.py")]
     candidates += [base.parent / "__init__.py", base.parent.with_name(f"{base.parent.name}.py")]
     return [path for path in candidates if path.is_file()][:1]

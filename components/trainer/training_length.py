@@ -8,7 +8,6 @@ from typing_extensions import Self
 
 from regard.models.settings.training import (
     EarlyStoppingConfig,
-    ExponentialScheduleConfig,
     TrainingConfig,
 )
 
@@ -92,8 +91,9 @@ def _unused_in_steps(training: TrainingConfig, steps: int, is_exact: bool) -> It
     if not (start and start.optimizer):
         if text := warmup_warning(training, steps, count):
             yield text
-        if isinstance(schedule, ExponentialScheduleConfig) and steps <= schedule.start_step:
-            name = f"training.schedule.start_step: {schedule.start_step:,}"
+        first_decay = getattr(schedule, "start_step", 0)
+        if first_decay and steps <= first_decay:
+            name = f"training.schedule.start_step: {first_decay:,}"
             yield f"{name} is after the {count} of this training: the learning rate does not decay"
     every = training.evaluate_every
     if every and every > steps:

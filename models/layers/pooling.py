@@ -6,7 +6,16 @@ from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, is_largest, masked_softmax
 from regard.models.attention.scores import SCORES
-from regard.models.serialization import ConfiguredLayer, constructor_arguments, register, spec
+from regard.models.serialization import (
+    ConfiguredLayer,
+    checked_arguments,
+    choice,
+    constructor_arguments,
+    spec,
+)
+from regard.models.settings.attention import ScoreOption
+from regard.models.settings.base import NonNegative, Positive, Size
+from regard.models.settings.layer_options import classes_of_module
 from regard.models.tensors import Tensor
 
 
@@ -60,22 +69,26 @@ class Pooling(ConfiguredLayer):
         raise TypeError(f"{type(self).__name__} does not implement pool.")
 
 
-@register
+@choice("mean")
 class MeanPooling(Pooling):
-    """The mean of the states: all positions have the same weight."""
+    """Mean of the states.
+
+    All positions have the same weight.
+    """
 
     def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
         weights = _normalize(ops.cast(mask, "float32"))
         return _weighted_sum(weights, states), weights
 
 
-@register
+@choice("max")
 class MaxPooling(Pooling):
-    """The maximum of each dimension (Conneau et al. 2017, "InferSent", §3.2.3).
+    """Maximum of each dimension (Conneau 2017).
 
-    A position's weight is the share of dimensions in which it is the maximum. Positions whose
-    values are equal up to rounding, such as those of a repeated word, share a dimension: rounding
-    depends on the other rows of a batch.
+    Conneau et al. 2017, "Supervised Learning of Universal Sentence Representations from Natural
+    Language Inference Data" (InferSent), §3.2.3. A position's weight is the share of dimensions in
+    which it is the maximum. Positions whose values are equal up to rounding, such as those of a
+    repeated word, share a dimension: rounding depends on the other rows of a batch.
     """
 
     def pool(self, states: Tensor, mask: Tensor, guide: Tensor = None) -> tuple[Tensor, Tensor]:
@@ -88,11 +101,12 @@ class MaxPooling(Pooling):
         return ops.cast(vector, states.dtype), _normalize(ops.mean(part, axis=-1))
 
 
-@register
+@choice("mean_max")
 class MeanMaxPooling(Pooling):
-    """Mean and maximum, concatenated (Chen et al. 2017, ESIM, §3.4).
+    """Mean and maximum, concatenated (Chen 2017).
 
-    A position's weight is the mean of its two weights.
+    Chen et al. 2017, "Enhanced LSTM for Natural Language Inference" (ESIM), §3.4. A position's
+    weight is the mean of its two weights.
     """
 
     def __init__(self, **kwargs: Any):
@@ -110,12 +124,12 @@ class MeanMaxPooling(Pooling):
         return vector, (mean_weights + max_weights) / 2.0
 
 
-@register
+@choice("gate")
 class GatePooling(Pooling):
-    """The mean of gated states, Σ σ(W h) ⊙ h / Σ 1.
+    """Mean of gated states (bottom-up attention).
 
-    Bottom-up: a gate depends only on the state of its position. A position's weight is its mean
-    gate, normalised over the positions.
+    Σ σ(W h) ⊙ h / Σ 1. Bottom-up: a gate depends only on the state of its position. A position's
+    weight is its mean gate, normalised over the positions.
     """
 
     def build(self, states_shape: tuple[int | None, ...]) -> None:
@@ -129,24 +143,26 @@ class GatePooling(Pooling):
         return vector, _normalize(ops.mean(ops.cast(gates, "float32"), axis=-1) * valid)
 
 
-@register
+@choice("self_attention")
 class SelfAttentionPooling(Pooling):
-    """Several attention-weighted sums, concatenated.
+    """Self-attentive pooling with several hops (bottom-up attention, Lin 2017).
 
     Lin et al. 2017, "A Structured Self-Attentive Sentence Embedding", §2: A = softmax(W2
     tanh(W1 Hᵀ)), and the vector is the concatenation of the rows of A H. Bottom-up: the weights
-    depend only on the sentence. A position's weight is its mean over the hops.
+    depend only on the sentence. A position's weight is its mean over the hops. The penalty is the
+    mean of ‖A Aᵀ - I‖² over the rows that are not masked completely (§2.1).
 
     Args:
-        units: the size of the hidden layer.
-        hops: the number of sums.
-        penalty: the weight of the mean of ‖A Aᵀ - I‖² over the rows that are not masked
-            completely, which makes the hops differ (§2.1).
+        units: Width of the hidden layer.
+        hops: Number of hops.
+        penalty: Weight of the penalty on similar hops.
     """
 
-    def __init__(self, units: int = 64, hops: int = 2, penalty: float = 0.0, **kwargs: Any):
+    def __init__(
+        self, units: Size = 64, hops: Positive = 2, penalty: NonNegative = 0.0, **kwargs: Any
+    ):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
+        self.settings = checked_arguments(locals())
 
     def out_depth(self, depth: int) -> int:
         return depth * int(self.settings["hops"])
@@ -174,23 +190,23 @@ class SelfAttentionPooling(Pooling):
         return vector, ops.mean(weights, axis=1)
 
 
-@register
+@choice("top_down")
 class TopDownPooling(Pooling):
-    """A weighted sum with the attention of the guide to each state.
+    """Attention from the other sentence (top-down attention, Tan 2016).
 
     Tan et al. 2016, "Improved Representation Learning for Question Answer Matching", §3.3: the
     vector of the other sentence is the query. Top-down, in contrast to the poolings above.
 
     Args:
-        score: a name in ``SCORES``, or ``{"type": name, **options}``.
+        score: Score of a state and the other sentence.
 
     Raises:
-        ValueError: the score or an option is unknown; or, in ``call``, the guide is missing.
+        ValueError: in ``call``, the guide is missing.
     """
 
     needs_guide = True
 
-    def __init__(self, score: str | dict[str, Any] = "additive", **kwargs: Any):
+    def __init__(self, score: ScoreOption = "general", **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         self.score = spec("score", SCORES, score, dtype=self.dtype_policy, name="score")
@@ -207,16 +223,6 @@ class TopDownPooling(Pooling):
         return _weighted_sum(weights, states), weights
 
 
-POOLINGS: dict[str, type[Pooling]] = {
-    "mean": MeanPooling,
-    "max": MaxPooling,
-    "mean_max": MeanMaxPooling,
-    "gate": GatePooling,
-    "self_attention": SelfAttentionPooling,
-    "top_down": TopDownPooling,
-}
-
-
 def _normalize(weights: Tensor) -> Tensor:
     """Return weights ``[batch, length]`` divided by their sum; zeros stay zeros."""
     return weights / ops.maximum(ops.sum(weights, axis=-1, keepdims=True), 1e-9)
@@ -225,3 +231,6 @@ def _normalize(weights: Tensor) -> Tensor:
 def _weighted_sum(weights: Tensor, states: Tensor) -> Tensor:
     """Return the sum ``[batch, depth]`` of states ``[batch, length, depth]``."""
     return ops.einsum("bl,bld->bd", ops.cast(weights, states.dtype), states)
+
+
+POOLINGS: dict[str, type[Pooling]] = classes_of_module(__file__, __name__)

@@ -27,10 +27,12 @@ Listed = Annotated[tuple[T, ...], Strict(False)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Size = Annotated[int, Field(ge=1, le=65_536)]  # of a network or a search
+LayerCount = Annotated[int, Field(ge=1, le=8)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 PositiveFloat = Annotated[float, Field(gt=0.0)]
+DecayRate = Annotated[float, Field(gt=0.0, le=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 # A tag in brackets is no part of a key in messages.
 BatchTokens = Annotated[
@@ -128,12 +130,6 @@ class PluginSection(Section):
     """Stands for the sections of other packages in a union by ``type``; the registry has them."""
 
     registry: ClassVar[PluginTable[type[Section]]]
-
-
-def section_registry(group: str, union: Any) -> PluginTable[type[Section]]:
-    """Return the sections of a union by type, and those that other packages register."""
-    own = {section.model_fields["type"].default: section for section in get_args(union)}
-    return PluginTable(group, own, Section)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,6 @@ and yields problems at the keys to change.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from regard.models.settings.attention import (
-    HardAlignmentConfig,
-    LocalPAlignmentConfig,
-    LocationScoreConfig,
-)
 from regard.models.settings.base import Path, Problem, Section
 from regard.models.settings.networks import (
     FeedForwardDecoderConfig,
@@ -21,8 +16,6 @@ from regard.models.settings.networks import (
 )
 from regard.models.settings.search import BeamSearchConfig
 
-# Scores of queries and keys of the same width.
-_EQUAL_WIDTHS = ("dot", "scaled_dot", "cosine")
 _SIDES = ("encoder", "modelling", "decoder")
 
 
@@ -127,13 +120,17 @@ def check_widths(score: Any, decoder: Any, width: int, path: Path) -> Iterator[P
         width: The width of the encoder's outputs, or of their part that is the key.
         path: The key of the score.
     """
-    if score.type in _EQUAL_WIDTHS and decoder.units != width:
+    if _needs_equal_widths(score) and decoder.units != width:
         message = (
             f"{score.type} needs equal widths of decoder and encoder, but the decoder has "
             f"{decoder.units} units and the keys of the encoder {width}; set "
             f"model.decoder.units: {width}, or use score: general"
         )
         yield Problem(path, message)
+
+
+def _needs_equal_widths(score: Any) -> bool:
+    return getattr(score, "needs_equal_depths", False)  # those of other packages may lack it
 
 
 def check_no_coverage(score: Any, path: Path) -> Iterator[Problem]:
@@ -166,8 +163,7 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
             yield Problem(path, message)
         return
     score, alignment, heads = attention.score, attention.alignment, attention.heads
-    is_hard = isinstance(alignment, HardAlignmentConfig)
-    is_reinforced = is_hard and alignment.training == "reinforce"
+    is_reinforced = getattr(alignment, "is_reinforced", False)
     if attention.values == "split":
         if width < 2:
             message = f"split needs an encoder with a width of at least 2, not {width}; use shared"
@@ -180,13 +176,13 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
         yield from _check_heads(heads, (*path, "heads"), "the width of the encoder", width)
     elif is_feed_forward:
         query = decoder.context_size * config.model.embedding
-        if score.type in _EQUAL_WIDTHS and query != width:
+        if _needs_equal_widths(score) and query != width:
             message = f"{score.type} needs equal widths, but the query, model.decoder.context_size "
             message += f"embeddings, has {query} and the keys of the encoder {width}; use general"
             yield Problem((*path, "score"), message)
-    elif isinstance(alignment, LocalPAlignmentConfig):
-        message = "local_p predicts positions from a recurrent state, which a transformer decoder "
-        message += "does not have; use local_m or soft, or a recurrent decoder"
+    elif getattr(alignment, "needs_recurrent_query", False):
+        message = f"{alignment.type} predicts positions from a recurrent state, which a transformer"
+        message += " decoder does not have; use local_m or soft, or a recurrent decoder"
         yield Problem((*path, "alignment"), message)
     elif is_reinforced:
         message = "reinforce needs a recurrent decoder with one choice per step; use training: "
@@ -208,7 +204,7 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
     elif getattr(score, "coverage", False) and not getattr(decoder, "input_feeding", True):
         message = "needs the attention of the previous step; set model.decoder.input_feeding: true"
         yield Problem((*path, "score", "coverage"), message)
-    if isinstance(score, LocationScoreConfig):
+    if hasattr(score, "max_source"):
         needed, keys = _positions(config, "encoder")
         if score.max_source < needed:
             message = f"max_source: {score.max_source} is less than the {needed} that {keys} allow"

@@ -1,7 +1,7 @@
 """The section ``training``: how the model learns, and when it stops."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import Self
@@ -21,80 +21,30 @@ from regard.models.settings.base import (
     Share,
 )
 from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
+from regard.models.settings.layer_options import LayerSection, any_of
 
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
-class _WarmupScheduleConfig(Section):
-    """A schedule that may begin with a warm-up.
+class ScheduleSection(LayerSection, source=Path(__file__).parents[1] / "schedules.py"):
+    """A learning rate schedule. ``models/schedules.py`` has the schedules and their options.
 
     Attributes:
+        type: Schedule type.
         warmup_steps: Steps until the learning rate reaches its peak; 0: none.
     """
 
+    type: str
     warmup_steps: Count = 0
 
 
-class ConstantScheduleConfig(_WarmupScheduleConfig):
-    """Constant after a warm-up.
-
-    Attributes:
-        type: Schedule type.
-    """
-
-    type: Literal["constant"] = "constant"
-
-
-class InverseSqrtScheduleConfig(Section):
-    """Inverse square root of the step after a linear warm-up (Vaswani 2017).
-
-    Attributes:
-        type: Schedule type.
-        warmup_steps: Steps until the learning rate reaches its peak.
-    """
-
-    type: Literal["inverse_sqrt"] = "inverse_sqrt"
-    warmup_steps: Positive = 4000
-
-
-class ExponentialScheduleConfig(_WarmupScheduleConfig):
-    """Constant at first, then exponential decay.
-
-    Attributes:
-        type: Schedule type.
-        start_step: Step at which the decay begins.
-        decay_steps: Steps of one decay by the rate.
-        rate: Factor on the learning rate per decay_steps.
-    """
-
-    type: Literal["exponential"] = "exponential"
-    start_step: Count = 5000
-    decay_steps: Positive = 1000
-    rate: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
-
-
-class CosineScheduleConfig(_WarmupScheduleConfig):
-    """Half a cosine (Loshchilov and Hutter 2017).
-
-    Attributes:
-        type: Schedule type.
-        steps: Step of the minimum; null: training.max_steps.
-        min_learning_rate: Final learning rate.
-    """
-
-    type: Literal["cosine"] = "cosine"
-    steps: Positive | None = None
-    min_learning_rate: NonNegative = 0.0
-
-
-LearningRateScheduleConfig = Annotated[
-    ConstantScheduleConfig
-    | InverseSqrtScheduleConfig
-    | ExponentialScheduleConfig
-    | CosineScheduleConfig,
-    ByType("constant"),
-]
+if TYPE_CHECKING:
+    LearningRateScheduleConfig = ScheduleSection
+else:
+    LearningRateScheduleConfig = Annotated[
+        any_of(ScheduleSection.variants.values()), ByType("constant")
+    ]
 
 
 class EarlyStoppingConfig(Section):
@@ -322,7 +272,7 @@ class TrainingConfig(Section):
     beta_2: Rate = 0.98
     epsilon: PositiveFloat = 1e-9
     weight_decay: NonNegative = 0.0
-    schedule: LearningRateScheduleConfig = ConstantScheduleConfig()
+    schedule: LearningRateScheduleConfig = ScheduleSection.create("constant")
     label_smoothing: Rate = 0.1
     clip_norm: PositiveFloat | None = 1.0
     gradient_accumulation_steps: Positive = 1

@@ -6,15 +6,10 @@ from typing import Any
 
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
-from regard.models.settings.attention import SoftAlignmentConfig
 from regard.models.settings.base import Path, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
-from regard.models.settings.training import (
-    CosineScheduleConfig,
-    ExponentialScheduleConfig,
-    TrainingConfig,
-)
+from regard.models.settings.training import TrainingConfig
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import unknown
 
@@ -116,7 +111,7 @@ def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
     attention = config.model.attention
     if attention is None:
         yield Problem(path, "the model has no attention; remove it")
-    elif not isinstance(attention.alignment, SoftAlignmentConfig):
+    elif getattr(attention.alignment, "has_zeros", True):
         message = f"{attention.alignment.type} attention has weights of zero, which cannot be "
         yield Problem(
             path, f"{message}supervised; remove it, or use model.attention.alignment: soft"
@@ -147,21 +142,18 @@ def validate_head(selection: Any, config: Config, path: Path) -> Iterator[Proble
 
 
 def _schedule_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
-    schedule = training.schedule
-    match schedule:
-        case CosineScheduleConfig():
-            yield from _cosine_problems(training, schedule)
-        case ExponentialScheduleConfig() if schedule.start_step < schedule.warmup_steps:
-            yield "schedule.start_step", f"must be at least warmup_steps: {schedule.warmup_steps}"
+    schedule: Any = training.schedule
+    if schedule.type == "cosine":
+        yield from _cosine_problems(training, schedule)
+    elif schedule.type == "exponential" and schedule.start_step < schedule.warmup_steps:
+        yield "schedule.start_step", f"must be at least warmup_steps: {schedule.warmup_steps}"
     minimum = getattr(schedule, "min_learning_rate", 0.0)
     if minimum > training.learning_rate:
         rate = training.learning_rate
         yield "schedule.min_learning_rate", f"must be at most learning_rate: {rate:g}"
 
 
-def _cosine_problems(
-    training: TrainingConfig, schedule: CosineScheduleConfig
-) -> Iterator[tuple[str, str]]:
+def _cosine_problems(training: TrainingConfig, schedule: Any) -> Iterator[tuple[str, str]]:
     """Check that the schedule has an end after its warm-up, and that it can be continued."""
     start, end = training.warm_start, schedule.steps or training.max_steps
     if end is None:

@@ -24,11 +24,17 @@ class Alignment(ConfiguredLayer):
     Attributes:
         stochastic: whether weights are sampled in training, so that gradients reach the scores
             only through a reward (``regard.models.reinforce``).
+        has_zeros: whether the weights of unmasked positions may be 0.
+        needs_sequence: whether source positions must be those of a sequence, and not of an image.
+        needs_recurrent_query: whether the query must be the state of a recurrent decoder.
         window: the maximum distance of a nonzero weight from the center of a window
             (``LocalAlignment``); None for no limit.
     """
 
     stochastic: bool = False
+    has_zeros: bool = True
+    needs_sequence: bool = False
+    needs_recurrent_query: bool = False
     window: int | None = None
 
     def __init__(self, **kwargs: Any):

@@ -1,6 +1,6 @@
 """Hard attention: all weight on one position."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -12,18 +12,18 @@ from regard.models.attention.alignments.base import (
     masked_softmax,
 )
 from regard.models.noise import gumbel_noise, uniform_noise
-from regard.models.serialization import check_name, constructor_arguments, register
+from regard.models.serialization import checked_arguments, choice
+from regard.models.settings.base import Share
 from regard.models.tensors import Tensor
 
-TRAININGS = ("reinforce", "straight_through")
-INFERENCES = ("argmax", "sample")
 
-
-@register
+# The pipeline adds the reward that REINFORCE needs, a training of one's own does not.
+@choice("hard", training="reinforce", expectation=0.5)
 class HardAlignment(Alignment):
-    """Put all weight on one position: a sample of the softmax in training, the best in inference.
+    """One source position gets all weight (Xu 2015).
 
-    Xu et al. 2015, "Show, Attend and Tell", §4.1. A sample has no gradient, so the scores learn
+    Xu et al. 2015, "Show, Attend and Tell", §4.1: a sample of the softmax in training, the best
+    position in inference. A sample has no gradient, so the scores learn
     in one of two ways: ``reinforce``, from a reward (``regard.models.reinforce``); or
     ``straight_through``, with the gradient of soft weights (Bengio et al. 2013, "Estimating or
     Propagating Gradients Through Stochastic Neurons", §4). As in Xu et al., some rows get the soft
@@ -34,29 +34,23 @@ class HardAlignment(Alignment):
     batch and an exported model repeats them; rows share the random numbers of a step.
 
     Args:
-        training: ``straight_through``; or ``reinforce``, whose weights have no gradient.
-        expectation: the share of rows that get soft weights in training, sampled in every call.
+        training: Gradient estimator: REINFORCE, or the gradient of soft attention.
+        expectation: Share of rows trained with soft weights.
+        inference: Position in inference: the best one, or a reproducible sample.
         seed: the seed of the random numbers; in inference None is 0.
-        inference: ``argmax`` or ``sample``.
-
-    Raises:
-        ValueError: the training or inference is unknown, or ``expectation`` is not between 0 and 1.
     """
 
     def __init__(
         self,
-        training: str = "straight_through",
-        expectation: float = 0.0,
+        training: Literal["reinforce", "straight_through"] = "straight_through",
+        expectation: Share = 0.0,
+        inference: Literal["argmax", "sample"] = "argmax",
+        *,
         seed: int | None = None,
-        inference: str = "argmax",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        check_name("training", TRAININGS, training)
-        check_name("inference", INFERENCES, inference)
-        if not 0.0 <= expectation <= 1.0:
-            raise ValueError(f"expectation must be from 0 to 1, not {expectation}.")
+        self.settings = checked_arguments(locals())
         self.stochastic = training == "reinforce"
         self.seed = (seed or 0) & 0xFFFFFFFF
         self.generator = keras.random.SeedGenerator(seed, name="generator")

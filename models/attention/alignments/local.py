@@ -6,27 +6,26 @@ from keras import ops
 
 from regard.models.attention.alignments.base import Alignment, masked_softmax
 from regard.models.attention.scores.base import Score, gather_positions
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import checked_arguments, choice
+from regard.models.settings.base import Positive, Size
 from regard.models.tensors import State, Tensor
 
 
 class LocalAlignment(Alignment):
     """Base class of local attention: the positions s with \\|s - p\\| ≤ D around a center p.
 
-    Args:
-        window: D, the number of positions on either side of the center.
+    D is ``window``.
 
-    Raises:
-        ValueError: the window is below 1.
+    Args:
+        window: Number of positions on each side of the center.
     """
 
+    needs_sequence = True
     window: int
 
-    def __init__(self, window: int = 10, **kwargs: Any):
+    def __init__(self, window: Positive = 10, **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if window < 1:
-            raise ValueError(f"window must be at least 1, not {window}.")
+        self.settings = checked_arguments(locals())
         self.window = window
 
     def centers(self, source_lengths: Any, query: Tensor, position: Tensor) -> Tensor:
@@ -73,12 +72,12 @@ class LocalAlignment(Alignment):
         return self.window_weights(scores, mask, offset)
 
 
-@register
+@choice("local_m")
 class LocalMAlignment(LocalAlignment):
-    """Softmax in a window around the decoder's own position: monotonic, "local-m".
+    """A window around the position of the step (Luong 2015, local-m).
 
-    Luong et al. 2015, §3.2. Steps beyond the end of the source use its last position, so that a
-    window is never empty. Arguments as in ``LocalAlignment``.
+    Luong et al. 2015, §3.2: a softmax in the window. Steps beyond the end of the source use its
+    last position, so that a window is never empty. Arguments as in ``LocalAlignment``.
     """
 
     def centers(self, source_lengths: Any, query: Tensor, position: Tensor) -> Tensor:
@@ -86,27 +85,24 @@ class LocalMAlignment(LocalAlignment):
         return ops.minimum(ops.cast(position, "float32")[..., None], last)
 
 
-@register
+@choice("local_p")
 class LocalPAlignment(LocalAlignment):
-    """Softmax in a window around a predicted position, times a Gaussian: "local-p".
+    """A window around a predicted position, weighted by a Gaussian (Luong 2015, local-p).
 
     Luong et al. 2015, §3.2, eqs. 9 and 10: p = S · sigmoid(v · tanh(W q)) with S the true length
     of the source, and align(q, k) · exp(-(s - p)² / 2σ²) with σ = D / 2. Positions start at 0.
     As in the paper, the Gaussian makes the sum of the weights less than 1.
 
     Args:
-        window: D, the number of positions on either side of the center.
+        window: Number of positions on each side of the center.
         units: the width of the predicting layer; None for the query's depth.
-
-    Raises:
-        ValueError: ``window`` or ``units`` is below 1.
     """
 
-    def __init__(self, window: int = 10, units: int | None = None, **kwargs: Any):
+    needs_recurrent_query = True
+
+    def __init__(self, window: Positive = 10, *, units: Size | None = None, **kwargs: Any):
         super().__init__(window, **kwargs)
-        self.settings = constructor_arguments(locals())
-        if units is not None and units < 1:
-            raise ValueError(f"units must be at least 1, not {units}.")
+        self.settings = checked_arguments(locals())
         self.units = units
 
     def build(self, query_shape: tuple[int | None, ...]) -> None:

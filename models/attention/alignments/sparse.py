@@ -5,16 +5,18 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.alignments.base import MASKED, Alignment, masked_softmax
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import checked_arguments, choice
+from regard.models.settings.base import Fraction, Positive
 from regard.models.tensors import Tensor
 
 
-@register
+@choice("sparsemax")
 class SparsemaxAlignment(Alignment):
-    """Euclidean projection of the scores onto the simplex; low scores get exactly 0.
+    """Sparsemax: low scores get a weight of exactly 0 (Martins 2016).
 
-    Martins and Astudillo 2016, "From Softmax to Sparsemax", §2, algorithm 1: max(z - τ, 0) with
-    the τ that makes the sum 1. The gradient is that of §2.5.
+    Martins and Astudillo 2016, "From Softmax to Sparsemax", §2, algorithm 1: the Euclidean
+    projection of the scores onto the simplex, max(z - τ, 0) with the τ that makes the sum 1. The
+    gradient is that of §2.5.
     """
 
     def call(self, scores: Tensor, mask: Tensor = None, **context: Any) -> Tensor:
@@ -43,25 +45,20 @@ def sparsemax(scores: Tensor, mask: Tensor = None) -> Tensor:
     return ops.maximum(scores - threshold, 0.0) * support
 
 
-@register
+@choice("top_k")
 class TopKAlignment(Alignment):
-    """Softmax over the k best scores; all others get exactly 0.
+    """Softmax over the k highest scores.
 
     Gupta et al. 2021, "Memory-efficient Transformers via Top-k Attention", §2. Of equal scores
-    the first ones count.
+    the first ones count. All other positions get exactly 0.
 
     Args:
-        k: the number of positions with a weight.
-
-    Raises:
-        ValueError: ``k`` is below 1.
+        k: Number of source positions with weight.
     """
 
-    def __init__(self, k: int = 8, **kwargs: Any):
+    def __init__(self, k: Positive = 8, **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if k < 1:
-            raise ValueError(f"k must be at least 1, not {k}.")
+        self.settings = checked_arguments(locals())
         self.k = k
 
     def call(self, scores: Tensor, mask: Tensor = None, **context: Any) -> Tensor:
@@ -80,26 +77,21 @@ class TopKAlignment(Alignment):
         return ops.any(ops.equal(best[..., None], ops.arange(source)), axis=-2)
 
 
-@register
+@choice("thresholded")
 class ThresholdedAlignment(Alignment):
-    """Softmax without small weights: those under a bound become 0, the rest is renormalised.
+    """Softmax in which weights under a threshold become 0, and the rest is renormalised.
 
     A simple form of pruning by weight, as in Ham et al. 2020, "A³: Accelerating Attention
     Mechanisms in Neural Networks with Approximation", whose bound is relative to the largest
     weight. Where no weight reaches the bound the largest ones stay, so that the sum is always 1.
 
     Args:
-        threshold: the smallest weight of the softmax that is not set to 0.
-
-    Raises:
-        ValueError: ``threshold`` is not between 0 and 1.
+        threshold: Smallest weight that is not set to 0.
     """
 
-    def __init__(self, threshold: float = 0.05, **kwargs: Any):
+    def __init__(self, threshold: Fraction = 0.05, **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if not 0.0 < threshold < 1.0:
-            raise ValueError(f"threshold must be between 0 and 1, not {threshold}.")
+        self.settings = checked_arguments(locals())
         self.threshold = threshold
 
     def call(self, scores: Tensor, mask: Tensor = None, **context: Any) -> Tensor:

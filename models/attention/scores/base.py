@@ -18,16 +18,30 @@ class Score(ConfiguredLayer):
     ``[..., target, source]``; the dots stand for ``batch`` or ``batch, heads``.
 
     Attributes:
+        choice_name: the name in ``SCORES``.
         coverage: whether ``match`` takes the attention of the previous steps.
+        needs_equal_depths: whether queries and keys must have the same depth.
+        reads_content: whether the scores depend on the keys, and not only on their positions.
 
     Raises:
-        ValueError: in ``call``, the ranks differ or are below 3.
+        ValueError: in the constructor, an option is out of its bounds; in ``build``, the depths
+        differ but must not; in ``call``, the ranks differ or
+            are below 3.
     """
 
+    choice_name: str = ""
     coverage: bool = False
+    needs_equal_depths: bool = False
+    reads_content: bool = True
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
         """Create the weights; both depths (the last dimensions) must be known."""
+        if self.needs_equal_depths and query_shape[-1] != keys_shape[-1]:
+            raise ValueError(
+                f"The score {self.choice_name!r} needs queries and keys of the same depth, but "
+                f"they have {query_shape[-1]} and {keys_shape[-1]}. Use the score 'general', or "
+                "equal depths."
+            )
         self.built = True
 
     def prepare(self, keys: Tensor) -> Tensor:
@@ -73,16 +87,3 @@ def gather_positions(rows: Tensor, positions: Tensor) -> Tensor:
         first = ops.arange(batch, dtype="int32") * source
         positions = positions + ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1)))
     return ops.take(ops.reshape(rows, (-1, *rest)), positions, axis=0)
-
-
-def check_equal_depths(name: str, query_shape: Shape, keys_shape: Shape) -> None:
-    """Check that queries and keys have the same depth.
-
-    Raises:
-        ValueError: the depths differ.
-    """
-    if query_shape[-1] != keys_shape[-1]:
-        raise ValueError(
-            f"The score {name!r} needs queries and keys of the same depth, but they have "
-            f"{query_shape[-1]} and {keys_shape[-1]}. Use the score 'general', or equal depths."
-        )

@@ -5,30 +5,28 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.scores.base import Score, Shape, gather_positions
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import checked_arguments, choice
+from regard.models.settings.base import Positive
 from regard.models.tensors import Tensor
 
 
-@register
+@choice("location")
 class LocationScore(Score):
-    """W q: one number per source position, independent of its content.
+    """Wq, which depends on source positions and not on their content (Luong 2015).
 
-    Luong et al. 2015, §3.1, eq. 8, "location". W has one row per position; later positions score
-    minus infinity and are masked. All positions must be known at once, so keys cannot be cached
-    step by step.
+    Luong et al. 2015, §3.1, eq. 8, "location": one number per source position. W has one row per
+    position; later positions score minus infinity and are masked. All positions must be known at
+    once, so keys cannot be cached step by step.
 
     Args:
-        max_source: the number of source positions with a score.
-
-    Raises:
-        ValueError: ``max_source`` is below 1.
+        max_source: Maximum number of source positions.
     """
 
-    def __init__(self, max_source: int = 512, **kwargs: Any):
+    reads_content = False
+
+    def __init__(self, max_source: Positive = 512, **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if max_source < 1:
-            raise ValueError(f"max_source must be at least 1, not {max_source}.")
+        self.settings = checked_arguments(locals())
         self.max_source = max_source
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 from keras import ops
 
 from regard.models.attention.scores.base import Score, Shape
-from regard.models.serialization import constructor_arguments, register
+from regard.models.serialization import checked_arguments, choice
+from regard.models.settings.base import LayerCount, Size
 from regard.models.tensors import Tensor
 
 
@@ -18,27 +19,23 @@ class PerceptronScore(Score):
 
     With ``coverage`` the score is v · tanh(f(q) + g(k) + w c), where c is the attention that the
     key has received in all previous steps (See et al. 2017, "Get To The Point: Summarization with
-    Pointer-Generator Networks", §2.3, eq. 11).
+    Pointer-Generator Networks", §2.3, eq. 11). Only a recurrent decoder knows it.
 
     Args:
-        units: the width of the hidden layers; None for the query's depth.
-        layers: the number of hidden layers.
-        coverage: whether the score depends on the previous attention, in the first hidden layer.
-            Only a recurrent decoder knows it.
-
-    Raises:
-        ValueError: ``units`` or ``layers`` is below 1.
+        units: Width of the hidden layers; null: that of the query.
+        layers: Number of hidden layers (Pavlopoulos 2017).
+        coverage: Add the attention of all previous steps to the hidden layer (See 2017, eq. 11).
     """
 
     def __init__(
-        self, units: int | None = None, layers: int = 1, coverage: bool = False, **kwargs: Any
+        self,
+        units: Size | None = None,
+        layers: LayerCount = 1,
+        coverage: bool = False,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if units is not None and units < 1:
-            raise ValueError(f"units must be at least 1, not {units}.")
-        if layers < 1:
-            raise ValueError(f"layers must be at least 1, not {layers}.")
+        self.settings = checked_arguments(locals())
         self.units, self.coverage = units, coverage
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
@@ -81,13 +78,13 @@ class PerceptronScore(Score):
         raise TypeError(f"{type(self).__name__} does not implement _project_query.")
 
 
-@register
+@choice("additive")
 class AdditiveScore(PerceptronScore):
-    """v · tanh(W q + U k + b).
+    """v·tanh(Wq + Uk) (Bahdanau 2015).
 
     Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and Translate",
-    §A.1.2, with the bias that the paper omits from its formulas. Arguments and shapes as in
-    ``PerceptronScore``.
+    §A.1.2, with the bias b that the paper omits: v · tanh(W q + U k + b). Arguments and shapes as
+    in ``PerceptronScore``.
     """
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:
@@ -107,13 +104,13 @@ class AdditiveScore(PerceptronScore):
         return ops.matmul(query, self._cast(self.query_kernel))
 
 
-@register
+@choice("concat")
 class ConcatScore(PerceptronScore):
-    """v · tanh(W [q; k]).
+    """v·tanh(W[q; k]) (Luong 2015).
 
     Luong et al. 2015, §3.1, "concat". W [q; k] is the sum of two products with the upper and the
-    lower part of W, so the vectors are never concatenated. Arguments and
-    shapes as in ``PerceptronScore``.
+    lower part of W, so the vectors are never concatenated. Arguments and shapes as in
+    ``PerceptronScore``.
     """
 
     def _build_hidden(self, query_depth: Any, key_depth: Any, width: Any) -> None:

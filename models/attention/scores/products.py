@@ -6,14 +6,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.attention.scores.base import Score, Shape, check_equal_depths
-from regard.models.serialization import constructor_arguments, register
+from regard.models.attention.scores.base import Score, Shape
+from regard.models.serialization import checked_arguments, choice
+from regard.models.settings.base import PositiveFloat, Size
 from regard.models.tensors import Tensor
 
 
-@register
+@choice("dot")
 class DotScore(Score):
-    """q · k.
+    """q·k for equal widths (Luong 2015).
 
     Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation",
     §3.1, "dot".
@@ -22,14 +23,12 @@ class DotScore(Score):
         ValueError: query and keys differ in depth.
     """
 
-    def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        check_equal_depths("dot", query_shape, keys_shape)
-        super().build(query_shape, keys_shape)
+    needs_equal_depths = True
 
 
-@register
+@choice("scaled_dot")
 class ScaledDotScore(Score):
-    """q · k / √d, with d the depth of both.
+    """q·k / √width for equal widths (Vaswani 2017).
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.2.1.
 
@@ -37,22 +36,21 @@ class ScaledDotScore(Score):
         ValueError: query and keys differ in depth.
     """
 
-    def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        check_equal_depths("scaled_dot", query_shape, keys_shape)
-        super().build(query_shape, keys_shape)
+    needs_equal_depths = True
 
     def match(self, query: Tensor, prepared: Tensor) -> Tensor:
         # Scaling before the product makes an overflow of float16 less likely.
         return super().match(query * query.shape[-1] ** -0.5, prepared)
 
 
-@register
+@choice("general")
 class GeneralScore(Score):
-    """q · W k, a bilinear form; the depths may differ.
+    """q·Wk / √width (Luong 2015, without the scale).
 
-    Luong et al. 2015, §3.1, "general". W k is computed once per sentence. The weight is W times
-    the square root of the query's depth with an orthogonal initial value, so that the initial
-    scores, and their change in one step of Adam, are as large as those of ``scaled_dot``.
+    Luong et al. 2015, §3.1, "general": a bilinear form; the depths may differ. W k is computed once
+    per sentence. The weight is W times the square root of the query's depth with an orthogonal
+    initial value, so that the initial scores, and their change in one step of Adam, are as large as
+    those of ``scaled_dot``.
     """
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
@@ -65,26 +63,22 @@ class GeneralScore(Score):
         return ops.matmul(keys, self._cast(self.kernel) * self.kernel.shape[1] ** -0.5)
 
 
-@register
+@choice("low_rank")
 class LowRankScore(Score):
-    """(A q) · (B k) / √r, a bilinear form q · W k with W = AᵀB of rank r; the depths may differ.
+    """Aq·Bk / √rank, general with a matrix of low rank (Kim 2017).
 
-    Kim et al. 2017, "Hadamard Product for Low-rank Bilinear Pooling", §2. It needs
-    ``rank * (query_depth + key_depth)`` weights instead of ``query_depth * key_depth``. B k is
-    computed once per sentence. The scale is that of ``scaled_dot``, as in ``GeneralScore``.
+    Kim et al. 2017, "Hadamard Product for Low-rank Bilinear Pooling", §2: a bilinear form q · W k
+    with W = AᵀB; the depths may differ. It needs ``rank * (query_depth + key_depth)`` weights
+    instead of ``query_depth * key_depth``. B k is computed once per sentence. The scale is that of
+    ``scaled_dot``, as in ``GeneralScore``.
 
     Args:
-        rank: r.
-
-    Raises:
-        ValueError: the rank is below 1.
+        rank: Rank of the matrix.
     """
 
-    def __init__(self, rank: int = 64, **kwargs: Any):
+    def __init__(self, rank: Size = 64, **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if rank < 1:
-            raise ValueError(f"rank must be at least 1, not {rank}.")
+        self.settings = checked_arguments(locals())
         self.rank = rank
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
@@ -101,29 +95,25 @@ class LowRankScore(Score):
         return super().match(ops.matmul(query, self._cast(self.query_kernel)), prepared)
 
 
-@register
+@choice("cosine")
 class CosineScore(Score):
-    """exp(τ) · cos(q, k), with a learned τ.
+    """Cosine of q and k times a learned temperature, for equal widths (Graves 2014).
 
-    Graves et al. 2014, "Neural Turing Machines", §3.3.1, where each head emits its key strength;
-    here it is a weight. The cosine with a zero vector is 0.
+    Graves et al. 2014, "Neural Turing Machines", §3.3.1: exp(τ) · cos(q, k). There each head emits
+    its key strength; here it is a weight. The cosine with a zero vector is 0.
 
     Args:
         strength: the initial value of exp(τ).
-
-    Raises:
-        ValueError: query and keys differ in depth; or the strength is not positive.
     """
 
-    def __init__(self, strength: float = 10.0, **kwargs: Any):
+    needs_equal_depths = True
+
+    def __init__(self, *, strength: PositiveFloat = 10.0, **kwargs: Any):
         super().__init__(**kwargs)
-        self.settings = constructor_arguments(locals())
-        if strength <= 0:
-            raise ValueError(f"strength must be above 0, not {strength}.")
+        self.settings = checked_arguments(locals())
         self.strength = strength
 
     def build(self, query_shape: Shape, keys_shape: Shape) -> None:
-        check_equal_depths("cosine", query_shape, keys_shape)
         self.temperature = self.add_weight(
             name="temperature",
             shape=(),

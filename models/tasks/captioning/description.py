@@ -9,11 +9,7 @@ from pydantic import model_validator
 from regard.core.features import Feature
 from regard.core.kinds import IMAGE, TEXT
 from regard.models.settings import checks
-from regard.models.settings.attention import (
-    DecoderAttentionConfig,
-    LocationScoreConfig,
-    add_default_score,
-)
+from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
 from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
@@ -100,12 +96,12 @@ def validate(config: Any) -> Iterator[Problem]:
         yield Problem(("model", "encoder", "units"), message)
     yield from checks.check_seq2seq(config, model.encoder.units)
     if model.attention is not None:
-        if isinstance(model.attention.score, LocationScoreConfig):
+        if not getattr(model.attention.score, "reads_content", True):
             message = "images have no sequence of positions; use another score"
             yield Problem(("model", "attention", "score"), message)
-        kind = model.attention.alignment.type
-        if kind in ("local_m", "local_p"):
-            message = f"{kind} needs a sequence, which an image is not; use soft or hard"
+        alignment = model.attention.alignment
+        if getattr(alignment, "needs_sequence", False):
+            message = f"{alignment.type} needs a sequence, which an image is not; use soft or hard"
             yield Problem(("model", "attention", "alignment"), message)
     if getattr(model.decoder, "pointer_generator", False):
         message = "images have no tokens to copy; use false"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from regard.core.features import Feature
 from regard.core.kinds import POINTS, POSITIONS
 from regard.models.settings import checks, networks
-from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
+from regard.models.settings.attention import ContentScoreConfig, ScoreSection
 from regard.models.settings.base import (
     ByType,
     Positive,
@@ -64,7 +64,7 @@ class PointerDecoderConfig(Section):
     cell: Literal["lstm", "gru", "rnn"] = "lstm"
     units: Size = 128
     layers: Size = 1
-    score: ScoreConfig = AdditiveScoreConfig()
+    score: ScoreConfig = ScoreSection.create("additive")
     glimpse: bool = True
     clip: PositiveFloat | None = None
 

@@ -2,21 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from regard.core.features import Feature
 from regard.core.kinds import NUMBER, TEXT
 from regard.models.settings import checks, networks
-from regard.models.settings.attention import (
-    AttentionConfig,
-    GeneralScoreConfig,
-    HardAlignmentConfig,
-    ScoreConfig,
-)
+from regard.models.settings.attention import AttentionConfig
 from regard.models.settings.base import (
     ByType,
     Count,
-    NonNegative,
     Positive,
     Problem,
     Rate,
@@ -24,6 +19,7 @@ from regard.models.settings.base import (
     Size,
     name_or_mapping,
 )
+from regard.models.settings.layer_options import LayerSection, any_of
 from regard.models.tasks.description import Description, Parts
 
 FEATURES = (
@@ -47,8 +43,11 @@ class ScaleConfig(Section):
     high: float = 5.0
 
 
-class _PoolingSection(Section):
-    """A pooling.
+_POOLINGS = Path(__file__).parents[2] / "layers" / "pooling.py"
+
+
+class PoolingSection(LayerSection, source=_POOLINGS):
+    """A pooling. ``models/layers/pooling.py`` has the layers and their options.
 
     Attributes:
         type: Pooling type.
@@ -57,66 +56,12 @@ class _PoolingSection(Section):
     type: str
 
 
-class MeanPoolingConfig(_PoolingSection):
-    """Mean of the states."""
-
-    type: Literal["mean"] = "mean"
-
-
-class MaxPoolingConfig(_PoolingSection):
-    """Maximum of each dimension (Conneau 2017)."""
-
-    type: Literal["max"] = "max"
-
-
-class MeanMaxPoolingConfig(_PoolingSection):
-    """Mean and maximum, concatenated (Chen 2017)."""
-
-    type: Literal["mean_max"] = "mean_max"
-
-
-class GatePoolingConfig(_PoolingSection):
-    """Mean of gated states (bottom-up attention)."""
-
-    type: Literal["gate"] = "gate"
-
-
-class SelfAttentionPoolingConfig(_PoolingSection):
-    """Self-attentive pooling with several hops (bottom-up attention, Lin 2017).
-
-    Attributes:
-        units: Width of the hidden layer.
-        hops: Number of hops.
-        penalty: Weight of the penalty on similar hops.
-    """
-
-    type: Literal["self_attention"] = "self_attention"
-    units: Size = 64
-    hops: Positive = 2
-    penalty: NonNegative = 0.0
-
-
-class TopDownPoolingConfig(_PoolingSection):
-    """Attention from the other sentence (top-down attention, Tan 2016).
-
-    Attributes:
-        score: Score of a state and the other sentence.
-    """
-
-    type: Literal["top_down"] = "top_down"
-    score: ScoreConfig = GeneralScoreConfig()
-
-
-PoolingConfig = Annotated[
-    MeanPoolingConfig
-    | MaxPoolingConfig
-    | MeanMaxPoolingConfig
-    | GatePoolingConfig
-    | SelfAttentionPoolingConfig
-    | TopDownPoolingConfig,
-    ByType("max"),
-    name_or_mapping,
-]
+if TYPE_CHECKING:
+    PoolingConfig = PoolingSection
+else:
+    PoolingConfig = Annotated[
+        any_of(PoolingSection.variants.values()), ByType("max"), name_or_mapping
+    ]
 
 
 class CrossAttentionConfig(Section):
@@ -157,7 +102,7 @@ class SimilarityModelConfig(Section):
     max_length: Positive = 128
     pretrained: networks.TokenEmbeddingsConfig | None = None
     encoder: networks.EncodersConfig = networks.RecurrentEncoderConfig(units=128)
-    pooling: PoolingConfig = MaxPoolingConfig()
+    pooling: PoolingConfig = PoolingSection.create("max")
     cross: CrossAttentionConfig | None = None
     comparison: Literal["features", "cosine"] = "features"
     hidden_units: Size = 64
@@ -187,8 +132,7 @@ def validate(config: Any) -> Iterator[Problem]:
         yield Problem(("tokenizer", "shared"), message)
     cross = config.model.cross
     if cross is not None:
-        alignment = cross.attention.alignment
-        if isinstance(alignment, HardAlignmentConfig) and alignment.training == "reinforce":
+        if getattr(cross.attention.alignment, "is_reinforced", False):
             message = "reinforce needs a decoder; use training: straight_through"
             yield Problem(("model", "cross", "attention", "alignment"), message)
         path = ("model", "cross", "attention", "score")
@@ -196,8 +140,8 @@ def validate(config: Any) -> Iterator[Problem]:
         if cross.attention.values == "split":
             message = "cross-attention compares states with the values; use shared"
             yield Problem(("model", "cross", "attention", "values"), message)
-    if isinstance(config.model.pooling, TopDownPoolingConfig):
-        score = config.model.pooling.score
+    score = getattr(config.model.pooling, "score", None)
+    if score is not None:
         yield from checks.check_no_coverage(score, ("model", "pooling", "score"))
     yield from checks.check_no_text_training(config)
     yield from checks.check_layers(config)

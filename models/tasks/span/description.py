@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from regard.core.features import Feature
 from regard.core.kinds import POSITIONS, TEXT
 from regard.models.settings import checks, networks
-from regard.models.settings.attention import AdditiveScoreConfig, ContentScoreConfig
+from regard.models.settings.attention import ContentScoreConfig, ScoreSection
 from regard.models.settings.base import (
     ByType,
     Count,
@@ -46,7 +46,7 @@ class AnswerPointerConfig(Section):
 
     units: Size = 128
     hops: Count = 0
-    score: ScoreConfig = AdditiveScoreConfig()
+    score: ScoreConfig = ScoreSection.create("additive")
 
 
 class SpanModelConfig(Section):

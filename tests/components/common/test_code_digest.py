@@ -54,6 +54,12 @@ def test_a_change_outside_of_the_closure_does_not(copy, node):
     assert code_digest(module, package=copy) == before
 
 
+def test_layers_that_settings_choose_by_name_belong_to_a_training():
+    folder = PACKAGE / "models/attention"
+    layers = {*folder.glob("scores/*.py"), *folder.glob("alignments/*.py")}
+    assert layers <= {*source_files("regard.components.trainer")}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("node", ["example_validator", "trainer"])
 def test_the_closure_holds_every_module_that_the_import_really_loads(node):

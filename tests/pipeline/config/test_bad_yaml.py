@@ -37,7 +37,7 @@ CASES = {
     ),
     "training:\n  schedule:\n    type: inverse_square": (
         "7: training.schedule.type: 'inverse_square' is not a choice. Did you mean inverse_sqrt? "
-        "Choices: constant, inverse_sqrt, exponential, cosine"
+        "Choices: constant, cosine, exponential, inverse_sqrt"
     ),
     "search: beam": "5: search: a mapping (key: value) is expected, 'beam' was given",
     "training:\n  schedule: {type: inverse_sqrt, warmup_steps: many}": (

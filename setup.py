@@ -10,7 +10,7 @@ from pathlib import Path
 from setuptools import find_namespace_packages, setup
 
 # The layers on their own: `from regard.models.attention import Attention`
-REQUIRES = ["keras>=3.12,<4", "numpy>=1.26,<3"]
+REQUIRES = ["keras>=3.12,<4", "numpy>=1.26,<3", "annotated-types>=0.6"]
 
 PIPELINE = [
     # The pipeline and the model

@@ -61,7 +61,7 @@ def decode(run: Any, folder: Path, result: dict[str, Any]) -> Path:
     """Decode the test split as the Predictor does, and return the folder of its output."""
     from tfx.types import standard_artifacts
 
-    from regard.components.common.component import Predictions
+    from regard.components.common.artifact_types import Predictions
     from regard.components.predictor.executor import PredictorExecutor
     from regard.pipeline import progress
     from regard.pipeline.config import config_from_values
@@ -96,7 +96,7 @@ def evaluate(run: Any, predictions: Path, folder: Path) -> tuple[Path, float]:
     """Evaluate as the Evaluator does; return the folder of its output and the seconds."""
     from tfx.types import standard_artifacts
 
-    from regard.components.common.component import Predictions
+    from regard.components.common.artifact_types import Predictions
     from regard.components.evaluator.executor import EvaluatorExecutor
     from regard.pipeline.config import config_from_values
 

@@ -24,7 +24,8 @@ from tfx.types.standard_artifacts import (
 from tfx.utils import json_utils
 
 from regard.components.augmenter.executor import AugmenterExecutor
-from regard.components.common.component import Component, Findings, Predictions, Report, Tokenizer
+from regard.components.common.artifact_types import Findings, Predictions, Report, Tokenizer
+from regard.components.common.component import Component
 from regard.components.corpus_gen.driver import FingerprintDriver
 from regard.components.corpus_gen.executor import CorpusGenExecutor
 from regard.components.evaluator.executor import EvaluatorExecutor

@@ -7,9 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from regard.core.bounds import Count, DecayRate, NonNegative, Positive
+from regard.models.layer_sources import classes_of_module
 from regard.models.serialization import choice, spec
-from regard.models.settings.base import Count, DecayRate, NonNegative, Positive
-from regard.models.settings.layer_options import classes_of_module
 
 
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):

@@ -1,13 +1,13 @@
 """Registration of layers with Keras, and their creation by name."""
 
-import functools
+import operator
 import typing
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import keras
-from pydantic import TypeAdapter, ValidationError
+from annotated_types import Ge, Gt, Le, Lt
 
 from regard.core.suggestions import suggest
 
@@ -20,7 +20,7 @@ def choice(name: str, **defaults: Any) -> Callable[[T], T]:
     """Register a class that YAML files can choose; its constructor's arguments are the options.
 
     The class gets the attribute ``choice_name``. Everything else happens without an import of the
-    class: `regard.models.settings.layer_options` reads its source, so the arguments must be
+    class: `regard.models.layer_sources` reads its source, so the arguments must be
     literals.
 
     Args:
@@ -106,31 +106,44 @@ def spec(
 
 
 def checked_arguments(values: Mapping[str, Any], exclude: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return ``constructor_arguments`` after a check of their types and bounds.
+    """Return ``constructor_arguments`` after a check of bounds and choices in the annotations.
 
     Args:
         values: ``locals()`` of a constructor that calls ``super().__init__()``.
         exclude: as in ``constructor_arguments``.
 
     Raises:
-        ValueError: a value does not suit the annotation of its argument.
+        ValueError: a value is out of its bounds, or none of the choices.
     """
     arguments = constructor_arguments(values, exclude)
-    types = _argument_types(values["__class__"])
+    types = typing.get_type_hints(values["__class__"].__init__, include_extras=True)
     for name, value in arguments.items():
-        try:
-            types[name].validate_python(value)
-        except ValidationError as error:
-            message = error.errors(include_url=False)[0]["msg"]
-            raise ValueError(f"{name}: {message}; {value!r} was given.") from None
+        _check_argument(name, types[name], value)
     return arguments
 
 
-@functools.lru_cache(maxsize=256)
-def _argument_types(layer: type) -> dict[str, TypeAdapter[Any]]:
-    """Return the types of the annotated arguments of a class's constructor."""
-    hints = typing.get_type_hints(layer.__init__, include_extras=True)  # type: ignore[misc]
-    return {name: TypeAdapter(hint) for name, hint in hints.items() if name != "kwargs"}
+def _check_argument(name: str, annotation: Any, value: Any) -> None:
+    """Check a value against a type of `regard.core.bounds`, a Literal, or one of them or None."""
+    parts = typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Literal:
+        check_name(name, parts, value)
+    elif typing.get_origin(annotation) is typing.Annotated:
+        for bound in parts[1:]:
+            attribute, holds, relation = _BOUNDS[type(bound)]
+            limit = getattr(bound, attribute)
+            if not holds(value, limit):
+                raise ValueError(f"{name} must be {relation} {limit}, not {value}.")
+    elif value is not None:  # a union with None, or a type without bounds
+        for part in parts:
+            _check_argument(name, part, value)
+
+
+_BOUNDS = {
+    Ge: ("ge", operator.ge, "at least"),
+    Gt: ("gt", operator.gt, "above"),
+    Le: ("le", operator.le, "at most"),
+    Lt: ("lt", operator.lt, "below"),
+}
 
 
 def constructor_arguments(

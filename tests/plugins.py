@@ -16,7 +16,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from regard.models.settings.base import Section, Size
+from regard.core.bounds import Size
+from regard.models.settings.base import Section
 from regard.models.tasks.translation.description import DESCRIPTION as TRANSLATION
 
 

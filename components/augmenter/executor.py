@@ -14,7 +14,7 @@ from tfx.types import artifact_utils
 from regard.components.augmenter.model_pass import NODE, run_pass
 from regard.components.augmenter.train_rows import TrainRows
 from regard.components.common.artifact_files import split_shards
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.data.sources import expand_all
 from regard.components.registry.starting_models import find_teachers
 from regard.components.registry.store import Registry

@@ -1,4 +1,4 @@
-"""The base of Regard's TFX components: what a node takes and produces; and types of artifacts."""
+"""The base of Regard's TFX components: what a node takes and produces."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -71,32 +71,3 @@ class Component(BaseComponent):
         outputs = {name: Channel(type=kind) for name, kind in self.OUTPUTS.items()}
         values = runtime_parameters.of_sections(run_parameters, *self.RUN_SECTIONS)
         super().__init__(self.SPEC_CLASS(**{**outputs, **values, **arguments}))
-
-
-Artifacts = dict[str, list[Artifact]]
-# The properties of an execution: the component's parameters.
-Properties = dict[str, Any]
-
-
-class Tokenizer(Artifact):
-    """SentencePiece models, one for each text feature, and their description ``tokenizer.json``."""
-
-    TYPE_NAME = "regard.Tokenizer"
-
-
-class Findings(Artifact):
-    """JSON files with counts, shares and examples of problems in the data."""
-
-    TYPE_NAME = "regard.Findings"
-
-
-class Predictions(Artifact):
-    """The predictions for the test split: a Parquet file per model, and ``predictions.json``."""
-
-    TYPE_NAME = "regard.Predictions"
-
-
-class Report(Artifact):
-    """A self-contained page about a run, ``report.html``."""
-
-    TYPE_NAME = "regard.Report"

@@ -17,7 +17,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from regard.components.common.artifact_files import ROWS, write_uri
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.common.runtime_parameters import apply_parameters
 from regard.components.corpus_gen.example_writer import (
     convert_or_count,

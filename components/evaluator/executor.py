@@ -8,7 +8,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.evaluator.evaluation import evaluate
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.settings.evaluation import EvaluationConfig

@@ -18,7 +18,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_artifacts
 
 from regard.components.common.artifact_files import ROWS, SHARD_REMEDY, split_shards, write_uri
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json

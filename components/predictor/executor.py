@@ -8,7 +8,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from regard.components.common import prediction_table
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
 from regard.components.predictor.batch_results import NODE

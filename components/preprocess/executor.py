@@ -15,7 +15,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from regard.components.common.artifact_files import split_shards
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.preprocess import transform_graph
 from regard.core.files import temporary_name
 

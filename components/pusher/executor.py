@@ -10,7 +10,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import runtime_parameters
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry import records

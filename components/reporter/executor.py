@@ -9,7 +9,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 
 from regard.components.common import runtime_parameters
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.reporter.page import render
 from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
 from regard.core import events, provenance

@@ -16,7 +16,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import prediction_table
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.predictor.split_reader import read_images, test_split
 from regard.core import events
 from regard.core.errors import UserError

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from regard.models.settings.base import Count, Section
+from regard.core.bounds import Count
+from regard.models.settings.base import Section
 from regard.models.settings.training import Version
 
 

@@ -20,17 +20,8 @@ from pydantic_core import PydanticCustomError
 
 from regard.components.data.span_patterns import is_pattern
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.models.settings.base import (
-    Count,
-    Fraction,
-    Listed,
-    NotInTrainingKey,
-    Positive,
-    Rate,
-    Section,
-    Share,
-    absolute,
-)
+from regard.core.bounds import Count, Fraction, Positive, Rate, Share
+from regard.models.settings.base import Listed, NotInTrainingKey, Section, absolute
 
 Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx", "squad"]
 SPLITS = ("train", "eval", "test")

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from regard.models.settings.base import Positive, Section, Share
+from regard.core.bounds import Positive, Share
+from regard.models.settings.base import Section
 
 
 class CheckConfig(Section):

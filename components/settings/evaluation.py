@@ -8,17 +8,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from regard.components.settings.data_checks import CheckConfig, CheckSetConfig
+from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Share
 from regard.models.metrics import METRICS
-from regard.models.settings.base import (
-    Count,
-    Fraction,
-    Listed,
-    NonNegative,
-    Positive,
-    PositiveFloat,
-    Section,
-    Share,
-)
+from regard.models.settings.base import Listed, Section
 
 _METRICS = ", ".join(METRICS.own)
 

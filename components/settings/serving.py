@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from regard.models.settings.base import Listed, Positive, Section
+from regard.core.bounds import Positive
+from regard.models.settings.base import Listed, Section
 
 
 class ServingConfig(Section):

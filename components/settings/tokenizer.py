@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import Self
 
-from regard.models.settings.base import Listed, Positive, Section, absolute
+from regard.core.bounds import Positive
+from regard.models.settings.base import Listed, Section, absolute
 
 
 class TokenizerConfig(Section):

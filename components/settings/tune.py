@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from regard.models.settings.base import Listed, Positive, PositiveFloat, Section
+from regard.core.bounds import Positive, PositiveFloat
+from regard.models.settings.base import Listed, Section
 
 DEFAULT_TRIALS = 20  # of random and Bayesian search
 DEFAULT_FACTOR = 3  # of Hyperband

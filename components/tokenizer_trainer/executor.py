@@ -14,7 +14,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
 from regard.components.common.artifact_files import split_shards, write_uri
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.registry.starting_models import find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.tokenizer import TokenizerConfig

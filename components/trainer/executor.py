@@ -7,7 +7,7 @@ from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import artifact_utils
 
 from regard.components.common import runtime_parameters
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.registry.records import WARM_START, WarmStartRecord
 from regard.components.registry.starting_models import find_ensemble, find_warm_start
 from regard.components.registry.store import Registry

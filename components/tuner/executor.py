@@ -8,7 +8,7 @@ from tfx.components.tuner import executor
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils, standard_component_specs
 
-from regard.components.common.component import Artifacts, Properties
+from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.tuner.trial_table import TrialTable, rank_trials
 from regard.core.files import atomic_write
 

@@ -1,11 +1,13 @@
 """Pooling of a sentence's states to one vector, with the weight of each position."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras import ops
 
+from regard.core.bounds import NonNegative, Positive, Size
 from regard.models.attention.alignments.base import MASKED, is_largest, masked_softmax
 from regard.models.attention.scores import SCORES
+from regard.models.layer_sources import classes_of_module
 from regard.models.serialization import (
     ConfiguredLayer,
     checked_arguments,
@@ -13,10 +15,10 @@ from regard.models.serialization import (
     constructor_arguments,
     spec,
 )
-from regard.models.settings.attention import ScoreOption
-from regard.models.settings.base import NonNegative, Positive, Size
-from regard.models.settings.layer_options import classes_of_module
 from regard.models.tensors import Tensor
+
+if TYPE_CHECKING:
+    from regard.models.settings.attention import ScoreOption
 
 
 class Pooling(ConfiguredLayer):
@@ -206,7 +208,7 @@ class TopDownPooling(Pooling):
 
     needs_guide = True
 
-    def __init__(self, score: ScoreOption = "general", **kwargs: Any):
+    def __init__(self, score: "ScoreOption" = "general", **kwargs: Any):
         super().__init__(**kwargs)
         self.settings = constructor_arguments(locals())
         self.score = spec("score", SCORES, score, dtype=self.dtype_policy, name="score")

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from regard.core.bounds import Size
 from regard.core.plugins import PluginTable
-from regard.models.settings.base import ByType, PluginSection, Section, Size, name_or_mapping
+from regard.models.settings.base import ByType, PluginSection, Section, name_or_mapping
 from regard.models.settings.layer_options import LayerSection, any_of
 
 _LAYERS = Path(__file__).parents[1] / "attention"

@@ -24,16 +24,6 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 # YAML has only lists; the items are validated strictly.
 Listed = Annotated[tuple[T, ...], Strict(False)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[int, Field(ge=1, le=10**9)]
-Size = Annotated[int, Field(ge=1, le=65_536)]  # of a network or a search
-LayerCount = Annotated[int, Field(ge=1, le=8)]
-Count = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
-Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
-PositiveFloat = Annotated[float, Field(gt=0.0)]
-DecayRate = Annotated[float, Field(gt=0.0, le=1.0)]
-NonNegative = Annotated[float, Field(ge=0.0)]
 # A tag in brackets is no part of a key in messages.
 BatchTokens = Annotated[
     Annotated[int, Field(ge=1, le=10_000_000), pydantic.Tag("[number]")]

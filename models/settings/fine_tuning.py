@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import Self
 
-from regard.models.settings.base import PositiveFloat, Section, Size, absolute
+from regard.core.bounds import PositiveFloat, Size
+from regard.models.settings.base import Section, absolute
 
 # The value of ``warm_start.model`` for the newest version of the pipeline's own model.
 PRODUCTION = "production"

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
-from regard.models.settings.base import ByType, Listed, Rate, Section, Size, T, absolute
+from regard.core.bounds import Rate, Size
+from regard.models.settings.base import ByType, Listed, Section, T, absolute
 
 
 class RecurrentLayersConfig(Section):

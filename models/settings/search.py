@@ -4,15 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from regard.models.settings.base import (
-    ByType,
-    Count,
-    NonNegative,
-    Positive,
-    PositiveFloat,
-    Section,
-    Size,
-)
+from regard.core.bounds import Count, NonNegative, Positive, PositiveFloat, Size
+from regard.models.settings.base import ByType, Section
 
 
 class SearchLimits(Section):

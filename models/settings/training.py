@@ -6,20 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import Self
 
-from regard.models.settings.base import (
-    BatchTokens,
-    ByType,
-    Count,
-    Fraction,
-    Listed,
-    NonNegative,
-    NotInTrainingKey,
-    Positive,
-    PositiveFloat,
-    Rate,
-    Section,
-    Share,
-)
+from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Rate, Share
+from regard.models.settings.base import BatchTokens, ByType, Listed, NotInTrainingKey, Section
 from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 from regard.models.settings.layer_options import LayerSection, any_of
 

@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from regard.core.bounds import Positive
 from regard.core.suggestions import closest_matches
-from regard.models.settings.base import Positive, Problem, Section
+from regard.models.settings.base import Problem, Section
 from regard.pipeline.config.errors import show, suggest, unknown
 
 # The image is not used, but without this option TFX packages its own source for every node.

@@ -5,7 +5,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
-from regard.models.settings.base import Count, Listed, Section
+from regard.core.bounds import Count
+from regard.models.settings.base import Listed, Section
 
 DEFAULT = "default"
 

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from regard.components.settings.data import DataConfig
 from regard.components.settings.data_checks import DataChecksConfig
+from regard.core.bounds import Positive
 from regard.core.suggestions import did_you_mean
-from regard.models.settings.base import Positive, Problem, Section
+from regard.models.settings.base import Problem, Section
 from regard.pipeline.scheduling.triggers import cron_trigger, parse_duration, time_zone
 
 Duration = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[smhd]){1,4}$")]

@@ -14,7 +14,7 @@ from tfx.dsl.component.experimental.decorators import component
 from tfx.orchestration import metadata
 from tfx.orchestration import pipeline as tfx_pipeline
 
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.core.errors import UserError
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regard.core.plugins import PluginTable
 from regard.models.attention.alignments.base import Alignment, masked_softmax
-from regard.models.settings.layer_options import implementations
+from regard.models.layer_sources import implementations
 
 _MODULES = "regard.models.attention.alignments.*"
 ALIGNMENTS: PluginTable[type[Alignment]] = PluginTable(

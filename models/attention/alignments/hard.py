@@ -5,6 +5,7 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
+from regard.core.bounds import Share
 from regard.models.attention.alignments.base import (
     MASKED,
     Alignment,
@@ -13,7 +14,6 @@ from regard.models.attention.alignments.base import (
 )
 from regard.models.noise import gumbel_noise, uniform_noise
 from regard.models.serialization import checked_arguments, choice
-from regard.models.settings.base import Share
 from regard.models.tensors import Tensor
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from keras import ops
 
+from regard.core.bounds import Positive, Size
 from regard.models.attention.alignments.base import Alignment, masked_softmax
 from regard.models.attention.scores.base import Score, gather_positions
 from regard.models.serialization import checked_arguments, choice
-from regard.models.settings.base import Positive, Size
 from regard.models.tensors import State, Tensor
 
 

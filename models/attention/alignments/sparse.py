@@ -4,9 +4,9 @@ from typing import Any
 
 from keras import ops
 
+from regard.core.bounds import Fraction, Positive
 from regard.models.attention.alignments.base import MASKED, Alignment, masked_softmax
 from regard.models.serialization import checked_arguments, choice
-from regard.models.settings.base import Fraction, Positive
 from regard.models.tensors import Tensor
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regard.core.plugins import PluginTable
 from regard.models.attention.scores.base import Score
-from regard.models.settings.layer_options import implementations
+from regard.models.layer_sources import implementations
 
 _MODULES = "regard.models.attention.scores.*"
 SCORES: PluginTable[type[Score]] = PluginTable(

@@ -4,9 +4,9 @@ from typing import Any
 
 from keras import ops
 
+from regard.core.bounds import Positive
 from regard.models.attention.scores.base import Score, Shape, gather_positions
 from regard.models.serialization import checked_arguments, choice
-from regard.models.settings.base import Positive
 from regard.models.tensors import Tensor
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from keras import ops
 
+from regard.core.bounds import LayerCount, Size
 from regard.models.attention.scores.base import Score, Shape
 from regard.models.serialization import checked_arguments, choice
-from regard.models.settings.base import LayerCount, Size
 from regard.models.tensors import Tensor
 
 

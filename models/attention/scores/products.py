@@ -6,9 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from regard.core.bounds import PositiveFloat, Size
 from regard.models.attention.scores.base import Score, Shape
 from regard.models.serialization import checked_arguments, choice
-from regard.models.settings.base import PositiveFloat, Size
 from regard.models.tensors import Tensor
 
 

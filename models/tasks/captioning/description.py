@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from regard.core.bounds import Positive, Rate, Size
 from regard.core.features import Feature
 from regard.core.kinds import IMAGE, TEXT
 from regard.models.settings import checks
 from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
-from regard.models.settings.base import Listed, Positive, Problem, Rate, Section, Size
+from regard.models.settings.base import Listed, Problem, Section
 from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Parts

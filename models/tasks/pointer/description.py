@@ -4,20 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from regard.core.bounds import Positive, PositiveFloat, Rate, Size
 from regard.core.features import Feature
 from regard.core.kinds import POINTS, POSITIONS
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import ContentScoreConfig, ScoreSection
-from regard.models.settings.base import (
-    ByType,
-    Positive,
-    PositiveFloat,
-    Problem,
-    Rate,
-    Section,
-    Size,
-    name_or_mapping,
-)
+from regard.models.settings.base import ByType, Problem, Section, name_or_mapping
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Parts
 

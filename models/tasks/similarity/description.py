@@ -5,20 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from regard.core.bounds import Count, Positive, Rate, Size
 from regard.core.features import Feature
 from regard.core.kinds import NUMBER, TEXT
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import AttentionConfig
-from regard.models.settings.base import (
-    ByType,
-    Count,
-    Positive,
-    Problem,
-    Rate,
-    Section,
-    Size,
-    name_or_mapping,
-)
+from regard.models.settings.base import ByType, Problem, Section, name_or_mapping
 from regard.models.settings.layer_options import LayerSection, any_of
 from regard.models.tasks.description import Description, Parts
 

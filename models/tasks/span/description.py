@@ -3,20 +3,12 @@
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from regard.core.bounds import Count, Positive, Rate, Size
 from regard.core.features import Feature
 from regard.core.kinds import POSITIONS, TEXT
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import ContentScoreConfig, ScoreSection
-from regard.models.settings.base import (
-    ByType,
-    Count,
-    Positive,
-    Problem,
-    Rate,
-    Section,
-    Size,
-    name_or_mapping,
-)
+from regard.models.settings.base import ByType, Problem, Section, name_or_mapping
 from regard.models.tasks.description import Description, Parts
 
 FEATURES = (

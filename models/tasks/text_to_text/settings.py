@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from regard.core.bounds import Rate, Size
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
-from regard.models.settings.base import Problem, Rate, Section, Size
+from regard.models.settings.base import Problem, Section
 from regard.models.settings.training import AlignmentLinksConfig
 from regard.models.tasks.description import Parts
 

@@ -14,7 +14,7 @@ from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.augmenter.model_pass import ModelPass
 from regard.components.augmenter.train_rows import dual_cross_entropy, keep_best
 from regard.components.common.artifact_files import split_shards
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.components.data.example_rows import read_records, read_rows
 from regard.components.predictor import batch_results
 from regard.components.settings.trainer import StartingModel

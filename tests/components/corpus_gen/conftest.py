@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.components.corpus_gen.executor import CorpusGenExecutor
 from regard.components.data.sources import Corpus
 from tests.components.corpora import BEAM, TRANSLATION, corpus_of

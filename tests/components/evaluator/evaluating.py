@@ -11,7 +11,7 @@ from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 
 from regard.components.common import prediction_table
-from regard.components.common.component import Findings, Predictions
+from regard.components.common.artifact_types import Findings, Predictions
 from regard.components.common.prediction_table import Row
 from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json, text_hash
 from regard.components.evaluator.executor import EvaluatorExecutor

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.sources import Corpus
 from regard.components.example_validator.check_results import describe

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data import text_checks
 from regard.components.data.images import Images

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.components.example_validator import training_profile
 from regard.components.example_validator.corpus_checks import profile_training_split
 from regard.components.example_validator.target_checks import TargetSettings

@@ -9,7 +9,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from regard.components.common import prediction_table
-from regard.components.common.component import Predictions
+from regard.components.common.artifact_types import Predictions
 from regard.components.predictor import batch_plan, decode, executor
 from regard.components.predictor.batch_results import BatchStats
 from regard.components.predictor.decode import DecodeResult

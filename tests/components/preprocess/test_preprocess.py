@@ -16,7 +16,7 @@ from tfx.types import channel_utils, standard_artifacts
 from tfx.utils import io_utils, json_utils, proto_utils
 
 from regard.components.common import row_files
-from regard.components.common.component import Tokenizer
+from regard.components.common.artifact_types import Tokenizer
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
 from regard.components.nodes import Preprocess

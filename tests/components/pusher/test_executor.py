@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from regard.components.common.component import Findings
+from regard.components.common.artifact_types import Findings
 from regard.components.data.profiles import PROFILE_FILE
 from regard.components.pusher import executor
 from regard.components.pusher.executor import PusherExecutor

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tfx.types import standard_artifacts
 
-from regard.components.common import component
+from regard.components.common import artifact_types
 from regard.components.nodes import Reporter
 from regard.components.reporter.executor import FILE, ReporterExecutor
 from regard.components.reporter.run_facts import ARTIFACTS
@@ -17,7 +17,7 @@ ABOUT = {"name": "mine", "task": "translation", "config": {"name": "mine"}, "fin
 
 
 def run_reporter(root: Path, omitted: tuple[str, ...] = ()) -> str:
-    output = component.Report()
+    output = artifact_types.Report()
     output.uri = str(root / "report")
     inputs = {}
     for name in set(ARTIFACTS) - set(omitted):

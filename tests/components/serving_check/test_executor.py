@@ -7,7 +7,7 @@ from tfx.components.util import model_utils
 from tfx.types import standard_artifacts
 
 from regard.components.common import prediction_table
-from regard.components.common.component import Predictions
+from regard.components.common.artifact_types import Predictions
 from regard.components.common.prediction_table import Row
 from regard.components.serving_check import executor
 from regard.components.serving_check.executor import ServingCheckExecutor, run_check

@@ -9,7 +9,7 @@ import pytest
 import sentencepiece
 from tfx.types import standard_artifacts
 
-from regard.components.common.component import Tokenizer
+from regard.components.common.artifact_types import Tokenizer
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
 from regard.core import events

@@ -10,53 +10,10 @@ from regard.models.attention import ALIGNMENTS, SCORES
 from regard.models.layers.pooling import POOLINGS
 from regard.models.schedules import SCHEDULES
 from regard.models.settings.attention import AlignmentSection, ScoreSection
-from regard.models.settings.layer_options import LayerSection, implementations, read_choices
+from regard.models.settings.layer_options import LayerSection
 from regard.models.settings.training import ScheduleSection
 from regard.models.tasks.similarity.description import PoolingSection
-
-SCALED = '''
-from typing import Literal
-
-from regard.models.settings.base import Positive, Size
-from regard.models.serialization import choice
-
-
-class Base(Layer):
-    """A base class.
-
-    Args:
-        width: Width
-            of the layer.
-    """
-
-    is_wide = True
-
-    def __init__(self, width: Size | None = None, **kwargs):
-        super().__init__(**kwargs)
-
-
-@choice("scaled", mode="b")
-class ScaledLayer(Base):
-    """A scaled layer (Author 2020).
-
-    More about it.
-
-    Args:
-        factor: Factor of the scores.
-        mode: One of two.
-        seed: For Python only.
-    """
-
-    limit = max(1, 2)
-
-    def __init__(self, factor: Positive = 3, mode: Literal["a", "b"] = "a", *, seed=0, **kwargs):
-        super().__init__(**kwargs)
-
-
-@choice("plain")
-class PlainLayer(Base):
-    """A layer with the options of its base class."""
-'''
+from tests.models.layer_files import SCALED
 
 
 @pytest.fixture
@@ -108,21 +65,6 @@ def test_sections_survive_pickling():
     assert copy == section
     assert type(copy) is type(section)
     assert copy.model_fields_set == {"layers"}
-
-
-def test_a_name_is_taken_once(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.py").write_text(SCALED)
-    with pytest.raises(ValueError, match=r"two\.py.*'scaled'"):
-        read_choices(tmp_path)
-
-
-def test_implementations_name_module_and_class(tmp_path):
-    file = tmp_path / "scaled.py"
-    file.write_text(SCALED)
-    expected = {"plain": "regard.a.scaled:PlainLayer", "scaled": "regard.a.scaled:ScaledLayer"}
-    assert implementations(tmp_path, "regard.a.*") == expected
-    assert implementations(file, "regard.a.scaled") == expected
 
 
 @pytest.mark.parametrize(

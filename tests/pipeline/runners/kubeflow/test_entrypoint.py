@@ -61,7 +61,7 @@ def run(folder, monkeypatch):
 EXECUTOR = """
 from pathlib import Path
 from tfx.dsl.components.base.base_executor import BaseExecutor
-from regard.components.common.component import Findings, Report
+from regard.components.common.artifact_types import Findings, Report
 from regard.core.errors import UserError
 
 class Executor(BaseExecutor):

@@ -1,0 +1,224 @@
+"""Layers that YAML files choose by name, as their source describes them.
+
+The options of a score, an alignment, a pooling or a schedule are arguments of its constructor:
+their names, types, bounds, defaults and texts stand there and nowhere else. ``regard validate``
+needs them without Keras, whose import takes seconds, so a layer's source is parsed here and not
+imported.
+
+A class takes part with the decorator ``@choice("name")`` of `regard.models.serialization`. Its
+options are the arguments of its constructor up to a ``*``; further arguments are for Python only.
+Annotations may use what the module imports from ``typing``, `regard.core.bounds` and
+``regard.models.settings``. The text of an option stands under ``Args`` in the class's docstring,
+whose first line describes the layer. Class attributes with literal values state facts about it.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+_DECORATOR = "choice"
+_ARGS_HEADING = "Args:\n"
+_ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_OPTION_MODULES = ("typing", "regard.core.bounds", "regard.models.settings")
+_BUILT_IN_TYPES = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a layer: an argument of its constructor.
+
+    Attributes:
+        annotation: The source of its type.
+        imports: The module of each imported name that the type may use.
+        default: Its default.
+        description: Its text in the docstring of the class.
+    """
+
+    annotation: str
+    imports: Mapping[str, str]
+    default: Any
+    description: str
+
+    @property
+    def type(self) -> Any:
+        """Its type; this imports the modules of the names in the annotation."""
+        names: dict[str, Any] = dict(_BUILT_IN_TYPES)
+        for node in ast.walk(ast.parse(self.annotation)):
+            if isinstance(node, ast.Name) and node.id in self.imports:
+                module = importlib.import_module(self.imports[node.id])
+                names[node.id] = getattr(module, node.id)
+        return eval(self.annotation, {"__builtins__": {}}, names)
+
+
+@dataclass(frozen=True)
+class LayerSource:
+    """A class as its source describes it.
+
+    Attributes:
+        file: Its file.
+        class_name: The name of the class.
+        name: The name in YAML files; empty for a base class.
+        summary: The first paragraph of its docstring.
+        options: Its options by name.
+        attributes: Its class attributes with literal values.
+    """
+
+    file: Path
+    class_name: str
+    name: str
+    summary: str
+    options: dict[str, Option]
+    attributes: dict[str, Any]
+
+
+def read_choices(path: Path) -> dict[str, LayerSource]:
+    """Return the choices in a module, or in the modules of a folder, sorted by name.
+
+    Args:
+        path: A file, or a folder.
+
+    Raises:
+        ValueError: Two classes have the same name.
+    """
+    choices: dict[str, LayerSource] = {}
+    for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+        for layer in _read_module(file):
+            if layer.name in choices:
+                raise ValueError(f"{file}: the name {layer.name!r} is already taken.")
+            choices[layer.name] = layer
+    return dict(sorted(choices.items()))
+
+
+def implementations(path: Path, module: str) -> dict[str, str]:
+    """Return the class of each choice as ``module:name``.
+
+    Args:
+        path: A file, or a folder.
+        module: The dotted name of the module, or that of the folder with ``.*``. A literal with
+            ``.*`` in a module's source also adds all modules of the folder to digests of its code.
+    """
+    choices = {}
+    for name, layer in read_choices(path).items():
+        source = f"{module.removesuffix('.*')}.{layer.file.stem}" if path.is_dir() else module
+        choices[name] = f"{source}:{layer.class_name}"
+    return choices
+
+
+def classes_of_module(file: str, module: str) -> dict[str, Any]:
+    """Return the choices of a module that calls this after its last class, by name.
+
+    Args:
+        file: Its ``__file__``.
+        module: Its ``__name__``.
+    """
+    choices = implementations(Path(file), module)
+    return {name: resolve_name(implementation) for name, implementation in choices.items()}
+
+
+def _read_module(file: Path) -> Iterator[LayerSource]:
+    """Yield the choices of a module."""
+    tree = ast.parse(file.read_bytes(), filename=str(file))
+    imports = _option_imports(tree)
+    layers: dict[str, LayerSource] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            layer = layers[node.name] = _read_class(file, node, layers, imports)
+            if layer.name:
+                yield layer
+
+
+def _option_imports(tree: ast.Module) -> dict[str, str]:
+    """Return the modules of the names that a module imports for its annotations."""
+    imports: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_OPTION_MODULES):
+            imports |= {alias.name: str(node.module) for alias in node.names}
+    return imports
+
+
+def _read_class(
+    file: Path, node: ast.ClassDef, layers: Mapping[str, LayerSource], imports: Mapping[str, str]
+) -> LayerSource:
+    """Return a class; base classes in the same module must stand before it."""
+    base_names = [ast.unparse(base) for base in node.bases]
+    bases = [layers[name] for name in base_names if name in layers]
+    attributes: dict[str, Any] = {}
+    options: dict[str, Option] = {}
+    for base in bases:
+        attributes |= base.attributes
+        options |= base.options
+
+    docstring = ast.get_docstring(node) or ""
+    texts = {name: option.description for name, option in options.items()}
+    texts |= _argument_texts(docstring)
+    for statement in node.body:
+        attributes |= _literal_attribute(statement)
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+            options = _read_options(statement.args, texts, imports)
+    name, defaults = _read_decorator(node)
+    for option, default in defaults.items():
+        options[option] = replace(options[option], default=default)
+    return LayerSource(
+        file=file,
+        class_name=node.name,
+        name=name,
+        summary=docstring.partition("\n\n")[0],
+        options=options,
+        attributes=attributes,
+    )
+
+
+def _read_decorator(node: ast.ClassDef) -> tuple[str, dict[str, Any]]:
+    """Return the name of a choice and its own defaults; an empty name for another class."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == _DECORATOR:
+            defaults = {str(item.arg): ast.literal_eval(item.value) for item in decorator.keywords}
+            return ast.literal_eval(decorator.args[0]), defaults
+    return "", {}
+
+
+def _literal_attribute(statement: ast.stmt) -> dict[str, Any]:
+    """Return the name and the value of a class attribute, if the value is a literal."""
+    if isinstance(statement, ast.AnnAssign):
+        target: ast.expr = statement.target
+    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+    else:
+        return {}
+    if not isinstance(target, ast.Name) or statement.value is None:
+        return {}
+    try:
+        return {target.id: ast.literal_eval(statement.value)}
+    except ValueError:
+        return {}
+
+
+def _read_options(
+    arguments: ast.arguments, texts: Mapping[str, str], imports: Mapping[str, str]
+) -> dict[str, Option]:
+    """Return the arguments of a constructor up to ``*``; all of them must have defaults."""
+    options = {}
+    parameters = arguments.args[1:]  # without self
+    for parameter, default in zip(parameters, arguments.defaults, strict=True):
+        annotation = parameter.annotation
+        if annotation is None:
+            raise ValueError(f"The option {parameter.arg} has no type.")
+        if isinstance(annotation, ast.Constant):  # a type that is imported for type checkers only
+            source = str(annotation.value)
+        else:
+            source = ast.unparse(annotation)
+        text = texts.get(parameter.arg, "")
+        options[parameter.arg] = Option(source, imports, ast.literal_eval(default), text)
+    return options
+
+
+def _argument_texts(docstring: str) -> dict[str, str]:
+    """Return the texts under ``Args``."""
+    listed = inspect.cleandoc(docstring).partition(_ARGS_HEADING)[2]
+    return {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(listed)}

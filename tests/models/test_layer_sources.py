@@ -1,0 +1,40 @@
+"""Layers as their source describes them."""
+
+import pytest
+
+from regard.core.bounds import Positive
+from regard.models.layer_sources import implementations, read_choices
+from tests.models.layer_files import SCALED
+
+
+def test_a_name_is_taken_once(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(SCALED)
+    with pytest.raises(ValueError, match=r"two\.py.*'scaled'"):
+        read_choices(tmp_path)
+
+
+def test_an_option_without_a_type_is_refused(tmp_path):
+    (tmp_path / "scaled.py").write_text(SCALED.replace("factor: Positive = 3", "factor=3"))
+    with pytest.raises(ValueError, match="factor"):
+        read_choices(tmp_path)
+
+
+def test_a_type_may_be_imported_for_type_checkers_only(tmp_path):
+    source = SCALED.replace(
+        "from regard.core.bounds import Positive, Size",
+        "if TYPE_CHECKING:\n    from regard.core.bounds import Positive, Size",
+    )
+    assert source != SCALED
+    source = source.replace("factor: Positive", "factor: 'Positive'")
+    (tmp_path / "scaled.py").write_text(source)
+    options = read_choices(tmp_path)["scaled"].options
+    assert options["factor"].type is Positive
+
+
+def test_implementations_name_module_and_class(tmp_path):
+    file = tmp_path / "scaled.py"
+    file.write_text(SCALED)
+    expected = {"plain": "regard.a.scaled:PlainLayer", "scaled": "regard.a.scaled:ScaledLayer"}
+    assert implementations(tmp_path, "regard.a.*") == expected
+    assert implementations(file, "regard.a.scaled") == expected

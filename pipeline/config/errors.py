@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from regard.core.suggestions import SYNONYMS, closest_matches, suggest
+from regard.core.suggestions import closest_matches, suggest
 from regard.models.settings.base import Path, Problem
 from regard.pipeline.config.annotations import models_in, sections_of, type_of
+from regard.pipeline.config.synonyms import SYNONYMS
 
 _MAX_PLACES = 3
 # By the first word of pydantic's type of error.
@@ -48,7 +49,7 @@ def show(value: Any, limit: int = 60) -> str:
 def unknown(value: Any, choices: Iterable[object], what: str = "a choice") -> str:
     """Return the message about a value that is none of the choices."""
     names = [str(choice) for choice in choices]
-    return f"{show(value)} is not {what}{f'. {suggest(value, names)}' if names else ''}"
+    return f"{show(value)} is not {what}{f'. {suggest(value, names, SYNONYMS)}' if names else ''}"
 
 
 def _message(
@@ -61,7 +62,7 @@ def _message(
     description = (field and field.description) or ""
     if kind == "extra_forbidden":
         hint = _other_section(path, root, list(fields))
-        return f"unknown key{hint or f'. {suggest(path[-1], fields)}'}"
+        return f"unknown key{hint or f'. {suggest(path[-1], fields, SYNONYMS)}'}"
     if kind == "missing":
         return f"is missing: {description}".removesuffix(": ")
     if kind == "none_required":
@@ -98,7 +99,7 @@ def _other_section(path: Path, root: type[BaseModel], own: Iterable[str]) -> str
         if place == path[:-1] and name == path[-1]:
             return f" for this type; it goes with type: {type_of(model)}"
     names = [".".join(map(str, (*place, name))) for place, _, name in keys if place]
-    if not names or closest_matches(path[-1], own):
+    if not names or closest_matches(path[-1], own, synonyms=SYNONYMS):
         return ""
     return f" here. Did you mean {' or '.join(list(dict.fromkeys(names))[:_MAX_PLACES])}?"
 

@@ -13,6 +13,7 @@ from regard.models.settings.base import Path, Problem
 from regard.pipeline.config.annotations import models_in
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import problems, show, suggest
+from regard.pipeline.config.synonyms import SYNONYMS
 from regard.pipeline.config.training_checks import validate_metric
 
 Validator = Callable[[Config], Iterator[Problem]]
@@ -118,7 +119,7 @@ def _key_error(key: str, space: Iterable[str], config: Config) -> str:
         if not isinstance(section, dict):
             return f"{parent} is {show(section)}, which has no keys"
         if name not in section:
-            return f"unknown key: {parent} has no {name}. {suggest(name, section)}"
+            return f"unknown key: {parent} has no {name}. {suggest(name, section, SYNONYMS)}"
         section, parent = section[name], f"{parent}.{name}".lstrip(".")
     return ""
 

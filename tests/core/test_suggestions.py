@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.core.suggestions import SYNONYMS, closest_matches, did_you_mean, suggest
+from regard.core.suggestions import closest_matches, did_you_mean, suggest
 
 CHOICES = ["Trainer", "Pusher", "Predictor"]
 
@@ -26,12 +26,12 @@ def test_closest_matches_come_first():
 
 
 def test_synonyms_come_before_similar_names():
-    assert closest_matches("LSTM", ["lstn", "recurrent"], 2) == ["recurrent", "lstn"]
-    assert did_you_mean("batch_size", ["batch_tokens", "batch_sizes"]) == (
-        "Did you mean batch_tokens? "
-    )
-    assert did_you_mean("lstm", ["transformer"]) == ""
-    assert all(name == name.lower() for name in SYNONYMS)
+    synonyms = {"lstm": "recurrent", "batch_size": "batch_tokens"}
+    matches = closest_matches("LSTM", ["lstn", "recurrent"], 2, synonyms=synonyms)
+    assert matches == ["recurrent", "lstn"]
+    choices = ["batch_tokens", "batch_sizes"]
+    assert did_you_mean("batch_size", choices, synonyms=synonyms) == "Did you mean batch_tokens? "
+    assert did_you_mean("lstm", ["transformer"], synonyms=synonyms) == ""
 
 
 def test_at_most_five_choices():

@@ -19,50 +19,21 @@ _LOG = logging.getLogger("regard")
 _START = b'{"time": '  # inside a text, the quotes would be escaped
 
 
-class Failure(TypedDict, total=False):
-    """Why a node or a run failed; ``user`` says whether the user can fix it."""
-
-    node: str
-    error: str
-    where: str
-    remedy: str
-    user: bool
-
-
-class Origin(TypedDict, total=False):
-    """What a run starts from: its data, the version in production, and models.
-
-    ``start``, ``ensemble`` and ``augmentation`` are what ``registry.starting_models`` finds.
-    """
-
-    data_fingerprint: str | None
-    word_vectors: dict[str, str]
-    parent: str | None
-    start: dict[str, str] | None
-    ensemble: list[dict[str, str]]
-    augmentation: list[dict[str, str]]
-    plan: str  # a digest of everything that the run depends on
-
-
-class Event(Failure, Origin, total=False):
+class Event(TypedDict, total=False):
     """One event. Which keys it has depends on its kind.
 
-    ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
-    output URIs with their properties and digests, or its failure; ``progress`` a text and a
-    fraction; ``note`` and ``warning`` a text; ``origin`` what the run starts from; ``run`` a
-    failure outside the nodes.
+    ``plan`` has the nodes that will run; ``node`` the fields of ``run_record.Node``, and those of
+    ``errors.Failure`` if it failed; ``progress`` a text and a fraction; ``note`` and
+    ``warning`` a text; ``origin`` the fields of ``run_record.Origin``; ``run`` those of
+    ``errors.Failure`` for a failure outside the nodes.
     """
 
     time: float
     kind: str
+    node: str
+    state: str
     text: str
     fraction: float | None
-    state: str
-    seconds: float
-    peak_bytes: int
-    outputs: dict[str, str]
-    properties: dict[str, dict[str, int | float | str]]
-    digests: dict[str, str]
     nodes: list[str]
 
 

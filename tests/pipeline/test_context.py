@@ -7,10 +7,11 @@ import pytest
 
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
+from regard.core import run_progress
 from regard.core.errors import UserError
-from regard.pipeline import progress, worker
 from regard.pipeline.config import load
 from regard.pipeline.context import check_start, local_context, resolve_data
+from regard.pipeline.runs import worker
 from regard.pipeline.workspace import Workspace
 from regard.serving.contract import TRAINING
 from tests.components.registry.models import write_contract, write_version
@@ -232,7 +233,7 @@ def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_EVENTS", str(messages))
     home = Workspace(tmp_path)
     worker._emit_origin(create_pipeline(load(tmp_path / "tiny.yaml", home=tmp_path), home))
-    assert progress.read(messages).origin["start"] == {
+    assert run_progress.read(messages).origin.start == {
         "model": "tiny@4",
         "path": str(tmp_path / "registry/tiny/4"),
         "digest": "d4",

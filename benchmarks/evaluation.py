@@ -61,9 +61,9 @@ def decode(run: Any, folder: Path, result: dict[str, Any]) -> Path:
     """Decode the test split as the Predictor does, and return the folder of its output."""
     from tfx.types import standard_artifacts
 
+    from regard.components.common import run_progress
     from regard.components.common.component import Predictions
     from regard.components.predictor.executor import PredictorExecutor
-    from regard.core import run_progress
     from regard.pipeline.config import config_from_values
 
     state = run_progress.read(run.events)

@@ -108,7 +108,7 @@ def quickstart(home: Path, generation: float) -> Iterator[Row]:
         home: the workspace, with the data.
         generation: the seconds of the data generation.
     """
-    from regard.core import run_progress
+    from regard.components.common import run_progress
 
     total = regard(home, "run", str(QUICKSTART))
     (log,) = home.glob("pipelines/quickstart/runs/*/events.jsonl")

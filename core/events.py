@@ -22,10 +22,10 @@ _START = b'{"time": '  # inside a text, the quotes would be escaped
 class Event(TypedDict, total=False):
     """One event. Which keys it has depends on its kind.
 
-    ``plan`` has the nodes that will run; ``node`` the fields of ``run_record.Node``, and those of
-    ``errors.Failure`` if it failed; ``progress`` a text and a fraction; ``note`` and
-    ``warning`` a text; ``origin`` the fields of ``run_record.Origin``; ``run`` those of
-    ``errors.Failure`` for a failure outside the nodes.
+    ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
+    output URIs with their properties and digests, or its failure; ``progress`` a text and a
+    fraction; ``note`` and ``warning`` a text; ``origin`` what the run starts from; ``run`` a
+    failure outside the nodes.
     """
 
     time: float

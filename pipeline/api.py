@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.components.common.run_record import INTERRUPTED
 from regard.core.errors import UserError
 from regard.core.native_output import silence_output
-from regard.core.run_record import INTERRUPTED
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.config import Config

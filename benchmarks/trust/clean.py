@@ -29,11 +29,12 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, Model
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.components.registry.publish import push
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import size_of
-from regard.core import events, run_record
-from regard.core.run_record import RunRecord
+from regard.core import events
 from regard.pipeline import metadata_file
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES

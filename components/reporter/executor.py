@@ -7,13 +7,13 @@ from pathlib import Path
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import artifact_utils
 
-from regard.components.common import runtime_parameters
+from regard.components.common import run_progress, runtime_parameters
 from regard.components.common.component import Artifacts, Properties
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter.page import render
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
-from regard.core import events, provenance, run_progress
+from regard.core import events, provenance
 from regard.core.files import atomic_write
-from regard.core.run_record import RunRecord
 
 NODE = "Reporter"
 FILE = "report.html"

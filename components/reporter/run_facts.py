@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.run_record import RunRecord
 from regard.core.files import read_json_object
 from regard.core.formatting import format_bytes, format_count
-from regard.core.run_record import RunRecord
 
 # The artifacts of a report: for each its node, and the key of the node's output.
 ARTIFACTS: dict[str, tuple[str, str]] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import FAILED, NOT_BLESSED, SUCCEEDED
 from regard.components.evaluator.results import Evaluation, LengthScores
 from regard.core.files import read_json_object
-from regard.core.run_progress import Progress
-from regard.core.run_record import FAILED, NOT_BLESSED, SUCCEEDED
 from regard.pipeline.compare.best import best_models
 from regard.pipeline.compare.matrix import Member, ModelComparison
 from regard.pipeline.compare.results import FINISHED, WAITING, ComparisonResults, ModelResult

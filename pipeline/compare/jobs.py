@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.core import processes, run_record
+from regard.components.common import run_record
+from regard.core import processes
 from regard.core.formatting import format_duration
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.gather import LAST_NODE, model_result

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, TypedDict
 
-from regard.core.run_record import (
+from regard.components.common.run_record import (
     CACHED,
     DONE,
     FAILED,

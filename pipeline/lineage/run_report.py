@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import RUNNING, Node
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
 from regard.core.files import atomic_write
-from regard.core.run_progress import Progress
-from regard.core.run_record import RUNNING, Node
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run

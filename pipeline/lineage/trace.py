@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from regard.components.common.run_record import CACHED, Node
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
-from regard.core.run_record import CACHED, Node
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import resolve_data

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import ModelSummary, PredictionsSummary, Row
 from regard.components.common.references import resolve_references
+from regard.components.common.run_record import RunRecord
 from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
@@ -24,7 +25,6 @@ from regard.core import provenance
 from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.files import atomic_write
-from regard.core.run_record import RunRecord
 from regard.models import metrics as known_metrics
 from regard.models import tasks
 from regard.models.tasks.description import Description

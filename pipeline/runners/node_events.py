@@ -23,10 +23,10 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx.orchestration.portable import cache_utils, launcher
 from tfx.proto.orchestration.executable_spec_pb2 import BeamExecutableSpec as _BeamExecutor
 
+from regard.components.common.run_record import CACHED, DONE, FAILED, RUNNING, Node
 from regard.core import events
 from regard.core.errors import Failure
 from regard.core.files import folder_digest
-from regard.core.run_record import CACHED, DONE, FAILED, RUNNING, Node
 from regard.pipeline.runners.failures import explain
 from regard.pipeline.runners.job_service import check_job_service
 

@@ -10,10 +10,7 @@ import json
 from pathlib import Path
 
 from regard.components.common.code_digest import package_digest
-from regard.core import events, provenance
-from regard.core.errors import UserError
-from regard.core.files import file_state, folder_digest
-from regard.core.run_record import (
+from regard.components.common.run_record import (
     CACHED,
     DONE,
     NOT_BLESSED,
@@ -22,6 +19,9 @@ from regard.core.run_record import (
     Node,
     RunRecord,
 )
+from regard.core import events, provenance
+from regard.core.errors import UserError
+from regard.core.files import file_state, folder_digest
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context

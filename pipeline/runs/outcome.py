@@ -3,10 +3,10 @@
 import dataclasses
 import signal
 
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import FAILED, INTERRUPTED, NOT_BLESSED, STOPPED, SUCCEEDED
 from regard.core.errors import Failure
 from regard.core.processes import describe_exit
-from regard.core.run_progress import Progress
-from regard.core.run_record import FAILED, INTERRUPTED, NOT_BLESSED, STOPPED, SUCCEEDED
 from regard.pipeline.runs.supervise import Ending
 
 USER_ERROR = 2

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import CACHED, FAILED, INTERRUPTED, RunRecord
 from regard.components.trainer.distributed_worker import check_chief
 from regard.core import provenance
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.core.locks import LockHolder
-from regard.core.run_progress import Progress
-from regard.core.run_record import CACHED, FAILED, INTERRUPTED, RunRecord
 from regard.core.yaml_text import to_yaml
 from regard.pipeline.config import Config, load
 from regard.pipeline.context import check_start, resolve_data

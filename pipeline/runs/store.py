@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from regard.components.common import run_progress
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import CACHED, DONE, KILLED, RUNNING, Node, RunRecord
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
-from regard.core import locks, run_progress
+from regard.core import locks
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, remove_temporary_files, write_json
-from regard.core.run_progress import Progress
-from regard.core.run_record import CACHED, DONE, KILLED, RUNNING, Node, RunRecord
 from regard.core.suggestions import did_you_mean
 from regard.core.yaml_text import YAMLError, from_yaml
 from regard.pipeline.workspace import PipelinePaths, Workspace

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import FAILED, INTERRUPTED
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
 from regard.core.files import read_json_object
-from regard.core.run_progress import Progress
-from regard.core.run_record import FAILED, INTERRUPTED
 from regard.pipeline.prediction.sample_predictions import select_samples, shell_arguments
 from regard.pipeline.runs.store import REPORT, Run, original_nodes
 

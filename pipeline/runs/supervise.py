@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from regard.components.common.run_progress import Progress
 from regard.core import events, owned_folders, processes
 from regard.core.events import Event
-from regard.core.run_progress import Progress
 from regard.pipeline.runs.store import Run
 
 POLL_SECONDS = 0.1

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from regard.components.common.run_record import DONE
 from regard.core.formatting import truncate
 from regard.core.processes import (
     ChildProcess,
@@ -17,7 +18,6 @@ from regard.core.processes import (
     describe_exit,
     end_with_parent,
 )
-from regard.core.run_record import DONE
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.tracking import TrackedRun, TrackingConfig
 from regard.pipeline.lineage.config_changes import flatten

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.components.common.run_record import FAILED, Origin
 from regard.core import events, owned_folders
 from regard.core.garbage_collection import without_gc
 from regard.core.processes import end_with_parent
-from regard.core.run_record import FAILED, Origin
 from regard.core.yaml_text import from_yaml
 from regard.pipeline import metadata_file
 from regard.pipeline.config import config_from_values

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.components.common.run_record import FAILED, INTERRUPTED, KILLED, NOT_BLESSED, SUCCEEDED
 from regard.core.errors import Failure
 from regard.core.formatting import format_duration, format_score
 from regard.core.processes import ChildProcess, child_environment
-from regard.core.run_record import FAILED, INTERRUPTED, KILLED, NOT_BLESSED, SUCCEEDED
 from regard.pipeline.runners.failures import is_transient
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from regard.components.common.run_record import NOT_BLESSED
 from regard.components.registry.prune import prune
 from regard.components.registry.store import Registry
 from regard.core import locks
 from regard.core.errors import UserError
 from regard.core.processes import ChildProcess, collect_stop_signals
-from regard.core.run_record import NOT_BLESSED
 from regard.pipeline.clean import clean
 from regard.pipeline.runs import store
 from regard.pipeline.scheduling import attempt as attempts

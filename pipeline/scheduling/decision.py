@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.core.run_record import FAILED, INTERRUPTED, KILLED, NOT_BLESSED, SUCCEEDED
+from regard.components.common.run_record import FAILED, INTERRUPTED, KILLED, NOT_BLESSED, SUCCEEDED
 from regard.pipeline.config import Config
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.config.schedule import ScheduleConfig

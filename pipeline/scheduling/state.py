@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from regard.components.common.run_record import INTERRUPTED, KILLED, NOT_BLESSED
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
-from regard.core.run_record import INTERRUPTED, KILLED, NOT_BLESSED
 
 FILE = "state.json"
 MAX_HISTORY = 500  # attempts

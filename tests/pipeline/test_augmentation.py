@@ -5,9 +5,9 @@ import json
 import pytest
 from tfx.dsl.compiler import compiler
 
-from regard.core import run_progress, run_record
+from regard.components.common import run_progress, run_record
+from regard.components.common.run_record import RunRecord
 from regard.core.errors import UserError
-from regard.core.run_record import RunRecord
 from regard.pipeline.config import load
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import check_start, local_context

@@ -11,11 +11,11 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
+from regard.components.common.run_record import SUCCEEDED, RunRecord
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
-from regard.core import owned_folders, run_record
+from regard.core import owned_folders
 from regard.core.errors import UserError
-from regard.core.run_record import RunRecord
 from regard.pipeline.clean import clean
 from regard.pipeline.cli.app import app
 from regard.pipeline.runs import store
@@ -49,9 +49,7 @@ def add_run(paths, number: int, corpus: dict | None = None, **record) -> Run:
 def record_run(paths, number: int, **record) -> Run:
     run = Run(paths.runs / f"2026112{number}-000000")
     run.directory.mkdir(parents=True)
-    run.update(
-        RunRecord(id=run.id, name="m", status=run_record.SUCCEEDED, started=float(number), **record)
-    )
+    run.update(RunRecord(id=run.id, name="m", status=SUCCEEDED, started=float(number), **record))
     run.log.write_text("log\n" * 100)
     return run
 

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
+from regard.components.common import run_progress
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
-from regard.core import run_progress
 from regard.core.errors import UserError
 from regard.pipeline.config import load
 from regard.pipeline.context import check_start, local_context, resolve_data

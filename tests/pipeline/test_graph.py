@@ -5,14 +5,14 @@ import json
 import pytest
 from tfx.dsl.compiler import compiler
 
+from regard.components.common.run_progress import read
+from regard.components.common.run_record import RunRecord
 from regard.components.data.sources import Corpus as DataCorpus
 from regard.components.data.sources import find_files
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
 from regard.core import events, owned_folders
-from regard.core.run_progress import read
-from regard.core.run_record import RunRecord
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.runners import local

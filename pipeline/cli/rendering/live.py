@@ -7,10 +7,18 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import (
+    CACHED,
+    DONE,
+    FAILED,
+    RUNNING,
+    STOPPED,
+    WAITING,
+    Node,
+)
 from regard.core.events import Event
 from regard.core.formatting import format_duration
-from regard.core.run_progress import Progress
-from regard.core.run_record import CACHED, DONE, FAILED, RUNNING, STOPPED, WAITING, Node
 from regard.pipeline.cli import terminal
 from regard.pipeline.runs.supervise import View
 

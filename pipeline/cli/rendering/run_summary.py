@@ -5,10 +5,10 @@ from typing import Any
 
 from rich.console import Console
 
+from regard.components.common.run_record import FAILED, INTERRUPTED, STOPPED
 from regard.components.data.layouts import describe_first_row
 from regard.core import formatting
 from regard.core.errors import Failure
-from regard.core.run_record import FAILED, INTERRUPTED, STOPPED
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
 from regard.pipeline.runs.outcome import Outcome

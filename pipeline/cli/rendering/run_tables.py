@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from regard.components.common.run_record import FAILED, KILLED, RUNNING, SUCCEEDED, RunRecord
 from regard.core import formatting
-from regard.core.run_record import FAILED, KILLED, RUNNING, SUCCEEDED, RunRecord
 from regard.pipeline.cli import terminal
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")

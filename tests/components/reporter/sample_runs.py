@@ -10,9 +10,9 @@ import numpy as np
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
+from regard.components.common.run_record import CACHED, DONE, Node, RunRecord
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
 from regard.core.features import Feature
-from regard.core.run_record import CACHED, DONE, Node, RunRecord
 from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
 

@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 import pytest
 
 from regard.components.common.matplotlib_style import style
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter import page
 from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.figures import draw_figures
 from regard.components.reporter.run_facts import RunFacts
 from regard.core.errors import Failure
-from regard.core.run_record import RunRecord
 from tests.components.reporter import sample_runs
 from tests.pages import plain
 

@@ -2,11 +2,11 @@ import dataclasses
 
 import pytest
 
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import describe_model, summarize_run
 from regard.components.reporter.tables import format_share
 from regard.core.errors import Failure
-from regard.core.run_record import RunRecord
 from tests.components.reporter import sample_runs
 
 

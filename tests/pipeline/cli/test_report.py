@@ -3,9 +3,9 @@ import webbrowser
 import pytest
 from typer.testing import CliRunner
 
-from regard.core import run_record
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.core.errors import UserError
-from regard.core.run_record import RunRecord
 from regard.pipeline.cli.app import app
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from regard.core import run_record
-from regard.core.run_record import RunRecord
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.pipeline.compare import gather, plots, results, table
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.runs import store

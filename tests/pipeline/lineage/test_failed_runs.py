@@ -5,8 +5,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from regard.core import run_record
-from regard.core.run_record import RunRecord
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.pipeline.lineage.failed_runs import failed_runs_between
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace

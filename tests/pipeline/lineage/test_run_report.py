@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter.run_facts import ARTIFACTS
-from regard.core import run_record
-from regard.core.run_record import RunRecord
 from regard.pipeline.lineage import run_report
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace

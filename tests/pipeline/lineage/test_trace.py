@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.components.data.fingerprints import fingerprint
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
-from regard.core import events, run_record
+from regard.core import events
 from regard.core.errors import UserError
-from regard.core.run_record import RunRecord
 from regard.pipeline.cli.rendering import lineage_tree
 from regard.pipeline.config import load
 from regard.pipeline.context import resolve_data

@@ -1,7 +1,7 @@
 import pytest
 
-from regard.core import run_record
-from regard.core.run_progress import Progress
+from regard.components.common import run_record
+from regard.components.common.run_progress import Progress
 from regard.pipeline.runs.outcome import judge
 from regard.pipeline.runs.supervise import Ending
 

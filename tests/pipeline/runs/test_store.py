@@ -3,10 +3,11 @@ import re
 
 import pytest
 
-from regard.core import events, locks, run_progress, run_record
+from regard.components.common import run_progress, run_record
+from regard.components.common.run_record import RunRecord
+from regard.core import events, locks
 from regard.core.errors import UserError
 from regard.core.files import temporary_name
-from regard.core.run_record import RunRecord
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace, lock_pipeline
 

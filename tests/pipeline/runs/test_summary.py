@@ -4,10 +4,9 @@ import json
 import pytest
 from rich.console import Console
 
-from regard.components.common import prediction_table
-from regard.core import run_record
-from regard.core.run_progress import Progress
-from regard.core.run_record import RunRecord
+from regard.components.common import prediction_table, run_record
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import RunRecord
 from regard.pipeline.cli.rendering.run_summary import print_summary
 from regard.pipeline.runs import store
 from regard.pipeline.runs.summary import summarize

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from regard.core import locks, run_record
-from regard.core.run_progress import Progress
+from regard.components.common import run_record
+from regard.components.common.run_progress import Progress
+from regard.core import locks
 from regard.pipeline.runs import store, supervise
 from regard.pipeline.workspace import Workspace
 from tests.processes import is_alive, wait_for
@@ -125,7 +126,7 @@ from pathlib import Path
 from regard.pipeline.runs import store
 from regard.core import locks
 from regard.pipeline.cli.rendering.live import TerminalDisplay
-from regard.core.run_progress import Progress
+from regard.components.common.run_progress import Progress
 from regard.pipeline.runs import supervise
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from rich.console import Console

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from regard.core import run_record
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.core.errors import Failure
-from regard.core.run_record import RunRecord
 from regard.pipeline.runners.failures import explain
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from regard.core import locks, run_record
+from regard.components.common import run_record
+from regard.core import locks
 from regard.pipeline.scheduling import attempt, state
 from tests.pipeline.scheduling import fake_run
 from tests.pipeline.scheduling.simulation import FakeDaemon

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 from rich.live import Live
 
-from regard.core.run_progress import Progress
+from regard.components.common.run_progress import Progress
 from regard.pipeline.cli.rendering import live
 
 EVENTS = [

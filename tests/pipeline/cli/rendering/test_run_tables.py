@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from regard.core.run_record import NOT_BLESSED, RUNNING, RunRecord
+from regard.components.common.run_record import NOT_BLESSED, RUNNING, RunRecord
 from regard.pipeline.cli.rendering import run_tables
 
 SCORES = [

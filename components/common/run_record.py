@@ -220,10 +220,10 @@ class RunRecord(Origin):
         """Add the names, which the file has only as keys."""
         if not isinstance(nodes, dict):
             return nodes
-        named = {}
+        result = {}
         for name, node in nodes.items():
-            named[name] = {**node, "name": name} if isinstance(node, dict) else node
-        return named
+            result[name] = {**node, "name": name} if isinstance(node, dict) else node
+        return result
 
     @field_serializer("nodes")
     def _dump_nodes(self, nodes: dict[str, Node] | None) -> dict[str, Any] | None:

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from regard.components.common.run_record import DONE, SUCCEEDED, Node, RunRecord
 from regard.core.errors import Failure
-from regard.core.run_record import DONE, SUCCEEDED, Node, RunRecord
 
 # What Regard 0.1.0 wrote at the end of a run.
 SUCCESSFUL = """

@@ -1,6 +1,7 @@
-from regard.core import events, run_progress
+from regard.components.common import run_progress
+from regard.components.common.run_progress import Progress
+from regard.core import events
 from regard.core.errors import Failure
-from regard.core.run_progress import Progress
 
 
 def after(*applied: dict) -> Progress:

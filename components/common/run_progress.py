@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from regard.components.common.run_record import FAILED, RUNNING, STOPPED, Node, Origin
 from regard.core import events
 from regard.core.errors import Failure
 from regard.core.events import Event
-from regard.core.run_record import FAILED, RUNNING, STOPPED, Node, Origin
 
 
 class Progress:

@@ -32,6 +32,7 @@ def plan_digest(context: PipelineContext, config: Config) -> str:
     """Return a digest of the data, the settings, the code and the libraries of a run."""
     return cache_keys.digest(
         json.dumps(dataclasses.asdict(context), sort_keys=True),
+        json.dumps(config.beam.arguments()),
         config.digest(),
         cache_keys.pinned_schema(config),
         package_digest(*cache_keys.code_modules(config)),

@@ -72,7 +72,7 @@ def _build(stored_run: Run) -> Pipeline:
     context = local_context(config, workspace, record.publish_anyway)
     # A repeated training starts from scratch, not from its last checkpoint.
     if _repeats_training(config.nodes, record.first, record.last):
-        _discard_checkpoints(paths.checkpoints, context.checkpoints["checkpoint_key"])
+        _discard_checkpoints(paths.checkpoints, context.keys.checkpoint)
     pipeline = build_pipeline(context, config)
     _emit_origin(pipeline, plan_digest(context, config))
     return pipeline

@@ -81,7 +81,7 @@ def test_model_texts_and_settings_change_node_and_training(make, tmp_path):
         config = make(**values)
         nodes = properties(config, workspace)
         own = (nodes["Augmenter"]["settings"], nodes["Augmenter"]["models"])
-        return own, local_context(config, workspace).training_key
+        return own, local_context(config, workspace).keys.training
 
     states = [state(), state(teacher=2), state(tag="<b>")]
     (tmp_path / "mono-2.txt").write_text("D\n")

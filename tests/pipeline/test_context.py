@@ -37,7 +37,7 @@ def test_other_test_rows_are_another_training_if_they_are_compared(tmp_path, che
         for name, content in {**files, "test": row}.items():
             (tmp_path / name).write_text(content)
         config.write_text(text)
-        keys.add(local_context(load(config, home=tmp_path), Workspace(tmp_path)).training_key)
+        keys.add(local_context(load(config, home=tmp_path), Workspace(tmp_path)).keys.training)
     assert len(keys) == (1 if check == "duplicates" else 2)
 
 

@@ -32,10 +32,10 @@ def main() -> None:
     parser.add_argument("run", help="a run, as for `regard report`")
     arguments = parser.parse_args()
 
-    from regard.pipeline import run_store
+    from regard.pipeline.runs import store
     from regard.pipeline.workspace import Workspace
 
-    run = run_store.find(Workspace.from_environment(), arguments.run)
+    run = store.find(Workspace.from_environment(), arguments.run)
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(measure(run, Path(folder)), indent=2))
 
@@ -61,12 +61,12 @@ def decode(run: Any, folder: Path, result: dict[str, Any]) -> Path:
     """Decode the test split as the Predictor does, and return the folder of its output."""
     from tfx.types import standard_artifacts
 
+    from regard.components.common import run_progress
     from regard.components.common.artifact_types import Predictions
     from regard.components.predictor.executor import PredictorExecutor
-    from regard.pipeline import progress
     from regard.pipeline.config import config_from_values
 
-    state = progress.read(run.events)
+    state = run_progress.read(run.events)
     examples, model = standard_artifacts.Examples(), standard_artifacts.Model()
     examples.uri = state.outputs("CorpusGen")["examples"]
     examples.split_names = json.dumps(["train", "eval", "test"])

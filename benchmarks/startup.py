@@ -108,11 +108,11 @@ def quickstart(home: Path, generation: float) -> Iterator[Row]:
         home: the workspace, with the data.
         generation: the seconds of the data generation.
     """
-    from regard.pipeline import progress
+    from regard.components.common import run_progress
 
     total = regard(home, "run", str(QUICKSTART))
     (log,) = home.glob("pipelines/quickstart/runs/*/events.jsonl")
-    state = progress.read(log)
+    state = run_progress.read(log)
     training = _seconds(state.outputs("Trainer")["model_run"], "training.json")
     decoding = _seconds(state.outputs("Predictor")["predictions"], "predictions.json")
     nodes = {name: node.seconds or 0.0 for name, node in state.nodes.items()}

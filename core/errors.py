@@ -1,6 +1,9 @@
 """Errors that a user can cause and fix, and errors that pass between processes."""
 
+import dataclasses
 import pickle
+from collections.abc import Mapping
+from typing import Any
 
 
 class UserError(Exception):
@@ -23,6 +26,35 @@ class UserError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text}\n{self.remedy}" if self.remedy else text
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why a node or a run failed, as its events and its record have it.
+
+    Attributes:
+        error: The reason, as a sentence.
+        node: The node; None outside the nodes.
+        where: The key, file or option.
+        remedy: How to fix it.
+        user: Whether the user can fix it.
+    """
+
+    error: str = ""
+    node: str | None = None
+    where: str | None = None
+    remedy: str | None = None
+    user: bool = False
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Failure":
+        """Read JSON values; other fields are ignored."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: content[name] for name in names if content.get(name) is not None})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the known fields as JSON values."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def pickle_error(error: Exception) -> bytes:

@@ -19,32 +19,7 @@ _LOG = logging.getLogger("regard")
 _START = b'{"time": '  # inside a text, the quotes would be escaped
 
 
-class Failure(TypedDict, total=False):
-    """Why a node or a run failed; ``user`` says whether the user can fix it."""
-
-    node: str
-    error: str
-    where: str
-    remedy: str
-    user: bool
-
-
-class Origin(TypedDict, total=False):
-    """What a run starts from: its data, the version in production, and models.
-
-    ``start``, ``ensemble`` and ``augmentation`` are what ``registry.starting_models`` finds.
-    """
-
-    data_fingerprint: str | None
-    word_vectors: dict[str, str]
-    parent: str | None
-    start: dict[str, str] | None
-    ensemble: list[dict[str, str]]
-    augmentation: list[dict[str, str]]
-    plan: str  # a digest of everything that the run depends on
-
-
-class Event(Failure, Origin, total=False):
+class Event(TypedDict, total=False):
     """One event. Which keys it has depends on its kind.
 
     ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
@@ -55,14 +30,10 @@ class Event(Failure, Origin, total=False):
 
     time: float
     kind: str
+    node: str
+    state: str
     text: str
     fraction: float | None
-    state: str
-    seconds: float
-    peak_bytes: int
-    outputs: dict[str, str]
-    properties: dict[str, dict[str, int | float | str]]
-    digests: dict[str, str]
     nodes: list[str]
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.components.common.run_record import INTERRUPTED
 from regard.core.errors import UserError
 from regard.core.native_output import silence_output
-from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.config import Config
@@ -18,7 +18,7 @@ from regard.pipeline.config.load import load
 from regard.pipeline.prediction.input_rows import InputParser, split_batches
 from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.predict import predict_rows
-from regard.pipeline.recorded_run import Runner, RunRequest, RunResult, run_pipeline
+from regard.pipeline.runs.record import Runner, RunRequest, RunResult, run_pipeline
 from regard.pipeline.workspace import Workspace
 from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.saved_model import Model, Prediction
@@ -62,13 +62,13 @@ def run(
     request = RunRequest(source, first, last, runner, wait, publish_anyway=publish_anyway)
     result = run_pipeline(request, TerminalDisplay(terminal.out()))
     failure = result.outcome.failure
-    if result.status == run_store.INTERRUPTED:
+    if result.status == INTERRUPTED:
         raise KeyboardInterrupt("The run was stopped. Another call resumes it.")
     if failure is not None:
-        node = f"{failure['node']} failed: " if "node" in failure else "The run failed: "
-        message = node + failure.get("error", "")
-        if failure.get("user"):
-            raise UserError(message, failure.get("where"), failure.get("remedy"))
+        node = f"{failure.node} failed: " if failure.node is not None else "The run failed: "
+        message = node + failure.error
+        if failure.user:
+            raise UserError(message, failure.where, failure.remedy)
         raise RuntimeError(f"{message}\nLog: {result.run.log}")
     return result
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry, size_of
 from regard.core import owned_folders
-from regard.pipeline import metadata_file, run_store
+from regard.pipeline import metadata_file
 from regard.pipeline.metadata_file import REMOVED
-from regard.pipeline.run_store import Run
+from regard.pipeline.runs.store import RECORD, REPORT, Run, runs_of
 from regard.pipeline.scheduling.state import read_state
 from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline
 
@@ -62,10 +62,10 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
             with contextlib.suppress(OSError):  # the disk may be full
                 lock.describe("of regard clean")
             metadata_file.check(paths.metadata)
-        runs = run_store.runs_of(paths)
+        runs = runs_of(paths)
         needed = _needed_runs(workspace, paths, runs, keep)
         records = [run.record() for run in runs if run.id in needed]
-        owners = [str(record.get("executions_of")) for record in records]
+        owners = [str(record.executions_of) for record in records]
         executions = metadata_file.needed_executions(paths.metadata, [*needed, *owners])
         outputs, folders = [*_unneeded_outputs(paths, executions)], [*_unneeded_runs(paths, needed)]
         size = sum(map(size_of, (*outputs, *folders)))
@@ -95,8 +95,8 @@ def _remove_output(folder: Path) -> OSError | None:
 def _remove_run(folder: Path) -> OSError | None:
     """Remove the folder of a run, its record last; return an error."""
     try:
-        if (folder / run_store.RECORD).exists():
-            owned_folders.remove_content(folder, run_store.RECORD)
+        if (folder / RECORD).exists():
+            owned_folders.remove_content(folder, RECORD)
         else:
             folder.rmdir()
     except OSError as error:
@@ -111,7 +111,7 @@ def _needed_runs(
     needed: dict[str, str] = {}
     models = {workspace.registry / paths.root.name}
     for run in runs:
-        if (run.directory / run_store.REPORT).exists():
+        if (run.directory / REPORT).exists():
             needed[run.id] = "has a report"
         if (model := run.pushed_model) is not None:
             models.add(model)
@@ -142,6 +142,6 @@ def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Pat
         if folder.name in needed or folder.is_symlink() or not folder.is_dir():
             continue
         is_named_like_a_run = re.fullmatch(r"\d{8}-\d{6}(-\d+)?", folder.name)
-        has_record = Run(folder).record().get("id") == folder.name
+        has_record = Run(folder).record().id == folder.name
         if has_record or (is_named_like_a_run and not any(folder.iterdir())):
             yield folder

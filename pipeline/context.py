@@ -29,52 +29,110 @@ from regard.serving.contract import PROFILE
 
 
 @dataclasses.dataclass(frozen=True)
-class PipelineContext:
-    """What a graph needs to know about the place where it runs.
+class RunFolders:
+    """The folders and files of a run.
 
     Attributes:
-        pipeline_root: TFX's pipeline root.
+        artifacts: TFX's pipeline root.
         registry: The folder of the published models.
+        checkpoints: The folder of the trainings' checkpoints.
+        augmentation: The folder of the finished work of models that change the train split.
+        metadata: The SQLite file of ML Metadata; None on a cluster, which has its own.
+    """
+
+    artifacts: str
+    registry: str
+    checkpoints: str
+    augmentation: str
+    metadata: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RunData:
+    """The data of a run.
+
+    Attributes:
         corpus: The JSON of the corpus, for CorpusGen.
-        checkpoints: The parameters of the Trainer for its checkpoints.
-        beam_args: Beam's command line arguments.
-        enable_cache: Whether TFX reuses the outputs of finished nodes.
-        metadata: The SQLite file of ML Metadata; None if the runner has its own.
         fingerprint: The digest of the data; empty if only CorpusGen can compute it.
         word_vectors: The digest of each file of words or word vectors, by its use.
-        production: The folder of the version in production, or of its versions.
-        production_version: Its number; ``LATEST`` if the node looks it up; empty without one.
-        production_profile: The JSON of its data profile, as ExampleValidator receives it.
+    """
+
+    corpus: str
+    fingerprint: str = ""
+    word_vectors: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class StartingModels:
+    """The published models that a run reads.
+
+    Attributes:
         start: The model that the training starts from, see ``find_warm_start``; may be empty.
         ensemble: The other models of the exported ensemble, see ``find_ensemble``.
         augmentation: The models that change the train split, see ``find_teachers``.
-        augmentation_folder: Where their finished work is stored.
-        training_key: The key of the training, whatever model it starts from.
-        recipe: A digest of everything that determines the model; empty if it is not known.
-        run_parameters: Values that a run may override, by name.
-        publish_anyway: Whether a model that the gate rejects is published as well.
     """
 
-    pipeline_root: str
-    registry: str
-    corpus: str
-    checkpoints: Mapping[str, str]
-    beam_args: Sequence[str]
-    enable_cache: bool = True
-    metadata: Any = None
-    fingerprint: str = ""
-    word_vectors: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    production: str = ""
-    production_version: str = ""
-    production_profile: str = ""
     start: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ensemble: Sequence[Mapping[str, str]] = ()
     augmentation: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-    augmentation_folder: str = ""
-    training_key: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ProductionBaseline:
+    """The version in production that the model is compared with; empty without one.
+
+    Attributes:
+        folder: The folder of the version, or of the model's versions.
+        version: Its number; ``LATEST`` if the node looks it up.
+        profile: The JSON of its data profile, as ExampleValidator receives it.
+    """
+
+    folder: str = ""
+    version: str = ""
+    profile: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelKeys:
+    """Digests of what determines the model; empty on a cluster, where nodes compute them.
+
+    Attributes:
+        training: The key of the training, whatever model it starts from.
+        checkpoint: The key of the training from its model.
+        recipe: The key of the exported model, with its search and its ensemble.
+    """
+
+    training: str = ""
+    checkpoint: str = ""
     recipe: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class PipelineContext:
+    """What a run adds to the settings of the configuration.
+
+    Attributes:
+        folders: Where the run reads and writes.
+        data: What it reads.
+        models: The published models that it reads.
+        production: The version that it compares its model with.
+        keys: Digests of what determines the model.
+        run_parameters: Values that a run on a cluster may override, by name.
+        publish_anyway: Whether a model that the gate rejects is published as well.
+    """
+
+    folders: RunFolders
+    data: RunData
+    models: StartingModels = StartingModels()
+    production: ProductionBaseline = ProductionBaseline()
+    keys: ModelKeys = ModelKeys()
     run_parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     publish_anyway: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the graph runs on this machine, and data and models are known already."""
+        return self.folders.metadata is not None
 
 
 def local_context(
@@ -91,47 +149,62 @@ def local_context(
         UserError: A file of data or of word vectors is missing.
     """
     paths = workspace.pipeline(config.name)
-    corpus = resolve_spans(config.corpus)
-    content = fingerprint(corpus, cache=paths.root / "fingerprints.json")
-    word_vectors = cache_keys.vector_digests(config)
     registry = Registry(config.serving.registry or workspace.registry)
-    # Another test split is decoded and evaluated, not trained on.
-    # Unless rows that are similar to test rows are dropped.
-    is_compared = {"overlap", "near_overlap"} & config.data.checks.row_changes().keys()
-    splits = SPLITS if is_compared else ("train", "eval")
-    trained = fingerprint(corpus, cache=paths.root / "fingerprints.json", splits=splits)
+    corpus = resolve_spans(config.corpus)
+    fingerprints = paths.root / "fingerprints.json"
+    data = RunData(
+        corpus=json.dumps(corpus.to_json(), sort_keys=True),
+        fingerprint=fingerprint(corpus, cache=fingerprints),
+        word_vectors=cache_keys.vector_digests(config),
+    )
+    trained = fingerprint(corpus, cache=fingerprints, splits=_trained_splits(config))
     augmentation = find_teachers(config.augmentation, registry, config.task)
-    models = [model["digest"] for model in augmentation.values()]
-    training_key = cache_keys.training_key(config, trained, word_vectors, models)
-    start = find_warm_start(config.training, registry, config.name, training_key)
-    ensemble = find_ensemble(config.training, registry, config.task)
-    with_start = cache_keys.digest(training_key, start.get("digest", ""))
-    # The same weights, but other outputs: the model is compared with production.
-    serving = [config.serving.quantization, "sentences" * config.serving.split_sentences]
-    members = [*filter(None, serving), *(member["digest"] for member in ensemble)]
-    recipe = cache_keys.digest(with_start, config.section_json("search"), *members)
-    production, version = _production_baseline(registry, config, recipe)
+    teachers = [model["digest"] for model in augmentation.values()]
+    training_key = cache_keys.training_key(config, trained, data.word_vectors, teachers)
+    models = StartingModels(
+        start=find_warm_start(config.training, registry, config.name, training_key),
+        ensemble=find_ensemble(config.training, registry, config.task),
+        augmentation=augmentation,
+    )
+    keys = _model_keys(config, training_key, models)
     owned_folders.create(paths.artifacts, owned_folders.ARTIFACTS)
     return PipelineContext(
-        pipeline_root=str(paths.artifacts),
-        registry=str(registry.root),
-        corpus=json.dumps(corpus.to_json(), sort_keys=True),
-        checkpoints={"checkpoints": str(paths.checkpoints), "checkpoint_key": with_start},
-        beam_args=config.beam.arguments(),
-        metadata=str(paths.metadata),
-        fingerprint=content,
-        word_vectors=word_vectors,
-        production=production,
-        production_version=version,
-        production_profile=_production_profile(production, version),
-        start=start,
-        ensemble=ensemble,
-        augmentation=augmentation,
-        augmentation_folder=str(workspace.augmentation),
-        training_key=training_key,
-        recipe=recipe,
+        folders=RunFolders(
+            artifacts=str(paths.artifacts),
+            registry=str(registry.root),
+            checkpoints=str(paths.checkpoints),
+            augmentation=str(workspace.augmentation),
+            metadata=str(paths.metadata),
+        ),
+        data=data,
+        models=models,
+        production=_production_baseline(registry, config, keys.recipe),
+        keys=keys,
         publish_anyway=publish_anyway,
     )
+
+
+def _trained_splits(config: Config) -> Sequence[str]:
+    """Return the splits that the trained weights depend on.
+
+    The test split is decoded and evaluated, not trained on. But rows of the other splits that are
+    similar to its rows may be dropped.
+    """
+    is_compared = {"overlap", "near_overlap"} & config.data.checks.row_changes().keys()
+    return SPLITS if is_compared else ("train", "eval")
+
+
+def _model_keys(config: Config, training_key: str, models: StartingModels) -> ModelKeys:
+    checkpoint = cache_keys.digest(training_key, models.start.get("digest", ""))
+    # Not other weights, but other outputs: the model is compared with production.
+    outputs = [config.section_json("search")]
+    if config.serving.quantization:
+        outputs.append(config.serving.quantization)
+    if config.serving.split_sentences:
+        outputs.append("sentences")
+    outputs += [member["digest"] for member in models.ensemble]
+    recipe = cache_keys.digest(checkpoint, *outputs)
+    return ModelKeys(training=training_key, checkpoint=checkpoint, recipe=recipe)
 
 
 def check_start(config: Config, workspace: Workspace) -> None:
@@ -194,30 +267,35 @@ def resolve_data(
     return corpus
 
 
-def _production_baseline(registry: Registry, config: Config, recipe: str) -> tuple[str, str]:
-    """Return folder and number of the version to compare with; empty without one.
+def _production_baseline(registry: Registry, config: Config, recipe: str) -> ProductionBaseline:
+    """Return the version to compare with.
 
     A version of this very recipe is the result of this run: the comparison that it was published
     with still holds, and a second run finds everything in the cache.
     """
     name = config.name
     if config.evaluation.production is None:
-        return "", ""
+        return ProductionBaseline()
     versions = {str(number): number for number in registry.versions(name)}
     version = registry.latest(name)
     while version is not None:
         record = registry.record(name, version)
         if record.recipe != recipe:
-            return str(registry.complete(registry.path(name, version))), str(version)
+            folder = registry.complete(registry.path(name, version))
+            return ProductionBaseline(
+                folder=str(folder),
+                version=str(version),
+                profile=_production_profile(folder, version),
+            )
         earlier = versions.get(record.compared_with or "")
         # Versions are compared with older ones; anything else might be an endless chain.
         version = earlier if earlier is not None and earlier < version else None
-    return "", ""
+    return ProductionBaseline()
 
 
-def _production_profile(production: str, version: str) -> str:
+def _production_profile(folder: Path, version: int) -> str:
     """Return the profile of the production version's data as JSON; empty without one."""
-    path = Path(production, PROFILE)
-    if not production or not path.is_file():
+    path = folder / PROFILE
+    if not path.is_file():
         return ""
-    return json.dumps({"version": version, "profile": str(path), "digest": sha256_file(path)})
+    return json.dumps({"version": str(version), "profile": str(path), "digest": sha256_file(path)})

@@ -10,6 +10,7 @@ from tfx.components import SchemaGen, StatisticsGen
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
+from tfx.types.channel import BaseChannel
 
 from regard.components import nodes
 from regard.components.evaluator.scoring import required_metrics
@@ -42,170 +43,41 @@ def build_pipeline(
     fingerprint, and our code, as digests.
 
     Args:
-        context: Where the pipeline runs.
+        context: What this run adds to the configuration.
         config: The configuration.
         extra_node: Creates an additional node from Preprocess, whose outputs it reads.
     """
-    task = config.description
-    # The schedule, Beam and the search do not change the model.
-    recorded = config.recorded(exclude={"schedule", "beam", "tune", "tracking"})
-    stored = json.dumps([feature.to_json() for feature in config.stored_features])
-
-    corpus = nodes.CorpusGen(
-        corpus=context.corpus,
-        fingerprint=context.fingerprint,
-        run_parameters=context.run_parameters,
-    )
+    corpus = _corpus_gen(context)
     examples = corpus.outputs["examples"]
-    # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
-    # default, the exact count, moves every text of the corpus between workers.
-    guidance = config.training.guided_alignment
-    columns = [guidance.links if guidance else None, config.data.tag_feature]
-    trained = [*task.trained_features, *filter(None, columns)]
-    symbols: dict[str, list[str]] = {name: [] for name in task.text_features}
-    if config.data.tags:
-        tags = user_symbols(config.data.tag_names, config.tokenizer.type)
-        symbols[task.text_features[0]] = tags
-    options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
-    statistics = StatisticsGen(examples=examples, stats_options=options)
+    statistics = _statistics_gen(config, examples)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
-    validator = nodes.ExampleValidator(
-        statistics=statistics.outputs["statistics"],
-        schema=schema.outputs["schema"],
-        examples=examples,
-        checks=config.data.checks.to_json(),
-        pinned_schema=cache_keys.pinned_schema(config),
-        features=stored,
-        targets=TargetSettings.from_sections(config.tokenizer, config.evaluation).to_json(),
-        production=context.production_profile,
-    )
-    augmenter, train_examples = None, examples
+    validator = _example_validator(context, config, examples, statistics, schema)
+    augmenter = None
+    train_examples = examples
     if config.augmentation is not None:
-        settings = {
-            **config.model_dump(mode="json", include={"task", "augmentation"}),
-            **config.data.model_dump(include={"root", "monolingual", "encoding"}),
-            "features": json.loads(stored),
-            "batch_size": config.evaluation.batch_size,
-            "digests": dict(context.word_vectors),  # also of the monolingual texts
-        }
-        augmenter = nodes.Augmenter(
-            examples=examples,
-            settings=json.dumps(settings, sort_keys=True),
-            models=json.dumps(context.augmentation, sort_keys=True),
-            registry=context.registry,
-            folder=context.augmentation_folder,
-        )
+        augmenter = _augmenter(context, config, examples)
         augmenter.add_upstream_node(validator)
         train_examples = augmenter.outputs["augmented_examples"]
-    tokenizer, warm = None, config.training.warm_start
-    start: dict[str, str] = {}
-    if warm and warm.keep_tokenizer:  # on a cluster the node finds the model
-        start = dict(context.start) if context.training_key else {"model": warm.model}
-    if task.text_features:
-        tokenizer = nodes.TokenizerTrainer(
-            examples=train_examples,
-            config=config.tokenizer_json,
-            word_list_digest=context.word_vectors.get(cache_keys.WORD_LIST, ""),
-            features=json.dumps(symbols),
-            start=json.dumps(start, sort_keys=True),
-            published=os.path.join(context.registry, config.name) if start else "",
-            seed=0,  # trainings with different seeds share a tokenizer
-        )
-    preprocess = nodes.Preprocess(
-        examples=train_examples,
-        schema=schema.outputs["schema"],
-        tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
-        custom_config={
-            "task": config.task,
-            "settings": task.preprocessing_settings(
-                config.model, config.training, config.data
-            ).model_dump(mode="json"),
-        },
-        code=cache_keys.preprocess_code(config.task),
-    )
+    tokenizer = None
+    if config.description.text_features:
+        tokenizer = _tokenizer_trainer(context, config, train_examples)
+    preprocess = _preprocess(config, train_examples, schema, tokenizer)
     # It reads no output of the validator, but must not start with rejected data.
     (tokenizer or preprocess).add_upstream_node(validator)
-    trainer = nodes.Trainer(
-        examples=preprocess.outputs["transformed_examples"],
-        transform_graph=preprocess.outputs["transform_graph"],
-        custom_config={
-            **trainer_sections(config),
-            "vectors": context.word_vectors,
-            "start": context.start,
-            "ensemble": context.ensemble,
-            **context.checkpoints,
-        },
-        code=trainer_code(config),
-        run_parameters=context.run_parameters,
-    )
-    model = trainer.outputs["model"]
-    alignment = config.evaluation.alignment
-    predictor = nodes.Predictor(
-        examples=examples,
-        model=model,
-        features=stored,
-        targets=TargetSettings.from_sections(config.tokenizer, config.evaluation).to_json(),
-        production=context.production,
-        production_version=context.production_version,
-        batch_size=config.evaluation.batch_size,
-        reference_attention=alignment.heads_json() if alignment else "",
-        reference_scores=int("perplexity" in required_metrics(config.evaluation)),
-    )
-    predictions = predictor.outputs["predictions"]
-    evaluator = nodes.Evaluator(
-        predictions=predictions,
-        findings=validator.outputs["findings"],
-        config=config.section_json("evaluation"),
-        code=cache_keys.evaluator_code(config),
-    )
-    check = nodes.ServingCheck(
-        model=model,
-        predictions=predictions,
-        examples=examples,
-        tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
-        rows=config.serving.check_rows,
-    )
-    version = context.production_version  # on a cluster, only the node knows its number
-    warm_start = {"start": dict(context.start), "training": context.training_key}
-    pusher = nodes.Pusher(
-        model=model,
-        model_blessing=evaluator.outputs["blessing"],
-        infra_blessing=check.outputs["blessing"],
-        evaluation=evaluator.outputs["evaluation"],
-        findings=validator.outputs["findings"],
-        corpus=corpus.outputs["findings"],
-        registry=context.registry,
-        name=config.name,
-        record=json.dumps(
-            {
-                "config": recorded,
-                "data_fingerprint": context.fingerprint,
-                "recipe": context.recipe,
-                "compared_with": "" if version == LATEST else version,
-                **({"warm_start": warm_start} if config.training.warm_start else {}),
-            },
-            sort_keys=True,
-        ),
-        publish_anyway=int(context.publish_anyway),
-        run_parameters=context.run_parameters,
-    )
-    reporter = nodes.Reporter(
-        about=json.dumps(
-            {
-                "name": config.name,
-                "task": config.task,
-                "config": recorded,
-                "fingerprint": context.fingerprint,
-            },
-            sort_keys=True,
-        ),
-        run_parameters=context.run_parameters,
+    trainer = _trainer(context, config, preprocess)
+    predictor = _predictor(context, config, examples, trainer)
+    evaluator = _evaluator(config, predictor, validator)
+    check = _serving_check(config, examples, trainer, predictor)
+    pusher = _pusher(context, config, corpus, validator, trainer, evaluator, check)
+    reporter = _reporter(
+        context,
+        config,
         corpus=corpus.outputs["findings"],
         checks=validator.outputs["findings"],
         augmentation=augmenter.outputs["findings"] if augmenter else None,
         model_run=trainer.outputs["model_run"],
         model=trainer.outputs["model"],
-        predictions=predictions,
+        predictions=predictor.outputs["predictions"],
         evaluation=evaluator.outputs["evaluation"],
         blessing=evaluator.outputs["blessing"],
         serving=check.outputs["blessing"],
@@ -214,12 +86,244 @@ def build_pipeline(
     extra = extra_node(preprocess) if extra_node else None
     before = (corpus, statistics, schema, validator, augmenter, tokenizer, preprocess)
     after = (trainer, predictor, evaluator, check, pusher, reporter, extra)
+    components = [node for node in (*before, *after) if node is not None]
+    return _assemble(context, config, components)
+
+
+def _assemble(
+    context: PipelineContext, config: Config, components: list[BaseComponent]
+) -> Pipeline:
+    connection = None
+    if context.folders.metadata is not None:
+        connection = metadata.sqlite_metadata_connection_config(context.folders.metadata)
     return Pipeline(
         pipeline_name=config.name,
-        pipeline_root=context.pipeline_root,
-        components=[node for node in (*before, *after) if node is not None],
-        enable_cache=context.enable_cache,
-        metadata_connection_config=context.metadata
-        and metadata.sqlite_metadata_connection_config(context.metadata),
-        beam_pipeline_args=list(context.beam_args),
+        pipeline_root=context.folders.artifacts,
+        components=components,
+        enable_cache=context.is_local,
+        metadata_connection_config=connection,
+        beam_pipeline_args=list(config.beam.arguments()),
     )
+
+
+def _corpus_gen(context: PipelineContext) -> nodes.CorpusGen:
+    return nodes.CorpusGen(
+        corpus=context.data.corpus,
+        fingerprint=context.data.fingerprint,
+        run_parameters=context.run_parameters,
+    )
+
+
+def _statistics_gen(config: Config, examples: BaseChannel) -> StatisticsGen:
+    guidance = config.training.guided_alignment
+    columns = [guidance.links if guidance else None, config.data.tag_feature]
+    trained = [*config.description.trained_features, *filter(None, columns)]
+    # Sketches count distinct texts: exactly up to 16,384, then within about one percent. TFDV's
+    # default, the exact count, moves every text of the corpus between workers.
+    options = StatsOptions(feature_allowlist=trained, use_sketch_based_topk_uniques=True)
+    return StatisticsGen(examples=examples, stats_options=options)
+
+
+def _example_validator(
+    context: PipelineContext,
+    config: Config,
+    examples: BaseChannel,
+    statistics: StatisticsGen,
+    schema: SchemaGen,
+) -> nodes.ExampleValidator:
+    return nodes.ExampleValidator(
+        statistics=statistics.outputs["statistics"],
+        schema=schema.outputs["schema"],
+        examples=examples,
+        checks=config.data.checks.to_json(),
+        pinned_schema=cache_keys.pinned_schema(config),
+        features=_features_json(config),
+        targets=_targets_json(config),
+        production=context.production.profile,
+    )
+
+
+def _augmenter(context: PipelineContext, config: Config, examples: BaseChannel) -> nodes.Augmenter:
+    settings = {
+        **config.model_dump(mode="json", include={"task", "augmentation"}),
+        **config.data.model_dump(include={"root", "monolingual", "encoding"}),
+        "features": [feature.to_json() for feature in config.stored_features],
+        "batch_size": config.evaluation.batch_size,
+        "digests": dict(context.data.word_vectors),  # also of the monolingual texts
+    }
+    return nodes.Augmenter(
+        examples=examples,
+        settings=json.dumps(settings, sort_keys=True),
+        models=json.dumps(context.models.augmentation, sort_keys=True),
+        registry=context.folders.registry,
+        folder=context.folders.augmentation,
+    )
+
+
+def _tokenizer_trainer(
+    context: PipelineContext, config: Config, examples: BaseChannel
+) -> nodes.TokenizerTrainer:
+    symbols: dict[str, list[str]] = {name: [] for name in config.description.text_features}
+    if config.data.tags:
+        tags = user_symbols(config.data.tag_names, config.tokenizer.type)
+        symbols[config.description.text_features[0]] = tags
+    warm_start = config.training.warm_start
+    start: dict[str, str] = {}
+    if warm_start and warm_start.keep_tokenizer:
+        # On a cluster, the node finds the model.
+        start = dict(context.models.start) if context.is_local else {"model": warm_start.model}
+    word_list = context.data.word_vectors.get(cache_keys.WORD_LIST, "")
+    return nodes.TokenizerTrainer(
+        examples=examples,
+        config=config.tokenizer_json,
+        word_list_digest=word_list,
+        features=json.dumps(symbols),
+        start=json.dumps(start, sort_keys=True),
+        published=_published_folder(context, config) if start else "",
+        seed=0,  # trainings with different seeds share a tokenizer
+    )
+
+
+def _preprocess(
+    config: Config,
+    examples: BaseChannel,
+    schema: SchemaGen,
+    tokenizer: nodes.TokenizerTrainer | None,
+) -> nodes.Preprocess:
+    settings = config.description.preprocessing_settings(config.model, config.training, config.data)
+    return nodes.Preprocess(
+        examples=examples,
+        schema=schema.outputs["schema"],
+        tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
+        custom_config={"task": config.task, "settings": settings.model_dump(mode="json")},
+        code=cache_keys.preprocess_code(config.task),
+    )
+
+
+def _trainer(
+    context: PipelineContext, config: Config, preprocess: nodes.Preprocess
+) -> nodes.Trainer:
+    run_inputs = {
+        "vectors": context.data.word_vectors,
+        "start": context.models.start,
+        "ensemble": context.models.ensemble,
+        "checkpoints": context.folders.checkpoints,
+    }
+    if context.is_local:
+        run_inputs["checkpoint_key"] = context.keys.checkpoint
+    else:  # the node finds the models, and computes the key
+        run_inputs["published"] = _published_folder(context, config)
+    return nodes.Trainer(
+        examples=preprocess.outputs["transformed_examples"],
+        transform_graph=preprocess.outputs["transform_graph"],
+        custom_config={**trainer_sections(config), **run_inputs},
+        code=trainer_code(config),
+        run_parameters=context.run_parameters,
+    )
+
+
+def _predictor(
+    context: PipelineContext, config: Config, examples: BaseChannel, trainer: nodes.Trainer
+) -> nodes.Predictor:
+    alignment = config.evaluation.alignment
+    return nodes.Predictor(
+        examples=examples,
+        model=trainer.outputs["model"],
+        features=_features_json(config),
+        targets=_targets_json(config),
+        production=context.production.folder,
+        production_version=context.production.version,
+        batch_size=config.evaluation.batch_size,
+        reference_attention=alignment.heads_json() if alignment else "",
+        reference_scores=int("perplexity" in required_metrics(config.evaluation)),
+    )
+
+
+def _evaluator(
+    config: Config, predictor: nodes.Predictor, validator: nodes.ExampleValidator
+) -> nodes.Evaluator:
+    return nodes.Evaluator(
+        predictions=predictor.outputs["predictions"],
+        findings=validator.outputs["findings"],
+        config=config.section_json("evaluation"),
+        code=cache_keys.evaluator_code(config),
+    )
+
+
+def _serving_check(
+    config: Config, examples: BaseChannel, trainer: nodes.Trainer, predictor: nodes.Predictor
+) -> nodes.ServingCheck:
+    return nodes.ServingCheck(
+        model=trainer.outputs["model"],
+        predictions=predictor.outputs["predictions"],
+        examples=examples,
+        tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
+        rows=config.serving.check_rows,
+    )
+
+
+def _pusher(
+    context: PipelineContext,
+    config: Config,
+    corpus: nodes.CorpusGen,
+    validator: nodes.ExampleValidator,
+    trainer: nodes.Trainer,
+    evaluator: nodes.Evaluator,
+    check: nodes.ServingCheck,
+) -> nodes.Pusher:
+    version = context.production.version
+    record = {
+        "config": _published_config(config),
+        "data_fingerprint": context.data.fingerprint,
+        "recipe": context.keys.recipe,
+        # On a cluster, only the node knows its number.
+        "compared_with": "" if version == LATEST else version,
+    }
+    if config.training.warm_start:
+        start = dict(context.models.start)
+        record["warm_start"] = {"start": start, "training": context.keys.training}
+    return nodes.Pusher(
+        model=trainer.outputs["model"],
+        model_blessing=evaluator.outputs["blessing"],
+        infra_blessing=check.outputs["blessing"],
+        evaluation=evaluator.outputs["evaluation"],
+        findings=validator.outputs["findings"],
+        corpus=corpus.outputs["findings"],
+        registry=context.folders.registry,
+        name=config.name,
+        record=json.dumps(record, sort_keys=True),
+        publish_anyway=int(context.publish_anyway),
+        run_parameters=context.run_parameters,
+    )
+
+
+def _reporter(
+    context: PipelineContext, config: Config, **artifacts: BaseChannel | None
+) -> nodes.Reporter:
+    about = {
+        "name": config.name,
+        "task": config.task,
+        "config": _published_config(config),
+        "fingerprint": context.data.fingerprint,
+    }
+    return nodes.Reporter(
+        about=json.dumps(about, sort_keys=True), run_parameters=context.run_parameters, **artifacts
+    )
+
+
+def _features_json(config: Config) -> str:
+    return json.dumps([feature.to_json() for feature in config.stored_features])
+
+
+def _targets_json(config: Config) -> str:
+    return TargetSettings.from_sections(config.tokenizer, config.evaluation).to_json()
+
+
+def _published_config(config: Config) -> dict[str, JsonValue]:
+    """Return the configuration without the sections that do not change the model."""
+    return config.recorded(exclude={"schedule", "beam", "tune", "tracking"})
+
+
+def _published_folder(context: PipelineContext, config: Config) -> str:
+    """Return the folder in the registry that the models of this pipeline are pushed to."""
+    return os.path.join(context.folders.registry, config.name)

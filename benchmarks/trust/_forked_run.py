@@ -58,7 +58,7 @@ class ForkedPopen(subprocess.Popen[bytes]):
 def _run_worker(folder: str) -> int:
     from regard.components.trainer import training_loop
     from regard.core.processes import end_with_parent
-    from regard.pipeline import worker
+    from regard.pipeline.runs import worker
 
     periodic = training_loop.PeriodicCheckpoint
     training_loop.PeriodicCheckpoint = lambda saved, progress, _: periodic(
@@ -93,7 +93,7 @@ def supervise(folder: Path) -> None:
     """Do what ``regard run --wait`` does; for a process of its own."""
     from regard.core import processes
     from regard.core.errors import UserError
-    from regard.pipeline.recorded_run import RunRequest, run_pipeline
+    from regard.pipeline.runs.record import RunRequest, run_pipeline
 
     os.setsid()
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -29,14 +29,17 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, Model
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.components.registry.publish import push
 from regard.components.registry.records import VersionRecord
 from regard.components.registry.store import size_of
 from regard.core import events
-from regard.pipeline import metadata_file, run_store, worker
+from regard.pipeline import metadata_file
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
-from regard.pipeline.recorded_run import resolved_yaml
+from regard.pipeline.runs import store, worker
+from regard.pipeline.runs.record import resolved_yaml
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import daemon as daemons
 from regard.pipeline.scheduling.daemon import ScheduleDaemon
@@ -96,7 +99,9 @@ def start_run(command: Sequence[str], folder: Path, home: Path) -> Process:
     workspace = Workspace(home)
     config, paths = load(Path(command[-2])), workspace.pipeline(NAME)
     with lock_pipeline(paths.lock, wait=True) as lock:
-        run = run_store.create(paths, pid=Process.pid, config=command[-2], digest=config.digest())
+        run = store.create(
+            paths, RunRecord(pid=Process.pid, config=command[-2], digest=config.digest())
+        )
         lock.describe(run.id)
         run.config.write_text(resolved_yaml(config))
         run.log.write_text("x" * LOG_BYTES)
@@ -128,8 +133,8 @@ def start_run(command: Sequence[str], folder: Path, home: Path) -> Process:
             "data_fingerprint": snapshot.fingerprint,
             "word_vectors": snapshot.word_files,
         }
-        result = {"status": run_store.SUCCEEDED, "pushed_version": str(version), "seconds": 1.0}
-        run.update(**fingerprints, **result)  # type: ignore[typeddict-item]
+        result = {"status": run_record.SUCCEEDED, "pushed_version": str(version), "seconds": 1.0}
+        run.update(RunRecord(**fingerprints, **result))
     return Process()
 
 

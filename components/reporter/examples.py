@@ -77,7 +77,7 @@ def select_rows(facts: RunFacts, table: Path) -> dict[str, dict[int, str]]:
     count = len(rows.hypotheses)
     numbers = range(0, count, math.ceil(count / MAX_SCORED_ROWS) or 1)
     rows = rows.take(numbers) if len(numbers) < count else rows
-    values, texts = score_rows(rows, facts.metrics.get("metrics", {}), facts.info.config)
+    values, texts = score_rows(rows, facts.metrics.get("metrics", {}), facts.config)
     references = [one[0] for one in rows.references]
     lengths = [len(one) if isinstance(one, Sequence) else 0 for one in references]
     return {
@@ -202,7 +202,7 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
         else:
             score += f" · log-probability {log_probability:.2f}"
     inputs = [
-        _make_input(row[entry["name"]], entry["name"], entry["kind"], facts.info.config)
+        _make_input(row[entry["name"]], entry["name"], entry["kind"], facts.config)
         for entry in contract["inputs"]
     ]
     is_available = all(

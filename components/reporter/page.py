@@ -55,14 +55,14 @@ def render(facts: RunFacts) -> str:
     groups = make_cards(facts)
     template = _environment().get_template("report.html.jinja")
     return template.render(
-        info=facts.info,
+        run=facts.run,
         facts=facts,
         summary=summarize_run(facts),
         figures=figures,
         groups=groups,
         attention_data=_script_json(_attention_json(facts, groups)),
         attention=attention,
-        config=to_yaml(dict(facts.info.config)) if facts.info.config else "",
+        config=to_yaml(dict(facts.config)) if facts.config else "",
         icon=_read(_SERVER_PAGE / "icon.svg"),
         css="\n".join(map(_read, _STYLES)),
         script=bundle_scripts(),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.run_record import RunRecord
 from regard.core.files import read_json_object
+from regard.core.formatting import format_bytes, format_count
 
 # The artifacts of a report: for each its node, and the key of the node's output.
 ARTIFACTS: dict[str, tuple[str, str]] = {
@@ -26,56 +28,6 @@ ARTIFACTS: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class NodeFacts:
-    """One node of a run.
-
-    Attributes:
-        name: of the component.
-        state: ``done``, ``cached``, ``failed``, …
-        seconds: its duration; None if unknown.
-        peak_bytes: its peak memory; None if unknown.
-    """
-
-    name: str
-    state: str
-    seconds: float | None = None
-    peak_bytes: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class RunInfo:
-    """A run, apart from its artifacts. Empty values are unknown or do not apply.
-
-    Attributes:
-        name: of the pipeline.
-        task: of the pipeline.
-        config: the whole configuration, resolved.
-        fingerprint: of the data.
-        run: the run's id.
-        started: when the run began, in seconds since 1970; None if unknown.
-        status: ``succeeded``, ``failed``, ``killed``, …, or ``running``.
-        failure: the failed ``node``, the ``error``, ``where`` and the ``remedy``.
-        command: reproduces the run.
-        versions: of the code and its packages.
-        machine: a description.
-        nodes: in execution order.
-    """
-
-    name: str
-    task: str
-    config: Mapping[str, Any]
-    fingerprint: str = ""
-    run: str = ""
-    started: float | None = None
-    status: str = ""
-    failure: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    command: str = ""
-    versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    machine: str = ""
-    nodes: Sequence[NodeFacts] = ()
-
-
 def _artifact_file(artifact: str, name: str) -> cached_property[dict[str, Any]]:
     """Return a property that reads a JSON file of an artifact once."""
 
@@ -88,15 +40,19 @@ def _artifact_file(artifact: str, name: str) -> cached_property[dict[str, Any]]:
 
 @dataclasses.dataclass(frozen=True)
 class RunFacts:
-    """The artifacts of a run, read on first use; a missing file is an empty dictionary.
+    """A run and its artifacts, read on first use; a missing file is an empty dictionary.
 
-    Args:
-        info: about the run.
-        folders: of the artifacts, by the names in `ARTIFACTS`.
+    Attributes:
+        run: the record of the run, as far as it is known.
+        folders: the folders of the artifacts, by the names in `ARTIFACTS`.
+        task: the task of the pipeline.
+        config: the whole configuration, resolved.
     """
 
-    info: RunInfo
+    run: RunRecord
     folders: Mapping[str, Path]
+    task: str = ""
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     # Sources and counts of CorpusGen, and the results of ExampleValidator.
     corpus = _artifact_file("corpus", "corpus.json")
@@ -117,6 +73,23 @@ class RunFacts:
     blessing = _artifact_file("blessing", "blessing.json")
     serving = _artifact_file("serving", "serving_check.json")
     pushed = _artifact_file("pushed", "pushed.json")
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the code and of its packages."""
+        code = {"regard": " ".join(self.run.regard.values())} if self.run.regard else {}
+        return {**code, **self.run.stack}
+
+    @property
+    def machine(self) -> str:
+        """A description of the machine; empty if it is not known."""
+        facts: Mapping[str, Any] = self.run.machine
+        parts = [facts.get("system", "")]
+        if "cores" in facts:
+            parts.append(format_count(facts["cores"], "core"))
+        if "memory_bytes" in facts:
+            parts.append(format_bytes(facts["memory_bytes"]))
+        return ", ".join(filter(None, [*parts, *facts.get("gpus", [])]))
 
     @property
     def contract(self) -> dict[str, Any]:

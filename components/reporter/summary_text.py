@@ -34,15 +34,15 @@ def describe_model(task: str, config: Mapping[str, Any]) -> str:
 
 def summarize_run(facts: RunFacts) -> str:
     """Summarize model, training, main metric and outcome in one sentence."""
-    info, training = facts.info, facts.training
-    text = _capitalize_name(describe_model(info.task, info.config))
+    training = facts.training
+    text = _capitalize_name(describe_model(facts.task, facts.config))
     text = f"A{'n' if text[0] in 'aeiouAEIOU' else ''} {text}"
     if training:
         steps, epochs = format_count(training["steps"], "step"), training["epochs"]
         effort = f"{steps} ({format_count(epochs, 'full epoch')})" if epochs else steps
         text += (
             f" ({training['parameters']:,} parameters), trained on "
-            f"{training['rows']['train']['usable']:,} rows of {info.name} for {effort} in "
+            f"{training['rows']['train']['usable']:,} rows of {facts.run.name} for {effort} in "
             f"{format_duration(training['seconds'])},"
         )
     metrics = list(facts.metrics.get("metrics", {}).values())
@@ -57,11 +57,10 @@ def summarize_run(facts: RunFacts) -> str:
 
 def _outcome(facts: RunFacts) -> str:
     """The outcome of the run, as the end of a sentence."""
-    if failure := facts.info.failure:
-        node = failure.get("node")
-        return f": the run failed{f' at {node}' if node else ''}"
-    if facts.info.status in _STATUS:
-        return _STATUS[facts.info.status]
+    if failure := facts.run.failure:
+        return f": the run failed{f' at {failure.node}' if failure.node else ''}"
+    if facts.run.status in _STATUS:
+        return _STATUS[facts.run.status]
     if facts.pushed.get("pushed"):
         return f"; it passed the evaluation gate and is version {facts.pushed['version']}"
     if facts.blessing.get("blessed"):

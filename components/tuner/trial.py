@@ -20,7 +20,7 @@ from typing import Any
 
 from regard.components.settings.trainer import TrainerConfig, TrainingData
 from regard.components.trainer.checkpoint import TrainState
-from regard.components.trainer.run_fn import train
+from regard.components.trainer.train import TrainingResult, train
 from regard.components.trainer.validation import PROGRESS_KEYS
 from regard.core import events
 from regard.core.errors import UserError
@@ -184,7 +184,7 @@ def _train(task: TrialTask) -> None:
         log_dir = str(folder / "tensorboard")
         config = TrainerConfig.model_validate(task.config)
         trained = train(config, task.source, log_dir, objective=task.objective)
-        assert trained is not None  # a trial uses one device, whose process is the chief
+        assert isinstance(trained, TrainingResult)  # a process that trains alone is the chief
         result = score_weights(trained.state, task.objective)
     except Exception as error:
         traceback.print_exc()

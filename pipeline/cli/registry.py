@@ -20,7 +20,7 @@ from regard.pipeline.cli.options import (
     option,
 )
 from regard.pipeline.cli.rendering import registry_tables
-from regard.pipeline.run_store import needed_versions
+from regard.pipeline.runs.store import needed_versions
 from regard.pipeline.workspace import Workspace
 
 app = command_group("List, pin and prune the versions of models in the registry.")

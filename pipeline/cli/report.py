@@ -7,10 +7,10 @@ from typing import Annotated
 from regard.core.errors import UserError
 from regard.core.files import is_writable
 from regard.core.native_output import silence_output
-from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, flag, option
 from regard.pipeline.lineage import run_report
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
 
 
@@ -32,8 +32,8 @@ def report(
 
       regard report quickstart@2 -o report.html
     """
-    stored_run = run_store.find(Workspace.from_environment(), run)
-    path = (output or stored_run.directory / run_store.REPORT).absolute()
+    stored_run = store.find(Workspace.from_environment(), run)
+    path = (output or stored_run.directory / store.REPORT).absolute()
     _check_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with silence_output():

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonOption, argument, option
 from regard.pipeline.cli.rendering import run_tables
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
 
 
@@ -30,9 +30,9 @@ def runs(
     workspace = Workspace.from_environment()
     if name is not None:
         terminal.check_name(name, workspace.pipeline_names(), "pipeline", str(workspace.pipelines))
-    records = run_store.listing(workspace, name)[:limit]
+    records = store.listing(workspace, name)[:limit]
     if as_json:
-        terminal.print_json(records)
+        terminal.print_json([record.to_dict() for record in records])
     elif not records:
         terminal.print_lines(f"No runs in {workspace.pipelines}.")
     else:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import FAILED, NOT_BLESSED, SUCCEEDED
 from regard.components.evaluator.results import Evaluation, LengthScores
 from regard.core.files import read_json_object
-from regard.pipeline import progress, run_store
 from regard.pipeline.compare.best import best_models
 from regard.pipeline.compare.matrix import Member, ModelComparison
 from regard.pipeline.compare.results import FINISHED, WAITING, ComparisonResults, ModelResult
 from regard.pipeline.config.config import NODES
 from regard.pipeline.config.recorded import recorded_config
-from regard.pipeline.progress import Progress
-from regard.pipeline.run_summary import training_record
+from regard.pipeline.runs import store
+from regard.pipeline.runs.summary import training_record
 from regard.pipeline.workspace import Workspace
 
 LAST_NODE = "Evaluator"  # a comparison pushes nothing
@@ -42,7 +43,7 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     """Return the state of one model, and its figures if it has been trained and evaluated."""
     pipeline, expected = member.config.name, member.config.digest(*_SECTIONS)
     facts: dict[str, Any] = {"label": member.label, "pipeline": pipeline, "state": WAITING}
-    runs = run_store.runs_of(workspace.pipeline(pipeline))
+    runs = store.runs_of(workspace.pipeline(pipeline))
     matching = [
         run
         for run in runs
@@ -50,20 +51,20 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     ]
     if not matching:
         return ModelResult(**facts)
-    states = ((run, progress.read(run.events, NODES)) for run in reversed(matching))
+    states = ((run, run.progress(NODES)) for run in reversed(matching))
     evaluated = next(((run, s) for run, s in states if s.outputs(LAST_NODE)), None)
     if evaluated is not None:
         training = member.config.training.model_copy(update={"seed": 0})
         recipe = member.config.model_copy(update={"training": training}).digest(*_SECTIONS)
         facts |= _figures(evaluated[1]) | {"run": evaluated[0].id, "recipe": recipe}
     last = matching[-1]
-    status = run_store.status(last)
-    if status in (run_store.SUCCEEDED, run_store.NOT_BLESSED):
+    status = store.status(last)
+    if status in (SUCCEEDED, NOT_BLESSED):
         # `regard run --to` may have ended it earlier.
         status = FINISHED if facts.get("run") == last.id else WAITING
-    failure = last.record().get("failure") or {}
-    if status == run_store.FAILED and failure.get("error"):
-        facts["error"] = ": ".join(filter(None, (failure.get("node"), failure["error"])))
+    failure = last.record().failure
+    if status == FAILED and failure is not None and failure.error:
+        facts["error"] = ": ".join(filter(None, (failure.node, failure.error)))
     return ModelResult(**facts | {"state": status, "log": str(last.log)})
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.components.common import run_record
 from regard.core import processes
 from regard.core.formatting import format_duration
-from regard.pipeline import run_store
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.gather import LAST_NODE, model_result
 from regard.pipeline.compare.matrix import Member, ModelComparison
@@ -136,7 +136,7 @@ def _describe_end(job: _Job, status: int, result: ModelResult, failures: dict[st
         duration = format_duration(time.monotonic() - job.started)
         return f"finished in {duration} · {summary_line(result)}"
     if status == INTERRUPTED:
-        return run_store.INTERRUPTED
+        return run_record.INTERRUPTED
     reason = failures[result.label] = _failure(result, job.log, status)
     return f"failed: {reason}"
 
@@ -147,7 +147,7 @@ def _print(console: Console, label: str, text: str) -> None:
 
 def _failure(result: ModelResult, log: Path, status: int) -> str:
     """Return why a model failed: the error of its run, or the last line of its log."""
-    if result.state == run_store.FAILED and result.error:
+    if result.state == run_record.FAILED and result.error:
         return result.error
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -4,7 +4,7 @@ import contextlib
 
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.load import config_from_values
-from regard.pipeline.run_store import Run
+from regard.pipeline.runs.store import Run
 
 
 def recorded_config(run: Run) -> Config | None:
@@ -15,6 +15,6 @@ def recorded_config(run: Run) -> Config | None:
     """
     with contextlib.suppress(ValueError, LookupError, TypeError):
         config = config_from_values(run.settings())
-        if not config.has_references or config.digest() == run.record().get("digest"):
+        if not config.has_references or config.digest() == run.record().digest:
             return config
     return None

@@ -4,12 +4,20 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, TypedDict
 
-from regard.pipeline import progress, run_store
-from regard.pipeline.progress import CACHED, DONE
-from regard.pipeline.run_store import Run, RunRecord
+from regard.components.common.run_record import (
+    CACHED,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    KILLED,
+    NOT_BLESSED,
+    RunRecord,
+)
+from regard.pipeline.runs import store
+from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths
 
-_STATUSES = (run_store.NOT_BLESSED, run_store.FAILED, run_store.INTERRUPTED, run_store.KILLED)
+_STATUSES = (NOT_BLESSED, FAILED, INTERRUPTED, KILLED)
 
 
 class FailedRun(TypedDict):
@@ -45,15 +53,15 @@ def failed_runs_between(
     """
     first, last = _parse_time(after), _parse_time(before)
     failed: list[FailedRun] = []
-    for run in run_store.runs_of(paths):
-        record, status = run.record(), run_store.status(run)
-        started = record.get("started", 0.0)
+    for run in store.runs_of(paths):
+        record, status = run.record(), store.status(run)
+        started = record.started or 0.0
         is_between = (first is None or started > first) and (last is None or started < last)
-        is_search = (record.get("command") or "").split()[:2] == ["regard", "tune"]
+        is_search = record.command.split()[:2] == ["regard", "tune"]
         if status not in _STATUSES or not is_between or is_search:
             continue
         if run.id not in pushing and not _has_pushed(run, record):
-            spans, reason = record.get("data", {}).get("spans", []), _reason(run, record, status)
+            spans, reason = record.data.get("spans", []), _reason(run, record, status)
             facts = FailedRun(id=run.id, started=started, status=status, spans=spans, reason=reason)
             failed.append(facts)
     return failed
@@ -67,17 +75,17 @@ def _parse_time(text: str | None) -> float | None:
 
 
 def _has_pushed(run: Run, record: RunRecord) -> bool:
-    if "pushed_version" in record:
-        return bool(record["pushed_version"])
-    return bool(progress.read(run.events).pushed_model().get("pushed"))  # of a run that was killed
+    if "pushed_version" in record.model_fields_set:
+        return bool(record.pushed_version)
+    return bool(run.progress().pushed_model().get("pushed"))  # of a run that was killed
 
 
 def _reason(run: Run, record: RunRecord, status: str) -> str:
     """Return why a run pushed nothing; for a run that was cut short, the node it was in."""
-    if failure := record.get("failure"):
-        parts = (failure.get("node"), failure.get("where"), failure["error"])
+    if failure := record.failure:
+        parts = (failure.node, failure.where, failure.error)
         return ": ".join(filter(None, parts))
-    if status == run_store.NOT_BLESSED:
-        return record.get("reason") or ""
-    unfinished = [name for name, node in run.nodes().items() if node["state"] not in (DONE, CACHED)]
+    if status == NOT_BLESSED:
+        return record.reason or ""
+    unfinished = [name for name, node in run.nodes().items() if node.state not in (DONE, CACHED)]
     return f"in {unfinished[0]}" if unfinished else ""

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from regard.components.common.run_record import CACHED, Node
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
-from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.config_changes import ConfigChange, config_changes
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
-from regard.pipeline.progress import CACHED, NodeProgress
-from regard.pipeline.run_store import Run
+from regard.pipeline.runs import store
+from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths, Workspace
 
 # The fields of a version's record that the JSON form repeats.
@@ -185,11 +185,11 @@ class _Tracer:
     def _executions(self) -> list[NodeExecution]:
         """Return the nodes of the pushing run, from the Pusher back to the data."""
         run = Run(self.paths.runs / self.record.run)
-        nodes = progress.read(run.events).nodes if run.events.is_file() else {}
+        nodes = run.progress().nodes if run.events.is_file() else {}
         if not nodes:
             remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
             self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
-        originals = run_store.original_nodes(run, nodes)
+        originals = store.original_nodes(run, nodes)
         names = [name for name in reversed(ALL_NODES) if name in nodes and nodes[name].outputs]
         return [_trace_node(nodes[name], originals.get(name)) for name in names]
 
@@ -199,7 +199,7 @@ class _Tracer:
             self.missing.append("Run: the version does not name it.")
             return {}
         run = Run(self.paths.runs / run_id)
-        record = run.record()
+        record = run.record().to_dict()
         if not record:
             self.missing.append(f"Run: there is no record at {run.directory}.")
             return {"id": run_id}
@@ -258,7 +258,7 @@ class _Tracer:
         return parents
 
 
-def _trace_node(node: NodeProgress, original: tuple[Run, NodeProgress] | None) -> NodeExecution:
+def _trace_node(node: Node, original: tuple[Run, Node] | None) -> NodeExecution:
     return NodeExecution(
         node=node.name,
         run=original[0].id if original else "",

@@ -12,12 +12,13 @@ from pydantic import ValidationError
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import ModelSummary, PredictionsSummary, Row
 from regard.components.common.references import resolve_references
+from regard.components.common.run_record import RunRecord
 from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
 from regard.components.registry.records import VersionRecord
 from regard.components.reporter.page import render
-from regard.components.reporter.run_facts import RunFacts, RunInfo
+from regard.components.reporter.run_facts import RunFacts
 from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core import provenance
@@ -208,7 +209,7 @@ def _decode(
 
 
 def _write_report(folder: Path, name: str, task: str, record: VersionRecord) -> None:
-    versions = provenance.stack_versions()
-    info = RunInfo(name, task, record.config, started=time.time(), versions=versions)
-    facts = RunFacts(info, dict.fromkeys(("predictions", "evaluation"), folder))
+    run = RunRecord(name=name, started=time.time(), stack=provenance.stack_versions())
+    folders = dict.fromkeys(("predictions", "evaluation"), folder)
+    facts = RunFacts(run, folders, task, record.config)
     atomic_write(folder / REPORT, render(facts))

@@ -1,5 +1,6 @@
 """Explain why a node failed in one sentence; the traceback stays in the log."""
 
+import dataclasses
 import errno
 import os
 import re
@@ -7,10 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
-from regard.core.errors import UserError
-from regard.core.events import Failure
+from regard.core.errors import Failure, UserError
 from regard.core.formatting import truncate
 from regard.pipeline.workspace import Workspace
 
@@ -55,30 +54,30 @@ def is_transient(failure: Failure) -> bool:
     Full disks and missing permissions are for the user to fix, but a retry may succeed.
     """
     remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values()}
-    return not failure.get("user") or failure.get("remedy") in remedies
+    return not failure.user or failure.remedy in remedies
 
 
 def explain(error: BaseException, node: str | None = None) -> Failure:
     """Find the most useful reason in an exception and its causes."""
-    facts = {"node": node, "user": True, **_find_reason(error)}
-    return cast("Failure", {name: fact for name, fact in facts.items() if fact is not None})
+    failure = _find_reason(error)
+    return failure if node is None else dataclasses.replace(failure, node=node)
 
 
 def as_user_error(error: OSError) -> UserError | None:
     """Return an error of the system that the user can fix, such as a full disk."""
     failure = explain(error)
-    if not failure.get("user"):
+    if not failure.user:
         return None
-    return UserError(failure["error"], failure.get("where"), failure.get("remedy"))
+    return UserError(failure.error, failure.where, failure.remedy)
 
 
-def _find_reason(error: BaseException) -> dict[str, Any]:
-    """Return the facts of a failure; unknown ones may be None."""
+def _find_reason(error: BaseException) -> Failure:
+    """Find the link of the chain that names the reason."""
     chain = list(_chain(error))
     for link in chain:
         if isinstance(link, UserError):
             message = _BEAM_SUFFIX.sub("", str(link.args[0]))
-            return {"error": message, "where": link.where, "remedy": link.remedy}
+            return Failure(error=message, where=link.where, remedy=link.remedy, user=True)
     for link in chain:
         if isinstance(link, OSError) and link.errno in _SYSTEM_REMEDIES:
             return _system(link.errno, str(link.filename) if link.filename else None)
@@ -92,11 +91,11 @@ def _find_reason(error: BaseException) -> dict[str, Any]:
     reason = f"{type(error).__name__}: {_sentence(error)}"
     for pattern, remedy in _CLUSTER_REMEDIES.items():
         if any(re.search(pattern, str(link)) for link in chain):
-            return {"error": reason, "where": "beam", "remedy": remedy}
-    return {"error": reason, "user": False}
+            return Failure(error=reason, where="beam", remedy=remedy, user=True)
+    return Failure(error=reason, user=False)
 
 
-def _system(number: int, where: str | None) -> dict[str, Any]:
+def _system(number: int, where: str | None) -> Failure:
     """A disk error; if the library does not name the disk, the fullest of ours."""
     if where is None and number in (errno.ENOSPC, errno.EDQUOT):
         folders = [Workspace.from_environment().home, Path(tempfile.gettempdir())]
@@ -104,7 +103,8 @@ def _system(number: int, where: str | None) -> dict[str, Any]:
         where = str(min(existing, key=lambda folder: shutil.disk_usage(folder).free))
     elif where is None:
         where = str(Workspace.from_environment().home)
-    return {"error": os.strerror(number), "where": where, "remedy": _SYSTEM_REMEDIES[number]}
+    remedy = _SYSTEM_REMEDIES[number]
+    return Failure(error=os.strerror(number), where=where, remedy=remedy, user=True)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -117,11 +117,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
-def _from_text(text: str) -> dict[str, Any]:
+def _from_text(text: str) -> Failure:
     """Parse the UserError of a Beam worker: ``where: message``, then the remedy."""
     error_text = _BEAM_SUFFIX.sub("", text.rsplit(_MARK, 1)[1]).split("\n\n", 1)[0]
     message, _, remedy = error_text.strip().partition("\n")
-    return {"error": message.strip(), "remedy": remedy.strip() or None}
+    return Failure(error=message.strip(), remedy=remedy.strip() or None, user=True)
 
 
 def _sentence(error: BaseException, width: int = 300) -> str:

@@ -23,8 +23,9 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx.orchestration.portable import cache_utils, launcher
 from tfx.proto.orchestration.executable_spec_pb2 import BeamExecutableSpec as _BeamExecutor
 
+from regard.components.common.run_record import CACHED, DONE, FAILED, RUNNING, Node
 from regard.core import events
-from regard.core.events import Failure
+from regard.core.errors import Failure
 from regard.core.files import folder_digest
 from regard.pipeline.runners.failures import explain
 from regard.pipeline.runners.job_service import check_job_service
@@ -173,17 +174,16 @@ class _ObservedLauncher(launcher.Launcher):
 
     def launch(self) -> Any:
         """Run the node and emit its events."""
-        node = self._pipeline_node.node_info.id
+        node = Node(name=self._pipeline_node.node_info.id, state=RUNNING)
         started = time.monotonic()
         self._is_needed = True
-        events.emit_if_possible("node", node=node, state="running")
+        events.emit_if_possible("node", **node.to_event())
         memory = PeakMemory()
 
-        def measure_cost() -> dict[str, float]:
-            cost: dict[str, float] = {"seconds": round(time.monotonic() - started, 3)}
+        def end(state: str) -> None:
+            node.state, node.seconds = state, round(time.monotonic() - started, 3)
             if self._is_needed:  # a cached node has only looked up its outputs
-                cost["peak_bytes"] = memory.bytes
-            return cost
+                node.peak_bytes = memory.bytes
 
         try:
             with memory:
@@ -191,16 +191,17 @@ class _ObservedLauncher(launcher.Launcher):
             if not self._is_needed:
                 self._require_inputs(information)
         except Exception as error:
-            failure = explain(error, node)
+            end(FAILED)
+            failure = explain(error, node.name)
             self.observed.failure = failure
             traceback.print_exc()  # for the log; Beam passes on only the text
-            events.emit_if_possible("node", **failure, state="failed", **measure_cost())
+            events.emit_if_possible("node", **{**failure.to_dict(), **node.to_event()})
             raise
-        state, cost = "done" if self._is_needed else "cached", measure_cost()
-        uris, properties = self._outputs(information)
-        digests = {key: self.observed.digests.get(uri, "") for key, uri in uris.items()}
-        results = {"outputs": uris, "properties": properties, "digests": digests}
-        events.emit_if_possible("node", node=node, state=state, **cost, **results)
+        end(DONE if self._is_needed else CACHED)
+        node.outputs, node.properties = self._outputs(information)
+        digests = self.observed.digests
+        node.digests = {key: digests.get(uri, "") for key, uri in node.outputs.items()}
+        events.emit_if_possible("node", **node.to_event())
         return information
 
     def _require_inputs(self, information: Any) -> None:

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.components.common.run_record import FAILED, INTERRUPTED, KILLED, NOT_BLESSED, SUCCEEDED
+from regard.core.errors import Failure
 from regard.core.formatting import format_duration, format_score
 from regard.core.processes import ChildProcess, child_environment
-from regard.pipeline import run_store
-from regard.pipeline.run_store import Run
 from regard.pipeline.runners.failures import is_transient
+from regard.pipeline.runs import store
+from regard.pipeline.runs.store import Run
 from regard.pipeline.scheduling.state import PUSHED, REFUSED, Attempt
 from regard.pipeline.workspace import PipelinePaths
 
@@ -51,33 +53,33 @@ def finish_attempt(
     if run is None:
         attempt.status, attempt.text = _read_start_failure(paths, exit_status)
         return attempt
-    record, status = run.record(), run_store.status(run)
-    attempt.run, attempt.seconds, text = run.id, record.get("seconds"), status
-    if status == run_store.SUCCEEDED:
-        status, attempt.version = PUSHED, record.get("pushed_version")
+    record, status = run.record(), store.status(run)
+    attempt.run, attempt.seconds, text = run.id, record.seconds, status
+    if status == SUCCEEDED:
+        status, attempt.version = PUSHED, record.pushed_version
         text = f"pushed as {run.name}@{attempt.version}{_format_score(run)}"
-    elif status == run_store.NOT_BLESSED:
-        reason = _shorten(record.get("reason") or "").removesuffix(".")
+    elif status == NOT_BLESSED:
+        reason = _shorten(record.reason or "").removesuffix(".")
         text = f"not pushed: {reason}{_format_score(run)}"
-    elif status == run_store.FAILED:
-        failure = record.get("failure") or {}
-        status = run_store.FAILED if is_transient(failure) else REFUSED
-        node = f"{failure['node']}: " if failure.get("node") else ""
-        text = f"{status}: {node}{_shorten(str(failure.get('error', 'unknown reason')))}"
+    elif status == FAILED:
+        failure = record.failure or Failure(error="unknown reason")
+        status = FAILED if is_transient(failure) else REFUSED
+        node = f"{failure.node}: " if failure.node else ""
+        text = f"{status}: {node}{_shorten(failure.error)}"
     attempt.status, attempt.text = status, text
     return attempt
 
 
 def find_run(paths: PipelinePaths, attempt: Attempt) -> Run | None:
     """Return the run of an attempt; None if it has not started."""
-    for run in reversed(run_store.runs_of(paths)):
+    for run in reversed(store.runs_of(paths)):
         record = run.record()
         if attempt.earlier_runs is None:  # an earlier version of Regard recorded the attempt
-            is_earlier = record.get("started", 0.0) < attempt.started
+            is_earlier = (record.started or 0.0) < attempt.started
         else:
             is_earlier = run.id in attempt.earlier_runs
         # The process id is unknown if the scheduler was killed before it could record it.
-        if not is_earlier and attempt.pid in (None, record.get("pid")):
+        if not is_earlier and attempt.pid in (None, record.pid):
             return run
     return None
 
@@ -107,7 +109,7 @@ def format_attempt(attempt: Attempt) -> str:
 def _read_start_failure(paths: PipelinePaths, exit_status: int | None) -> tuple[str, str]:
     """Return status and text for a run that ended before it had a record."""
     if exit_status is None or exit_status < 0:
-        return run_store.KILLED, "ended before it started"
+        return KILLED, "ended before it started"
     try:
         output = (paths.schedule / OUTPUT).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -115,9 +117,9 @@ def _read_start_failure(paths: PipelinePaths, exit_status: int | None) -> tuple[
     lines = [line for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")] or lines[-1:]
     text = _shorten(errors[0].removeprefix("error: ")) if errors else f"status {exit_status}"
-    return run_store.INTERRUPTED if exit_status == 130 else run_store.FAILED, f"failed: {text}"
+    return INTERRUPTED if exit_status == 130 else FAILED, f"failed: {text}"
 
 
 def _format_score(run: Run) -> str:
-    scores = run.record().get("scores")
+    scores = run.record().scores
     return f"; {format_score(scores[0])}" if scores else ""

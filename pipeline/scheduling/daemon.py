@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from regard.components.common.run_record import NOT_BLESSED
 from regard.components.registry.prune import prune
 from regard.components.registry.store import Registry
 from regard.core import locks
 from regard.core.errors import UserError
 from regard.core.processes import ChildProcess, collect_stop_signals
-from regard.pipeline import run_store
 from regard.pipeline.clean import clean
+from regard.pipeline.runs import store
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import state as states
 from regard.pipeline.scheduling.decision import ScheduleDecision, evaluate_trigger, retry_wait
@@ -32,7 +33,7 @@ _SIGNAL_POLL_SECONDS = 0.5
 _SUCCESS, _FAILURE, _USER_ERROR, _NOT_PUSHED, _INTERRUPTED = 0, 1, 2, 3, 130
 _EXIT_STATUSES = {
     states.PUSHED: _SUCCESS,
-    run_store.NOT_BLESSED: _NOT_PUSHED,
+    NOT_BLESSED: _NOT_PUSHED,
     states.REFUSED: _USER_ERROR,
 }
 
@@ -232,7 +233,7 @@ class ScheduleDaemon:
             started=time.time(),
             reason=decision.reason,
             data=decision.snapshot.trained_by(),
-            earlier_runs=[run.id for run in run_store.runs_of(self._paths)],
+            earlier_runs=[run.id for run in store.runs_of(self._paths)],
         )
         state = self._state.model_copy(update={"attempt": attempt})
         states.write_state(self._paths.schedule, state)
@@ -280,7 +281,7 @@ class ScheduleDaemon:
         try:
             registry = Registry(config.serving.registry or self._workspace.registry)
             if schedule.keep_versions and registry.versions(self.name):
-                needed = run_store.needed_versions(self._workspace, registry.root / self.name)
+                needed = store.needed_versions(self._workspace, registry.root / self.name)
                 prune(registry, self.name, schedule.keep_versions, needed)
             if schedule.keep:
                 clean(self._workspace, self.name, schedule.keep)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.pipeline import run_store
+from regard.components.common.run_record import FAILED, INTERRUPTED, KILLED, NOT_BLESSED, SUCCEEDED
 from regard.pipeline.config import Config
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.config.schedule import ScheduleConfig
+from regard.pipeline.runs.store import Run, runs_of
 from regard.pipeline.scheduling import conditions
 from regard.pipeline.scheduling.conditions import ConditionResult
 from regard.pipeline.scheduling.settings import ScheduleSettings
@@ -72,7 +73,7 @@ def evaluate_trigger(
     last = state.attempt if state.attempt and state.attempt.key == snapshot.key else None
     decided = _find_decided_run(config, paths, snapshot)
     if decided is not None and (last is None or last.run != decided.id):
-        version = decided.record().get("pushed_version")
+        version = decided.record().pushed_version
         end = f"pushed as {decided.name}@{version}" if version else "not pushed"
         reason = f"these data and settings were already used by run {decided.id}, which was {end}"
         manual_run = decided.id if _is_newer(decided, state) else None
@@ -100,11 +101,11 @@ def evaluate_trigger(
 
 def retry_wait(last: Attempt, schedule: ScheduleConfig) -> float | None:
     """Return the seconds from the end of an attempt to the next; None if there is none."""
-    if last.status == run_store.INTERRUPTED or (last.status == run_store.KILLED and not last.kills):
+    if last.status == INTERRUPTED or (last.status == KILLED and not last.kills):
         return 0.0
-    if last.status == run_store.KILLED:
+    if last.status == KILLED:
         failures = last.kills
-    elif last.status == run_store.FAILED and last.number < schedule.attempts:
+    elif last.status == FAILED and last.number < schedule.attempts:
         failures = last.number
     else:
         return None
@@ -122,7 +123,7 @@ def _decide_retry(
         if last.status in DECIDED:
             return ScheduleDecision(False, f"nothing has changed since {outcome}", snapshot)
         count = f" (attempt {last.number} of {schedule.attempts})"
-        outcome += count if last.status == run_store.FAILED else ""
+        outcome += count if last.status == FAILED else ""
         reason = f"{outcome}; not retried with the same data and settings"
         return ScheduleDecision(False, reason, snapshot)
     assert last.ended is not None
@@ -130,7 +131,7 @@ def _decide_retry(
     if now < retry_at and last.ended <= now + _CLOCK_TOLERANCE_SECONDS:  # else the clock went back
         return ScheduleDecision(False, f"{outcome}; retried later", snapshot, retry_at=retry_at)
     if last.status in UNFINISHED:
-        kills = last.kills + (last.status == run_store.KILLED)
+        kills = last.kills + (last.status == KILLED)
         reason = f"resuming {last.name}, which was {last.status}"
         return ScheduleDecision(True, reason, snapshot, number=last.number, kills=kills)
     number = last.number + 1
@@ -138,18 +139,16 @@ def _decide_retry(
     return ScheduleDecision(True, reason, snapshot, number=number, kills=last.kills)
 
 
-def _find_decided_run(
-    config: Config, paths: PipelinePaths, snapshot: DataSnapshot
-) -> run_store.Run | None:
+def _find_decided_run(config: Config, paths: PipelinePaths, snapshot: DataSnapshot) -> Run | None:
     """Return the newest run with these data and settings that reached its decision."""
     digest = settings_digest(config)
-    for run in reversed(run_store.runs_of(paths)):
+    for run in reversed(runs_of(paths)):
         record = run.record()
         if (
-            record.get("status") in (run_store.SUCCEEDED, run_store.NOT_BLESSED)
-            and not (record.get("first") or record.get("last"))  # it covered all nodes
-            and record.get("data_fingerprint") == snapshot.fingerprint
-            and (record.get("word_vectors") or {}) == snapshot.word_files
+            record.status in (SUCCEEDED, NOT_BLESSED)
+            and not (record.first or record.last)  # it covered all nodes
+            and record.data_fingerprint == snapshot.fingerprint
+            and record.word_vectors == snapshot.word_files
             and (settings := recorded_config(run))
             and settings_digest(settings) == digest
         ):
@@ -157,7 +156,7 @@ def _find_decided_run(
     return None
 
 
-def _is_newer(run: run_store.Run, state: ScheduleState) -> bool:
+def _is_newer(run: Run, state: ScheduleState) -> bool:
     """Return whether a run was started by hand after the last known training."""
     if run.id in {attempt.run for attempt in state.history}:
         return False

@@ -7,18 +7,18 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from regard.components.common.run_record import INTERRUPTED, KILLED, NOT_BLESSED
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
-from regard.pipeline import run_store
 
 FILE = "state.json"
 MAX_HISTORY = 500  # attempts
 # Statuses of an attempt in addition to those of runs.
 PUSHED, REFUSED = "pushed", "refused"
 # The training reached its decision. Later data is compared with its data.
-DECIDED = (PUSHED, run_store.NOT_BLESSED)
+DECIDED = (PUSHED, NOT_BLESSED)
 # The run was cut short. It resumes where it was.
-UNFINISHED = (run_store.INTERRUPTED, run_store.KILLED)
+UNFINISHED = (INTERRUPTED, KILLED)
 
 Timestamp = Annotated[float, Field(ge=0, lt=253_402_300_800)]  # seconds since 1970, before 10000
 

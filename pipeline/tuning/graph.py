@@ -38,13 +38,13 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
     trainer = {
         **trainer_sections(config),
         "code": code_digest("regard.components.tuner"),
-        "vectors": context.word_vectors,
-        "start": context.start,
+        "vectors": context.data.word_vectors,
+        "start": context.models.start,
     }
     tune, space = with_defaults(config), SearchSpace(dimensions(config))
     identity = tune.model_dump_json(exclude={"search_space", *_RESUMABLE})
     settings = json.dumps([trainer, dataclasses.asdict(space), identity], sort_keys=True)
-    key = cache_keys.digest(context.training_key, settings)
+    key = cache_keys.digest(context.keys.training, settings)
     folder = workspace.pipeline(config.name).tuning / key
     if restart:
         for earlier in folder.parent.iterdir() if folder.parent.is_dir() else ():

@@ -13,7 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, PushedModel
 
 from regard.components.common.artifact_types import Findings
-from regard.pipeline import worker
+from regard.pipeline.runs import worker
 from regard.pipeline.workspace import PipelinePaths
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.pipeline import UserError, load_config, load_model, predict, run, supervisor
+from regard.pipeline import UserError, load_config, load_model, predict, run
 from regard.pipeline.config.recorded import recorded_config
+from regard.pipeline.runs import supervise
 from regard.pipeline.workspace import Workspace
 from tests import fake_models, fake_tasks
 from tests.processes import wait_for
 
-FAKE = str(Path(__file__).with_name("fake_worker.py"))
+FAKE = str(Path(__file__).with_name("runs") / "fake_worker.py")
 VALUES = {
     "name": "tiny",
     "data": {"train": "train.tsv", "eval": "train.tsv", "test": "train.tsv"},
@@ -33,7 +34,7 @@ def worker(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
 
     def end_with(how):
-        monkeypatch.setattr(supervisor, "worker_command", lambda run: [sys.executable, FAKE, how])
+        monkeypatch.setattr(supervise, "worker_command", lambda run: [sys.executable, FAKE, how])
 
     return end_with
 
@@ -84,7 +85,7 @@ def test_run_returns_the_result_and_prints_lines(worker, capsys, tmp_path):
     assert repr(result).count("\n") == 0
     assert len(repr(result)) < 400
     record = result.run.record()
-    assert record["config"] == str(result.run.config)
+    assert record.config == str(result.run.config)
     assert recorded_config(result.run).digest() == config.digest()
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"tiny  run {result.run.id}"
@@ -98,8 +99,8 @@ def test_run_of_a_file(worker, tmp_path):
     path.write_text("name: tiny\ndata: {train: train.tsv, eval: train.tsv, test: train.tsv}\n")
     result = run(str(path), last="pusher")
     assert (result.status, result.version, result.model) == ("not blessed", None, Path("/m"))
-    assert result.run.record()["config"] == str(path)
-    assert result.run.record()["last"] == "Pusher"
+    assert result.run.record().config == str(path)
+    assert result.run.record().last == "Pusher"
 
 
 def test_failures_are_errors(worker):

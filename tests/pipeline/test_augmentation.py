@@ -5,13 +5,15 @@ import json
 import pytest
 from tfx.dsl.compiler import compiler
 
+from regard.components.common import run_progress, run_record
+from regard.components.common.run_record import RunRecord
 from regard.core.errors import UserError
-from regard.pipeline import progress, run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import check_start, local_context
-from regard.pipeline.run_summary import summarize
 from regard.pipeline.runners import local
+from regard.pipeline.runs import store, worker
+from regard.pipeline.runs.summary import summarize
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
 from regard.serving.contract import CONTRACT, TRAINING
@@ -79,7 +81,7 @@ def test_model_texts_and_settings_change_node_and_training(make, tmp_path):
         config = make(**values)
         nodes = properties(config, workspace)
         own = (nodes["Augmenter"]["settings"], nodes["Augmenter"]["models"])
-        return own, local_context(config, workspace).training_key
+        return own, local_context(config, workspace).keys.training
 
     states = [state(), state(teacher=2), state(tag="<b>")]
     (tmp_path / "mono-2.txt").write_text("D\n")
@@ -138,20 +140,20 @@ def test_an_ensemble_cannot_sample(make, tmp_path):
 
 def test_running_models_are_not_pruned_and_recorded(make, tmp_path, monkeypatch):
     workspace = Workspace(tmp_path)
-    run = run_store.create(workspace.pipeline("tiny"), runner="local", pid=1)
+    run = store.create(workspace.pipeline("tiny"), RunRecord(runner="local", pid=1))
     monkeypatch.setenv("REGARD_EVENTS", str(run.events))
-    monkeypatch.setattr(run_store, "status", lambda run: run_store.RUNNING)
+    monkeypatch.setattr(store, "status", lambda run: run_record.RUNNING)
     worker._emit_origin(create_pipeline(make(), workspace))
-    origin = progress.read(run.events).origin
-    assert sorted(model["model"] for model in origin["augmentation"]) == ["back@1", "deep@1"]
-    needed = run_store.needed_versions(workspace, tmp_path / "registry/deep")
+    origin = run_progress.read(run.events).origin
+    assert sorted(model["model"] for model in origin.augmentation) == ["back@1", "deep@1"]
+    needed = store.needed_versions(workspace, tmp_path / "registry/deep")
     assert list(needed) == [1]
 
 
 def test_the_summary_says_what_the_steps_did(tmp_path):
-    run = run_store.create(Workspace(tmp_path).pipeline("tiny"), runner="local")
+    run = store.create(Workspace(tmp_path).pipeline("tiny"), RunRecord(runner="local"))
     (tmp_path / "augmentation.json").write_text(json.dumps({"steps": {"filter": "1 of 2 pairs"}}))
-    state = progress.Progress(["Augmenter"])
+    state = run_progress.Progress(["Augmenter"])
     state.nodes["Augmenter"].outputs = {"findings": str(tmp_path)}
     assert summarize(run, state)["augmentation"] == ["1 of 2 pairs"]
 

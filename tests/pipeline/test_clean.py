@@ -11,14 +11,15 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
+from regard.components.common.run_record import SUCCEEDED, RunRecord
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.core import owned_folders
 from regard.core.errors import UserError
-from regard.pipeline import run_store
 from regard.pipeline.clean import clean
 from regard.pipeline.cli.app import app
-from regard.pipeline.run_store import Run
+from regard.pipeline.runs import store
+from regard.pipeline.runs.store import Run
 from regard.pipeline.scheduling.state import ScheduleState, TrainedData, write_state
 from regard.pipeline.workspace import Workspace, lock_pipeline, output_folders
 from tests.components.registry.models import push_model
@@ -48,7 +49,7 @@ def add_run(paths, number: int, corpus: dict | None = None, **record) -> Run:
 def record_run(paths, number: int, **record) -> Run:
     run = Run(paths.runs / f"2026112{number}-000000")
     run.directory.mkdir(parents=True)
-    run.update(id=run.id, name="m", status=run_store.SUCCEEDED, started=float(number), **record)
+    run.update(RunRecord(id=run.id, name="m", status=SUCCEEDED, started=float(number), **record))
     run.log.write_text("log\n" * 100)
     return run
 
@@ -60,7 +61,7 @@ def publish(run: Run, weights: int) -> None:
     destination = {"pushed_destination": str(root / "m" / str(version))}
     event = {"time": 0.0, "kind": "node", "node": "Pusher", "state": "done"}
     run.events.write_text(json.dumps({**event, "properties": {"pushed_model": destination}}) + "\n")
-    run.update(pushed_version=str(version))
+    run.update(RunRecord(pushed_version=str(version)))
 
 
 def reasons(result) -> dict[int, str | None]:
@@ -88,7 +89,7 @@ def test_old_runs_are_removed_with_their_outputs_and_rows(workspace, paths):
     result = clean(workspace, "m", 1)
     assert reasons(result) == {1: None, 2: None, 3: NEWEST}
     assert result.bytes > 800
-    assert [run.id for run in run_store.runs_of(paths)] == [newest.id]
+    assert [run.id for run in store.runs_of(paths)] == [newest.id]
     assert not first.directory.exists()
     assert outputs(paths) == [
         "CorpusGen/examples/5",
@@ -186,7 +187,7 @@ def test_a_pipeline_in_use_is_not_cleaned(workspace, paths):
         lock.describe("20261122-000000")
         with pytest.raises(UserError, match=r"m is in use \(run 20261122-000000, process"):
             clean(workspace, "m", 1)
-    assert len(run_store.runs_of(paths)) == 2
+    assert len(store.runs_of(paths)) == 2
 
 
 def test_without_metadata_no_output_is_removed(workspace, paths):
@@ -365,7 +366,7 @@ def test_folders_of_the_user_and_published_runs_without_a_record_stay(workspace,
     publish(published, 1)
     for number in (2, 3):
         add_run(paths, number)
-    (published.directory / run_store.RECORD).unlink()
+    (published.directory / store.RECORD).unlink()
     (paths.runs / "my-notes").mkdir()
     (paths.runs / "20250101-000000").mkdir()  # killed before its record was written
     expected = clean(workspace, "m", 1, dry_run=True).runs

@@ -5,12 +5,13 @@ import shutil
 
 import pytest
 
+from regard.components.common import run_progress
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
-from regard.pipeline import progress, worker
 from regard.pipeline.config import load
 from regard.pipeline.context import check_start, local_context, resolve_data
+from regard.pipeline.runs import worker
 from regard.pipeline.workspace import Workspace
 from regard.serving.contract import TRAINING
 from tests.components.registry.models import write_contract, write_version
@@ -36,7 +37,7 @@ def test_other_test_rows_are_another_training_if_they_are_compared(tmp_path, che
         for name, content in {**files, "test": row}.items():
             (tmp_path / name).write_text(content)
         config.write_text(text)
-        keys.add(local_context(load(config, home=tmp_path), Workspace(tmp_path)).training_key)
+        keys.add(local_context(load(config, home=tmp_path), Workspace(tmp_path)).keys.training)
     assert len(keys) == (1 if check == "duplicates" else 2)
 
 
@@ -232,7 +233,7 @@ def test_a_run_tells_what_it_starts_from(make, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_EVENTS", str(messages))
     home = Workspace(tmp_path)
     worker._emit_origin(create_pipeline(load(tmp_path / "tiny.yaml", home=tmp_path), home))
-    assert progress.read(messages).origin["start"] == {
+    assert run_progress.read(messages).origin.start == {
         "model": "tiny@4",
         "path": str(tmp_path / "registry/tiny/4"),
         "digest": "d4",

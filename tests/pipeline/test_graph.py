@@ -5,18 +5,19 @@ import json
 import pytest
 from tfx.dsl.compiler import compiler
 
+from regard.components.common.run_progress import read
+from regard.components.common.run_record import RunRecord
 from regard.components.data.sources import Corpus as DataCorpus
 from regard.components.data.sources import find_files
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.components.settings.trainer import TrainerConfig
 from regard.core import events, owned_folders
-from regard.pipeline import run_store, worker
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
-from regard.pipeline.progress import read
-from regard.pipeline.recorded_run import resolved_yaml
 from regard.pipeline.runners import local
+from regard.pipeline.runs import store, worker
+from regard.pipeline.runs.record import resolved_yaml
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version
@@ -91,7 +92,7 @@ def test_only_a_repeated_training_loses_its_checkpoints(
     mixed, other = own.with_name(f"{own.name}-mixed_float16"), own.with_name("0" * 16)
     for folder in (own, mixed, other):
         owned_folders.create(folder, owned_folders.CHECKPOINTS)
-    run = run_store.create(paths, first=first, last=last, runner="local")
+    run = store.create(paths, RunRecord(first=first, last=last, runner="local"))
     run.config.write_text(resolved_yaml(load(tmp_path / "tiny.yaml", home=tmp_path)))
     monkeypatch.setattr(worker, "_stop_on_signals", lambda: None)
     monkeypatch.setattr(worker, "run", lambda build, *_: build() and worker.INTERRUPTED)
@@ -122,8 +123,8 @@ def test_a_run_records_the_words_that_a_schedule_compares(make, tmp_path, monkey
     snapshot = take_snapshot(config, workspace.pipeline("tiny"))
     origin = read(tmp_path / "events.jsonl").origin
     assert list(snapshot.word_files) == ["words"]
-    assert origin["word_vectors"] == snapshot.word_files
-    assert origin["data_fingerprint"] == snapshot.fingerprint
+    assert origin.word_vectors == snapshot.word_files
+    assert origin.data_fingerprint == snapshot.fingerprint
 
 
 def test_a_learning_rate_trains_again_but_reads_nothing_again(make):

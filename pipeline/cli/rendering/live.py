@@ -7,24 +7,32 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import (
+    CACHED,
+    DONE,
+    FAILED,
+    RUNNING,
+    STOPPED,
+    WAITING,
+    Node,
+)
 from regard.core.events import Event
 from regard.core.formatting import format_duration
-from regard.pipeline import progress
 from regard.pipeline.cli import terminal
-from regard.pipeline.progress import NodeProgress, Progress
-from regard.pipeline.supervisor import View
+from regard.pipeline.runs.supervise import View
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
 _SYMBOLS = {
-    progress.WAITING: ("○", "-", "dim"),
-    progress.RUNNING: ("●", "*", "bold cyan"),
-    progress.DONE: ("✓", "+", "green"),
-    progress.CACHED: ("⟲", "=", "blue"),
-    progress.FAILED: ("✗", "x", "bold red"),
-    progress.STOPPED: ("◼", "#", "yellow"),
+    WAITING: ("○", "-", "dim"),
+    RUNNING: ("●", "*", "bold cyan"),
+    DONE: ("✓", "+", "green"),
+    CACHED: ("⟲", "=", "blue"),
+    FAILED: ("✗", "x", "bold red"),
+    STOPPED: ("◼", "#", "yellow"),
 }
 _BAR_WIDTH = 30
 _MAX_NOTES = 10  # notes shown per node
@@ -93,8 +101,8 @@ class LiveView:
         table.add_column(ratio=1, overflow="fold")
         for node in state.nodes.values():
             mark, style = symbol(node.state, self._console)
-            cached = node.state == progress.CACHED
-            name_style = style if node.state != progress.DONE else ""
+            cached = node.state == CACHED
+            name_style = style if node.state != DONE else ""
             table.add_row(
                 Text(mark, style),
                 Text(node.name, name_style),
@@ -107,19 +115,19 @@ class LiveView:
             parts.append(Text(f"{state.startup_text} …", "dim"))
         return Group(*parts)
 
-    def _detail(self, node: NodeProgress) -> RenderableType:
+    def _detail(self, node: Node) -> RenderableType:
         from rich.columns import Columns
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
         lines: list[RenderableType] = []
-        if node.state == progress.RUNNING and node.text:
+        if node.state == RUNNING and node.text:
             lines.append(Text(node.text))
-        if node.state == progress.RUNNING and node.fraction is not None:
+        if node.state == RUNNING and node.fraction is not None:
             bar = ProgressBar(1.0, node.fraction, _BAR_WIDTH)
             lines.append(Columns([bar, Text(f"{node.fraction:.0%}", "dim")]))
-        if node.state in (progress.CACHED, progress.STOPPED):
+        if node.state in (CACHED, STOPPED):
             lines.append(Text(node.state, "dim"))
         if len(node.notes) > _MAX_NOTES:  # a search has one per trial
             lines.append(Text(f"… {len(node.notes) - _MAX_NOTES} earlier", "dim"))
@@ -161,19 +169,19 @@ class PlainView:
         """Print one line without wrapping."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _node(self, node: NodeProgress) -> None:
+    def _node(self, node: Node) -> None:
         self._last_line[node.name] = time.monotonic()
-        if node.state == progress.RUNNING:
+        if node.state == RUNNING:
             self._unannounced[node.name] = self._last_line[node.name]
             return
         self._unannounced.pop(node.name, None)
         mark, _ = symbol(node.state, self._console)
-        text = format_duration(node.seconds) if node.state == progress.DONE else node.state
+        text = format_duration(node.seconds) if node.state == DONE else node.state
         self.say(f"{mark} {node.name} {text}".rstrip())
 
     def _announce(self, name: str) -> None:
         if self._unannounced.pop(name, None) is not None:
-            self.say(f"{symbol(progress.RUNNING, self._console)[0]} {name}")
+            self.say(f"{symbol(RUNNING, self._console)[0]} {name}")
 
     def _is_due(self, name: str) -> bool:
         now = time.monotonic()

@@ -5,13 +5,14 @@ from typing import Any
 
 from rich.console import Console
 
+from regard.components.common.run_record import FAILED, INTERRUPTED, STOPPED
 from regard.components.data.layouts import describe_first_row
 from regard.core import formatting
-from regard.pipeline import run_store
+from regard.core.errors import Failure
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
-from regard.pipeline.progress import FAILED, STOPPED
-from regard.pipeline.recorded_run import Outcome, RunResult
+from regard.pipeline.runs.outcome import Outcome
+from regard.pipeline.runs.record import RunResult
 
 
 def print_result(result: RunResult, console: Console, command: str) -> None:
@@ -22,7 +23,7 @@ def print_result(result: RunResult, console: Console, command: str) -> None:
         console: The console.
         command: The command that resumes the run.
     """
-    if result.outcome.status == run_store.INTERRUPTED or result.outcome.failure is not None:
+    if result.outcome.status == INTERRUPTED or result.outcome.failure is not None:
         print_failure(result.outcome, str(result.run.log), console, command)
         return
     console.print()
@@ -32,16 +33,16 @@ def print_result(result: RunResult, console: Console, command: str) -> None:
 def print_failure(outcome: Outcome, log: str, console: Console, command: str) -> None:
     """Print why a run failed or that it was interrupted, and the command that resumes it."""
     console.print()
-    if outcome.status == run_store.INTERRUPTED:
+    if outcome.status == INTERRUPTED:
         terminal.print_text(console, "Interrupted. Completed steps are saved. To resume:")
         terminal.print_text(console, f"  {command}")
         return
-    failure = outcome.failure or {}
-    head = f"{failure['node']} failed: " if "node" in failure else "The run failed: "
-    terminal.print_text(console, (head, "bold red"), (failure.get("error", ""), "red"))
+    failure = outcome.failure or Failure()
+    head = f"{failure.node} failed: " if failure.node is not None else "The run failed: "
+    terminal.print_text(console, (head, "bold red"), (failure.error, "red"))
     for name, text in (
-        ("where", failure.get("where")),
-        ("fix", failure.get("remedy")),
+        ("where", failure.where),
+        ("fix", failure.remedy),
         ("log", log),
         ("resume", f"{command}   (completed steps are cached)"),
     ):

@@ -4,17 +4,16 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from regard.components.common.run_record import FAILED, KILLED, RUNNING, SUCCEEDED, RunRecord
 from regard.core import formatting
-from regard.pipeline import run_store
 from regard.pipeline.cli import terminal
-from regard.pipeline.run_store import RunRecord
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
 _STATUS_STYLES = {
-    run_store.SUCCEEDED: "green",
-    run_store.RUNNING: "cyan",
-    run_store.FAILED: "red",
-    run_store.KILLED: "red",
+    SUCCEEDED: "green",
+    RUNNING: "cyan",
+    FAILED: "red",
+    KILLED: "red",
 }
 
 
@@ -28,15 +27,15 @@ def print_listing(records: Sequence[RunRecord], console: Console) -> None:
 
 
 def _cells(record: RunRecord) -> tuple[str, ...]:
-    scores = ", ".join(map(formatting.format_score, record.get("scores") or []))
+    blessed = "" if record.blessed is None else "yes" if record.blessed else "no"
     return (
-        record["name"],
-        record["id"],
-        record["status"],
-        {True: "yes", False: "no"}.get(record.get("blessed"), ""),  # type: ignore[arg-type]
-        str(record.get("pushed_version") or ""),
-        str(record.get("parent") or ""),
-        formatting.format_duration(record.get("seconds")),
-        formatting.format_spans(record.get("data", {}).get("spans", [])),
-        scores,
+        record.name,
+        record.id,
+        record.status,
+        blessed,
+        record.pushed_version or "",
+        record.parent or "",
+        formatting.format_duration(record.seconds),
+        formatting.format_spans(record.data.get("spans", [])),
+        ", ".join(map(formatting.format_score, record.scores)),
     )

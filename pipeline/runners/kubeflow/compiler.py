@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from regard.components.common.runtime_parameters import PARAMETERS
 from regard.components.registry.store import LATEST
 from regard.core.native_output import silence_output
+from regard.pipeline.context import PipelineContext, ProductionBaseline, RunData, RunFolders
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
 from regard.pipeline.runners.kubeflow.pipeline_file import CompiledPipeline
 from regard.pipeline.runners.kubeflow.settings import kubeflow_section, run_parameters
@@ -33,7 +34,6 @@ from regard.pipeline.workspace import Workspace
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
     from regard.pipeline.config.kubeflow import KubeflowConfig, PodConfig, ResourcesConfig
-    from regard.pipeline.context import PipelineContext
 
 _ACCELERATOR = "nvidia.com/gpu"
 _SCRATCH = {"volumeName": "regard-tmp", "mountPath": "/tmp"}
@@ -70,27 +70,22 @@ def cluster_context(config: Config) -> PipelineContext:
     """Return the context in which the graph is built for a cluster."""
     from tfx.orchestration.data_types import RuntimeParameter
 
-    from regard.pipeline.context import PipelineContext
-
     kubeflow = kubeflow_section(config)
-    has_baseline = config.evaluation.production is not None
-    versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
-    profile = json.dumps({"version": LATEST, "versions": versions})
     workspace = Workspace(Path(kubeflow.home))
+    production = ProductionBaseline()
+    if config.evaluation.production is not None:
+        versions = str(PurePosixPath(kubeflow.registry_folder, config.name))
+        profile = json.dumps({"version": LATEST, "versions": versions})
+        production = ProductionBaseline(folder=versions, version=LATEST, profile=profile)
     return PipelineContext(
-        pipeline_root=kubeflow.pipeline_root or "",
-        registry=kubeflow.registry_folder,
-        corpus=json.dumps(config.corpus.to_json(), sort_keys=True),
-        checkpoints={
-            "checkpoints": str(workspace.pipeline(config.name).checkpoints),
-            "published": versions,
-        },
-        beam_args=config.beam.arguments(),
-        enable_cache=False,
-        augmentation_folder=str(workspace.augmentation),
-        production=versions if has_baseline else "",
-        production_version=LATEST if has_baseline else "",
-        production_profile=profile if has_baseline else "",
+        folders=RunFolders(
+            artifacts=kubeflow.pipeline_root or "",
+            registry=kubeflow.registry_folder,
+            checkpoints=str(workspace.pipeline(config.name).checkpoints),
+            augmentation=str(workspace.augmentation),
+        ),
+        data=RunData(corpus=json.dumps(config.corpus.to_json(), sort_keys=True)),
+        production=production,
         run_parameters={
             name: RuntimeParameter(name=name, ptype=PARAMETERS[name].kind, default=value)
             for name, value in run_parameters(config).items()

@@ -30,6 +30,8 @@ import yaml
 from regard.core import owned_folders
 from regard.core.errors import UserError
 from regard.core.files import atomic_write, read_json_object, write_json
+from regard.pipeline.runners.failures import explain
+from regard.pipeline.runners.job_service import check_job_service
 
 if TYPE_CHECKING:
     from kfp.pipeline_spec.pipeline_spec_pb2 import (
@@ -58,13 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _run(options, beam_arguments)
     except Exception as error:
-        from regard.pipeline.runners.failures import explain
-
         traceback.print_exc()
         failure = explain(error)
-        where = f"{failure['where']}: " if "where" in failure else ""
-        print(f"\nerror: {where}{failure['error']}\n{failure.get('remedy', '')}", file=sys.stderr)
-        return _USER_ERROR if failure.get("user") else _BUG
+        where = f"{failure.where}: " if failure.where is not None else ""
+        print(f"\nerror: {where}{failure.error}\n{failure.remedy or ''}", file=sys.stderr)
+        return _USER_ERROR if failure.user else _BUG
     return _SUCCESS
 
 
@@ -103,8 +103,6 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
     from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
     from tfx.utils import import_utils
-
-    from regard.pipeline.runners.job_service import check_job_service
 
     # TFX gives Beam's arguments to all nodes.
     if issubclass(import_utils.import_class_by_path(options.executor_class_path), BaseBeamExecutor):

@@ -10,7 +10,8 @@ import numpy as np
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import Row
-from regard.components.reporter.run_facts import ARTIFACTS, NodeFacts, RunFacts, RunInfo
+from regard.components.common.run_record import CACHED, DONE, Node, RunRecord
+from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
 from regard.core.features import Feature
 from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
@@ -144,23 +145,20 @@ def _write_predictions(
         "model": {"decoder": {"type": "luong"}, "attention": {"score": {"type": "general"}}},
         "training": {"seed": 17, "batch_tokens": "auto"},
     }
-    nodes = [
-        NodeFacts("Trainer", "done", 75.0, 2_100_000_000),
-        NodeFacts("Evaluator", "cached", 0.2),
-    ]
-    info = RunInfo(
-        "mine",
-        task,
-        config,
-        fingerprint="abcdef",
-        run="20261122-101010",
+    run = RunRecord(
+        name="mine",
+        data_fingerprint="abcdef",
+        id="20261122-101010",
         started=1795342210.0,
         command="regard run mine.yaml",
-        versions={"tensorflow": "2.21.0"},
-        machine="2 cores",
-        nodes=nodes,
+        stack={"tensorflow": "2.21.0"},
+        machine={"cores": 2},
+        nodes={
+            "Trainer": Node(name="Trainer", state=DONE, seconds=75.0, peak_bytes=2_100_000_000),
+            "Evaluator": Node(name="Evaluator", state=CACHED, seconds=0.2),
+        },
     )
-    return RunFacts(info, {name: root / name for name in ARTIFACTS})
+    return RunFacts(run, {name: root / name for name in ARTIFACTS}, task, config)
 
 
 def _write_other_artifacts(

@@ -5,10 +5,12 @@ from html.parser import HTMLParser
 import pytest
 
 from regard.components.common.matplotlib_style import style
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter import page
 from regard.components.reporter.attention_statistics import measure_attention
 from regard.components.reporter.figures import draw_figures
-from regard.components.reporter.run_facts import RunFacts, RunInfo
+from regard.components.reporter.run_facts import RunFacts
+from regard.core.errors import Failure
 from tests.components.reporter import sample_runs
 from tests.pages import plain
 
@@ -115,8 +117,8 @@ def test_the_page_begins_with_date_and_verdict(facts):
 
 
 def test_page_of_a_failed_run():
-    failure = {"node": "CorpusGen", "error": "No such file <x>", "remedy": "Fix it."}
-    text = page.render(RunFacts(RunInfo("mine", "translation", {}, failure=failure), {}))
+    failure = Failure(node="CorpusGen", error="No such file <x>", remedy="Fix it.")
+    text = page.render(RunFacts(RunRecord(name="mine", failure=failure), {}, "translation"))
     parse_attributes(text)
     text = plain(text)
     assert "the run failed at CorpusGen" in text

@@ -2,9 +2,11 @@ import dataclasses
 
 import pytest
 
-from regard.components.reporter.run_facts import RunFacts, RunInfo
+from regard.components.common.run_record import RunRecord
+from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.summary_text import describe_model, summarize_run
 from regard.components.reporter.tables import format_share
+from regard.core.errors import Failure
 from tests.components.reporter import sample_runs
 
 
@@ -67,21 +69,22 @@ def test_summary_of_a_run_that_fails_the_gate(facts, tmp_path):
 
 
 def test_summary_of_a_run_without_a_model(tmp_path):
-    info = RunInfo("mine", "similarity", {}, failure={"node": "Trainer", "error": "no memory"})
-    text = summarize_run(RunFacts(info, {}))
+    run = RunRecord(name="mine", failure=Failure(node="Trainer", error="no memory"))
+    text = summarize_run(RunFacts(run, {}, "similarity"))
     assert text == "A similarity model, not evaluated: the run failed at Trainer."
     for status, end in [
         ("", "."),
         ("killed", ": the run was killed."),
         ("running", ": the run is in progress."),
     ]:
-        current = dataclasses.replace(info, failure={}, status=status)
-        assert summarize_run(RunFacts(current, {})) == f"A similarity model, not evaluated{end}"
+        current = RunFacts(RunRecord(name="mine", status=status), {}, "similarity")
+        assert summarize_run(current) == f"A similarity model, not evaluated{end}"
 
 
 def test_summary_of_a_failure_after_the_evaluation(facts, tmp_path):
-    failed = dataclasses.replace(facts.info, failure={"node": "ServingCheck", "error": "x"})
-    text = summarize_run(RunFacts(failed, facts.folders))
+    failure = Failure(node="ServingCheck", error="x")
+    failed = facts.run.model_copy(update={"failure": failure})
+    text = summarize_run(dataclasses.replace(facts, run=failed))
     assert text.endswith("on 20 test rows: the run failed at ServingCheck.")
 
 

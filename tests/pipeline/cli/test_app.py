@@ -11,20 +11,20 @@ import pytest
 from typer.testing import CliRunner
 
 from regard.core.errors import UserError
-from regard.pipeline import supervisor
 from regard.pipeline.cli.app import app, main
 from regard.pipeline.cli.commands import COMMANDS, load
+from regard.pipeline.runs import supervise
 from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
-FAKE = str(Path(__file__).parents[1] / "fake_worker.py")
+FAKE = str(Path(__file__).parents[1] / "runs" / "fake_worker.py")
 # The command with another worker than the one that needs TFX.
 WITH_FAKE = f"""
 import sys
 from regard.core.errors import UserError
-from regard.pipeline import supervisor
+from regard.pipeline.runs import supervise
 how = sys.argv.pop(1)
-supervisor.worker_command = lambda *_: [sys.executable, {FAKE!r}, how]
+supervise.worker_command = lambda *_: [sys.executable, {FAKE!r}, how]
 from regard.pipeline.cli.app import main
 main()
 """
@@ -51,7 +51,7 @@ def regard(home, monkeypatch, capfd):
         monkeypatch.setattr(sys, "argv", ["regard", *arguments])
         if fake:
             monkeypatch.setattr(
-                supervisor, "worker_command", lambda *_: [sys.executable, FAKE, fake]
+                supervise, "worker_command", lambda *_: [sys.executable, FAKE, fake]
             )
         with pytest.raises(SystemExit) as ended:
             main()
@@ -291,7 +291,7 @@ def test_full_disk_before_the_worker_starts_is_recorded(home, regard, monkeypatc
     def fail(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(supervisor, "supervise", fail)
+    monkeypatch.setattr(supervise, "supervise", fail)
     code, _, err = regard("run", "tiny.yaml")
     assert code == 2
     assert "No space left on device" in err

@@ -3,17 +3,19 @@ import webbrowser
 import pytest
 from typer.testing import CliRunner
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.core.errors import UserError
-from regard.pipeline import run_store
 from regard.pipeline.cli.app import app
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
-    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
-    run.update(status=run_store.FAILED, failure={"error": "No such file"})
+    run = store.create(Workspace(tmp_path).pipeline("mine"))
+    run.update(RunRecord(status=run_record.FAILED, failure={"error": "No such file"}))
     return tmp_path
 
 

@@ -13,8 +13,8 @@ WORKER = Path(__file__).with_name("fake_worker.py")
 # The job with a worker that does not need TFX, and the command with that job.
 JOB = f"""
 import sys
-from regard.pipeline import supervisor
-supervisor.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
+from regard.pipeline.runs import supervise
+supervise.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
 from regard.pipeline.compare import jobs
 jobs.main(sys.argv[1])
 """

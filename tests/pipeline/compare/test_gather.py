@@ -5,10 +5,12 @@ import json
 
 import pytest
 
-from regard.pipeline import run_store
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.pipeline.compare import gather, plots, results, table
 from regard.pipeline.compare.matrix import read_comparison
-from regard.pipeline.recorded_run import resolved_yaml
+from regard.pipeline.runs import store
+from regard.pipeline.runs.record import resolved_yaml
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 
@@ -29,12 +31,12 @@ def member(tmp_path, workspace):
     return comparison(tmp_path, workspace).members[0]
 
 
-def add_run(workspace, member, status=run_store.SUCCEEDED, events=(), **record):
+def add_run(workspace, member, status=run_record.SUCCEEDED, events=(), **record):
     """Adds a run of a member's pipeline to the run store."""
-    run = run_store.create(workspace.pipeline(member.config.name))
+    run = store.create(workspace.pipeline(member.config.name))
     run.config.write_text(resolved_yaml(member.config))
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
-    run.update(status=status, **record)
+    run.update(RunRecord(status=status, **record))
     return run
 
 
@@ -134,9 +136,9 @@ def test_perplexity_is_that_of_the_exported_weights(
 @pytest.mark.parametrize(
     ("status", "events", "state"),
     [
-        (run_store.INTERRUPTED, [], "interrupted"),
-        (run_store.RUNNING, [], "killed"),
-        (run_store.SUCCEEDED, [node("Trainer")], "waiting"),
+        (run_record.INTERRUPTED, [], "interrupted"),
+        (run_record.RUNNING, [], "killed"),
+        (run_record.SUCCEEDED, [node("Trainer")], "waiting"),
     ],
 )
 def test_state_of_a_run(workspace, member, status, events, state):
@@ -145,7 +147,7 @@ def test_state_of_a_run(workspace, member, status, events, state):
 
 
 def test_running_model(workspace, member):
-    run = add_run(workspace, member, run_store.RUNNING, [node("Trainer", "running")])
+    run = add_run(workspace, member, run_record.RUNNING, [node("Trainer", "running")])
     with lock_pipeline(workspace.pipeline("m-a").lock) as lock:
         lock.describe(run.id)
         assert gather.model_result(member, workspace).state == "running"
@@ -188,7 +190,7 @@ def test_keys_missing_in_an_older_run_have_their_defaults(tmp_path, workspace, m
 
 def test_failure_after_a_success_keeps_the_figures(tmp_path, workspace, member):
     good = add_run(workspace, member, events=artifacts(tmp_path / "x"))
-    add_run(workspace, member, run_store.FAILED, failure={"node": "Trainer", "error": "no"})
+    add_run(workspace, member, run_record.FAILED, failure={"node": "Trainer", "error": "no"})
     entry = gather.model_result(member, workspace)
     assert (entry.state, entry.error, entry.run) == ("failed", "Trainer: no", good.id)
 

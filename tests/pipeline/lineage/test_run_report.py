@@ -2,9 +2,11 @@ import json
 
 import pytest
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter.run_facts import ARTIFACTS
-from regard.pipeline import run_store
 from regard.pipeline.lineage import run_report
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
 from tests.components.reporter import sample_runs
 from tests.pages import plain
@@ -14,8 +16,8 @@ from tests.pages import plain
 def run(tmp_path):
     """A run in the run store with the artifacts of a text-to-text task."""
     facts = sample_runs.text_run(tmp_path / "artifacts")
-    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
-    run.config.write_text(json.dumps({**facts.info.config, "name": "mine"}), encoding="utf-8")
+    run = store.create(Workspace(tmp_path).pipeline("mine"))
+    run.config.write_text(json.dumps({**facts.config, "name": "mine"}), encoding="utf-8")
     outputs = {}
     for name, (node, key) in ARTIFACTS.items():
         outputs.setdefault(node, {})[key] = str(facts.folders[name])
@@ -26,12 +28,19 @@ def run(tmp_path):
     events[0]["peak_bytes"] = 1_500_000_000
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
     run.update(
-        status=run_store.SUCCEEDED,
-        command="regard run it.yaml",
-        regard={"version": "0.1.0", "commit": "abc123"},
-        data_fingerprint="f1e2",
-        stack={"keras": "3.15.1"},
-        machine={"system": "Linux x86_64", "cores": 2, "memory_bytes": 24 << 30, "gpus": ["H200"]},
+        RunRecord(
+            status=run_record.SUCCEEDED,
+            command="regard run it.yaml",
+            regard={"version": "0.1.0", "commit": "abc123"},
+            data_fingerprint="f1e2",
+            stack={"keras": "3.15.1"},
+            machine={
+                "system": "Linux x86_64",
+                "cores": 2,
+                "memory_bytes": 24 << 30,
+                "gpus": ["H200"],
+            },
+        )
     )
     return run
 
@@ -42,7 +51,7 @@ def page_of(run, folder):
 
 
 def test_report_of_a_successful_run(run, tmp_path):
-    names = [node.name for node in run_report.read_facts(run).info.nodes]
+    names = [*run_report.read_facts(run).run.nodes]
     assert (names[0], names[-1]) == ("CorpusGen", "Pusher")  # in the order of the pipeline
     text = page_of(run, tmp_path)
     for part in (
@@ -59,15 +68,17 @@ def test_report_of_a_successful_run(run, tmp_path):
 
 
 def test_report_of_a_run_that_failed_at_once(tmp_path):
-    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
-    run.update(status=run_store.FAILED, failure={"error": "No such file", "remedy": "Fix it."})
+    run = store.create(Workspace(tmp_path).pipeline("mine"))
+    run.update(
+        RunRecord(status=run_record.FAILED, failure={"error": "No such file", "remedy": "Fix it."})
+    )
     text = page_of(run, tmp_path)
     assert "not evaluated: the run failed." in text
     assert "No such file Fix it." in text
 
 
 def test_report_of_a_killed_run(tmp_path):
-    run = run_store.create(Workspace(tmp_path).pipeline("mine"))
+    run = store.create(Workspace(tmp_path).pipeline("mine"))
     event = {"time": 1.0, "kind": "node", "node": "Trainer", "state": "running"}
     run.events.write_text(json.dumps(event) + "\n")
     text = page_of(run, tmp_path)

@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
 from regard.components.data.fingerprints import fingerprint
 from regard.components.registry.rollback import rollback
 from regard.components.registry.store import Registry
 from regard.core import events
 from regard.core.errors import UserError
-from regard.pipeline import run_store
 from regard.pipeline.cli.rendering import lineage_tree
 from regard.pipeline.config import load
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.trace import CHANGED, MISSING, UNCHANGED, UNKNOWN, trace
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
 
 MIDNIGHT = 1_795_305_600.0  # 2026-11-22T00:00:00+00:00
@@ -63,10 +65,10 @@ class Place:
         (folder / "regard.json").write_text(json.dumps(record))
         return folder
 
-    def add_run(self, hour, status=run_store.FAILED, **fields):
+    def add_run(self, hour, status=run_record.FAILED, **fields):
         """Add a run that started at this hour of 2026-11-22."""
-        run = run_store.create(self.paths)
-        run.update(started=MIDNIGHT + 3600 * hour, status=status, **fields)
+        run = store.create(self.paths)
+        run.update(RunRecord(started=MIDNIGHT + 3600 * hour, status=status, **fields))
         return run.id
 
     def trace(self, number):
@@ -101,7 +103,7 @@ def test_a_version_is_traced_to_its_data(place):
     span = {"span": 20777, "name": "2026-11-20", "version": 2, "fingerprint": "f" * 64}
     span |= {"files": {"train": [str(place.data)]}, "rows": {"train": 45, "test": 0}}
     corpus = {"rows": {"train": 45, "eval": 5}, "files": [source], "spans": [span]}
-    run = run_store.create(place.paths, seconds=57.0, command="regard run c.yaml")
+    run = store.create(place.paths, RunRecord(seconds=57.0, command="regard run c.yaml"))
     corpus_gen = ("done", 2.0, "examples", "findings")
     write_nodes(run, CorpusGen=corpus_gen, Pusher=("done", 1.0, "pushed_model"))
     (place.paths.artifacts / "CorpusGen/findings/1/corpus.json").write_text(json.dumps(corpus))
@@ -133,7 +135,7 @@ def test_a_version_is_traced_to_its_data(place):
 
 
 def test_cached_nodes_are_traced_to_the_run_that_executed_them(place):
-    runs = [run_store.create(place.paths) for _ in range(3)]
+    runs = [store.create(place.paths) for _ in range(3)]
     for run, *facts in zip(runs, ("failed", "done", "cached"), (9.0, 2.0, 0.1), strict=True):
         write_nodes(run, CorpusGen=(*facts, "examples"))
     write_nodes(runs[2], Pusher=("done", 1.0, "pushed_model"))
@@ -217,7 +219,7 @@ def test_runs_without_a_version_are_listed_in_order(place):
     place.push(2, "1", created=created(13), warm_start={"start": {"model": "tiny@1"}})
     spans = [{"name": "8", "replayed": True}, {"name": "9"}]
     reason = "Failed: chrF 20.1 is worse than version 2 (99.0)."
-    place.add_run(14, run_store.NOT_BLESSED, reason=reason, data={"spans": spans})
+    place.add_run(14, run_record.NOT_BLESSED, reason=reason, data={"spans": spans})
     assert reasons(place.trace(2)) == [["Trainer: the loss is no number"], [reason]]
     place.push(3, "2", created=created(15), digest="another")
     result = place.trace(3)

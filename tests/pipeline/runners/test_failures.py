@@ -23,7 +23,7 @@ def test_user_error_among_the_causes():
     facts = {"where": "a.tsv:3", "remedy": "Add some."}
     error = _raised_from(RuntimeError("library"), UserError("too few", **facts))
     expected = {"node": "CorpusGen", "error": "too few", **facts, "user": True}
-    assert explain(error, "CorpusGen") == expected
+    assert explain(error, "CorpusGen").to_dict() == expected
 
 
 def test_is_transient():
@@ -42,8 +42,8 @@ def test_user_error_in_the_text_of_a_beam_error():
         "more of Beam"
     )
     failure = explain(RuntimeError(text))
-    assert (failure["error"], failure["remedy"]) == ("a.tsv:3: too few", "Add some.")
-    assert failure["user"]
+    assert (failure.error, failure.remedy) == ("a.tsv:3: too few", "Add some.")
+    assert failure.user
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_user_error_in_the_text_of_a_beam_error():
 )
 def test_full_disk_and_read_only_folder_are_user_errors(number, remedy):
     failure = explain(_raised_from(RuntimeError("x"), OSError(number, "No", "/d/f")))
-    assert (failure["user"], failure["where"]) == (True, "/d/f")
-    assert remedy in failure["remedy"]
+    assert (failure.user, failure.where) == (True, "/d/f")
+    assert remedy in failure.remedy
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_disk_errors_in_messages_of_libraries(tmp_path, monkeypatch, text, error
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     monkeypatch.setattr(failures.tempfile, "gettempdir", lambda: str(tmp_path))
     failure = explain(RuntimeError(text))
-    assert (failure["error"], failure["where"]) == (os.strerror(error), str(tmp_path))
-    assert failure["user"]
+    assert (failure.error, failure.where) == (os.strerror(error), str(tmp_path))
+    assert failure.user
 
 
 def test_the_fullest_disk_is_named(tmp_path, monkeypatch):
@@ -80,7 +80,7 @@ def test_the_fullest_disk_is_named(tmp_path, monkeypatch):
         free = {tmp_path: 5, tmp_path / "t": 5, fullest: 0}
         usage = {path: SimpleNamespace(free=space) for path, space in free.items()}
         monkeypatch.setattr(failures.shutil, "disk_usage", usage.get)
-        assert explain(OSError(errno.ENOSPC, "No space"))["where"] == str(fullest)
+        assert explain(OSError(errno.ENOSPC, "No space")).where == str(fullest)
 
 
 TRACE = "Traceback (most recent call last):\n  File\nValueError: bad [while running 'A/B']"
@@ -95,11 +95,11 @@ TRACE = "Traceback (most recent call last):\n  File\nValueError: bad [while runn
     ],
 )
 def test_other_errors_are_one_sentence(error, text):
-    assert explain(error) == {"error": text, "user": False}
+    assert explain(error).to_dict() == {"error": text, "user": False}
 
 
 def test_long_message_is_cut():
-    assert len(explain(ValueError("x" * 5000))["error"]) < 400
+    assert len(explain(ValueError("x" * 5000)).error) < 400
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_long_message_is_cut():
 def test_failures_of_a_cluster(text, remedy):
     """They name the section, end with status 2, and a schedule tries again."""
     failure = explain(RuntimeError(text), "CorpusGen")
-    assert failure["error"].startswith("RuntimeError: " + text[:20])
-    assert (failure["where"], failure["user"]) == ("beam", True)
-    assert remedy in failure["remedy"]
+    assert failure.error.startswith("RuntimeError: " + text[:20])
+    assert (failure.where, failure.user) == ("beam", True)
+    assert remedy in failure.remedy
     assert is_transient(failure)
 
 
 def test_user_error_on_a_cluster_is_not_hidden_by_the_lost_host():
     text = "regard.core.errors.UserError: a.tsv:3: too few\nAdd some.\n\nNoRestart"
-    assert explain(RuntimeError(text + "BackoffTimeStrategy"))["error"] == "a.tsv:3: too few"
+    assert explain(RuntimeError(text + "BackoffTimeStrategy")).error == "a.tsv:3: too few"

@@ -12,19 +12,22 @@ import sys
 import time
 from pathlib import Path
 
-from regard.pipeline import run_store
+from regard.components.common import run_record
+from regard.components.common.run_record import RunRecord
+from regard.core.errors import Failure
 from regard.pipeline.runners.failures import explain
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline
 
 FAILURES = {
-    "failed": {"node": "Trainer", "error": "the worker process was killed by signal 9"},
-    "refused": {"node": "ExampleValidator", "error": "duplicates: 90% of the rows", "user": True},
-    "full": {
-        "node": "CorpusGen",
-        "error": "No space left on device",
-        "remedy": explain(OSError(errno.ENOSPC, "No space left on device"))["remedy"],
-        "user": True,
-    },
+    "failed": Failure(node="Trainer", error="the worker process was killed by signal 9"),
+    "refused": Failure(node="ExampleValidator", error="duplicates: 90% of the rows", user=True),
+    "full": Failure(
+        node="CorpusGen",
+        error="No space left on device",
+        remedy=explain(OSError(errno.ENOSPC, "No space left on device")).remedy,
+        user=True,
+    ),
 }
 
 
@@ -38,7 +41,7 @@ def main(path: Path, whole: bool = True) -> int:
         return 2
     paths = Workspace.from_environment().pipeline("tiny")
     with lock_pipeline(paths.lock, wait=True) as guard:
-        run = run_store.create(paths, pid=os.getpid(), config=str(path))
+        run = store.create(paths, RunRecord(pid=os.getpid(), config=str(path)))
         guard.describe(run.id)
         if whole:
             record_inputs(run, path, paths)
@@ -46,40 +49,40 @@ def main(path: Path, whole: bool = True) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
         if outcome.startswith("waits"):
             return wait(run, float(outcome.partition(" ")[2] or 60))
-        status = {"pushed": run_store.SUCCEEDED, "not blessed": run_store.NOT_BLESSED}.get(
-            outcome, run_store.FAILED
+        status = {"pushed": run_record.SUCCEEDED, "not blessed": run_record.NOT_BLESSED}.get(
+            outcome, run_record.FAILED
         )
         fields: dict = {"failure": FAILURES.get(outcome), "seconds": 1.0}
         if outcome == "pushed":
-            fields["pushed_version"] = str(len(run_store.runs_of(paths)))
+            fields["pushed_version"] = str(len(store.runs_of(paths)))
         if outcome == "not blessed":
             fields["reason"] = "chrf is 3 less than that of tiny@1."
-        run.update(status=status, **fields)
-    if status == run_store.FAILED:
-        return 2 if FAILURES[outcome].get("user") else 1
+        run.update(RunRecord(status=status, **fields))
+    if status == run_record.FAILED:
+        return 2 if FAILURES[outcome].user else 1
     return 0 if outcome == "pushed" else 3
 
 
-def record_inputs(run: run_store.Run, path: Path, paths: PipelinePaths) -> None:
+def record_inputs(run: store.Run, path: Path, paths: PipelinePaths) -> None:
     """Records the configuration and the digests of the data."""
     from regard.pipeline.config import load
-    from regard.pipeline.recorded_run import resolved_yaml
+    from regard.pipeline.runs.record import resolved_yaml
     from regard.pipeline.scheduling.snapshot import take_snapshot
 
     config = load(path)
     run.config.write_text(resolved_yaml(config))
     snapshot = take_snapshot(config, paths)
-    run.update(data_fingerprint=snapshot.fingerprint, word_vectors=snapshot.word_files)
+    run.update(RunRecord(data_fingerprint=snapshot.fingerprint, word_vectors=snapshot.word_files))
 
 
-def wait(run: run_store.Run, seconds: float) -> int:
+def wait(run: store.Run, seconds: float) -> int:
     """Waits until it is interrupted, or for some seconds."""
     try:
         time.sleep(seconds)
     except KeyboardInterrupt:
-        run.update(status=run_store.INTERRUPTED, seconds=1.0)
+        run.update(RunRecord(status=run_record.INTERRUPTED, seconds=1.0))
         return 130
-    run.update(status=run_store.SUCCEEDED, seconds=1.0, pushed_version="1")
+    run.update(RunRecord(status=run_record.SUCCEEDED, seconds=1.0, pushed_version="1"))
     return 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from regard.core import locks
 from regard.core.errors import UserError
-from regard.pipeline import run_store
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import lock_pipeline
 from tests.pipeline.scheduling import fake_run
 from tests.pipeline.scheduling.growing_corpus import CONFIG
@@ -146,7 +146,7 @@ def test_a_clock_set_back_during_a_run_loses_no_result(simulation, monkeypatch):
     monkeypatch.setattr("regard.pipeline.scheduling.daemon.time", ahead)
     simulation.serve(hours=24)
     assert simulation.statuses == ["pushed", "pushed"]
-    runs = run_store.runs_of(simulation.paths)
+    runs = store.runs_of(simulation.paths)
     assert [attempt.run for attempt in simulation.state.history] == [run.id for run in runs]
     assert [attempt.earlier_runs for attempt in simulation.state.history] == [None, None]
 
@@ -183,7 +183,7 @@ def test_a_manual_run_is_waited_for_and_counts(simulation):
     daemon = simulation.serve(30, {1: finish})
     assert daemon.starting_with("waiting for a run")
     assert simulation.statuses == []
-    (run,) = run_store.runs_of(simulation.paths)
+    (run,) = store.runs_of(simulation.paths)
     (line,) = daemon.starting_with("no run:")
     assert f"these data and settings were already used by run {run.id}, which was pushed" in line
     simulation.write_span(2)

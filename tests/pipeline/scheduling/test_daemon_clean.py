@@ -3,7 +3,7 @@
 import pytest
 
 from regard.core.errors import UserError
-from regard.pipeline import run_store
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import lock_pipeline
 from tests.components.registry.models import push_model
 from tests.pipeline.scheduling.simulation import NIGHTLY
@@ -23,11 +23,11 @@ def nights(simulation):
 
 def test_old_runs_are_removed_after_each_run(simulation, nights):
     nights(2)
-    assert len(run_store.runs_of(simulation.paths)) == 3
+    assert len(store.runs_of(simulation.paths)) == 3
     simulation.configure(NIGHTLY + "  keep: 2\n")
     daemon = nights(2)
     newest = [attempt.run for attempt in simulation.state.history[-2:]]
-    assert [run.id for run in run_store.runs_of(simulation.paths)] == newest
+    assert [run.id for run in store.runs_of(simulation.paths)] == newest
     assert simulation.statuses == ["pushed"] * 5
     assert daemon.starting_with("old runs") == []
 
@@ -40,7 +40,7 @@ def test_old_versions_are_removed_after_each_run(simulation, nights):
     simulation.configure(NIGHTLY + "  keep_versions: 2\n")
     nights(1)
     assert sorted(path.name for path in (registry / "tiny").iterdir()) == ["2", "3"]
-    assert len(run_store.runs_of(simulation.paths)) == 2
+    assert len(store.runs_of(simulation.paths)) == 2
 
 
 def test_an_error_of_the_cleaning_does_not_stop_the_schedule(simulation, nights, monkeypatch):

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from regard.components.common import run_record
 from regard.core import locks
-from regard.pipeline import run_store
 from regard.pipeline.scheduling import attempt, state
 from tests.pipeline.scheduling import fake_run
 from tests.pipeline.scheduling.simulation import FakeDaemon
@@ -82,4 +82,4 @@ def test_a_run_of_unknown_process_is_found_by_its_start(hourly):
     started = time.time()
     assert fake_run.main(hourly.folder / "tiny.yaml") == 0
     assert status_since(started) == state.PUSHED
-    assert status_since(time.time() + 1) == run_store.KILLED
+    assert status_since(time.time() + 1) == run_record.KILLED

@@ -3,8 +3,8 @@ import io
 from rich.console import Console
 from rich.live import Live
 
+from regard.components.common.run_progress import Progress
 from regard.pipeline.cli.rendering import live
-from regard.pipeline.progress import Progress
 
 EVENTS = [
     {"kind": "progress", "node": "", "text": "importing TFX"},

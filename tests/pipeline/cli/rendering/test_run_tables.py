@@ -2,6 +2,7 @@ import io
 
 from rich.console import Console
 
+from regard.components.common.run_record import NOT_BLESSED, RUNNING, RunRecord
 from regard.pipeline.cli.rendering import run_tables
 
 SCORES = [
@@ -10,9 +11,16 @@ SCORES = [
     {"name": "spearman", "label": "Spearman", "value": None, "scale": 1.0},
 ]
 RECORDS = [
-    {"name": "quickstart", "id": "20261122-061648", "status": "not blessed", "scores": SCORES}
-    | {"blessed": False, "parent": "2", "seconds": 62.0},
-    {"name": "quickstart", "id": "20261122-061647", "status": "running"},
+    RunRecord(
+        name="quickstart",
+        id="20261122-061648",
+        status=NOT_BLESSED,
+        scores=SCORES,
+        blessed=False,
+        parent="2",
+        seconds=62.0,
+    ),
+    RunRecord(name="quickstart", id="20261122-061647", status=RUNNING),
 ]
 SPANS = [{"name": "6", "replayed": True}, {"name": "7"}]
 
@@ -48,7 +56,7 @@ def test_a_pipe_gets_unbroken_lines_without_padding():
 def test_spans_have_a_column_if_there_are_any():
     column = printed(run_tables.print_listing, RECORDS, 20, False)[0].find("spans")
     assert column == -1
-    records = [{**RECORDS[0], "data": {"spans": SPANS}}, RECORDS[1]]
+    records = [RECORDS[0].model_copy(update={"data": {"spans": SPANS}}), RECORDS[1]]
     heading, first, second = printed(run_tables.print_listing, records, 20, False)
     column = heading.index("spans")
     assert first[column:].startswith("7, replaying 6  BLEU 33.13")

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from regard.components.common import run_record
+from regard.components.common.run_progress import Progress
 from regard.core import locks
-from regard.pipeline import run_store, supervisor
-from regard.pipeline.progress import Progress
+from regard.pipeline.runs import store, supervise
 from regard.pipeline.workspace import Workspace
 from tests.processes import is_alive, wait_for
 
@@ -40,13 +41,13 @@ class Recorder:
 @pytest.fixture
 def created(tmp_path):
     workspace = Workspace(tmp_path)
-    return run_store.create(workspace.pipeline("tiny")), workspace
+    return store.create(workspace.pipeline("tiny")), workspace
 
 
 def _supervise(created, how, **options):
     run, _ = created
     state, view = Progress(["CorpusGen", "Trainer", "Pusher"]), Recorder()
-    ending = supervisor.supervise([sys.executable, FAKE, how], run, state, view, **options)
+    ending = supervise.supervise([sys.executable, FAKE, how], run, state, view, **options)
     return ending, state, view
 
 
@@ -64,7 +65,7 @@ def _signal_soon(*numbers: int, after: float = 1.0, apart: float = 0.5) -> threa
 
 def test_events_and_output_of_the_worker(created):
     ending, state, view = _supervise(created, "ok")
-    assert ending == supervisor.Ending(0, interrupted=False)
+    assert ending == supervise.Ending(0, interrupted=False)
     assert [node.state for node in state.nodes.values()] == ["cached", "done", "done"]
     assert view.events[0]["text"] == "importing"
     assert "is busy: ok" in created[0].log.read_text()
@@ -83,12 +84,12 @@ def test_temporary_files_are_removed(created, tmp_path, monkeypatch, how):
 def test_temporary_files_of_killed_runs_are_removed(created, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
     (tmp_path / "t").mkdir()
-    other = run_store.create(created[1].pipeline("other"))
+    other = store.create(created[1].pipeline("other"))
     for run in (created[0], created[0], other):
-        folder = supervisor._scratch_folder(run)
+        folder = supervise._scratch_folder(run)
         folder._finalizer.detach()  # as if this process had been killed
         (Path(folder.name) / "file").touch()
-    mine = Path(supervisor._scratch_folder(created[0]).name + "-mine")
+    mine = Path(supervise._scratch_folder(created[0]).name + "-mine")
     (mine / "notes").mkdir(parents=True)
     _supervise(created, "ok")
     assert set((tmp_path / "t").iterdir()) == {Path(folder.name), mine}
@@ -101,7 +102,7 @@ def test_a_signal_stops_the_worker(created, number):
     thread = _signal_soon(number)
     ending, state, view = _supervise(created, "slow")
     thread.join()
-    assert ending == supervisor.Ending(130, interrupted=True)
+    assert ending == supervise.Ending(130, interrupted=True)
     assert state.nodes["Trainer"].state == "stopped"
     assert any("Stopping" in text for text in view.messages)
     assert signal.getsignal(number) is before
@@ -116,27 +117,27 @@ def test_unresponsive_worker_is_killed(created, numbers, grace_seconds):
     thread = _signal_soon(*numbers)
     ending, _, _ = _supervise(created, "deaf", grace_seconds=grace_seconds)
     thread.join()
-    assert ending == supervisor.Ending(-signal.SIGKILL, interrupted=True)
+    assert ending == supervise.Ending(-signal.SIGKILL, interrupted=True)
 
 
 PARENT = """
 import sys
 from pathlib import Path
-from regard.pipeline import run_store
+from regard.pipeline.runs import store
 from regard.core import locks
 from regard.pipeline.cli.rendering.live import TerminalDisplay
-from regard.pipeline.progress import Progress
-from regard.pipeline import supervisor
+from regard.components.common.run_progress import Progress
+from regard.pipeline.runs import supervise
 from regard.pipeline.workspace import Workspace, lock_pipeline
 from rich.console import Console
 
 workspace = Workspace(Path(sys.argv[1]))
 paths = workspace.pipeline("tiny")
 with lock_pipeline(paths.lock) as lock:
-    run = run_store.create(paths)
+    run = store.create(paths)
     lock.describe(run.id)
     with TerminalDisplay(Console()).view("tiny", str(run.log)) as view:
-        supervisor.supervise(
+        supervise.supervise(
             [sys.executable, sys.argv[2], sys.argv[3]], run, Progress([]), view,
             lock.descriptor,
         )
@@ -179,8 +180,8 @@ def test_worker_ends_with_a_killed_parent(parent, tmp_path):
     wait_for(lambda: not is_alive(worker))
     paths = Workspace(tmp_path).pipeline("tiny")
     assert not locks.is_locked(paths.lock)
-    (record,) = run_store.listing(Workspace(tmp_path))
-    assert record["status"] == run_store.KILLED
+    (record,) = store.listing(Workspace(tmp_path))
+    assert record.status == run_record.KILLED
 
 
 def test_worker_keeps_the_lock_of_a_killed_parent(parent, tmp_path):
@@ -196,10 +197,10 @@ def test_worker_keeps_the_lock_of_a_killed_parent(parent, tmp_path):
 
 def test_worker_command_and_environment(created, monkeypatch):
     run, workspace = created
-    command = supervisor.worker_command(run)
-    assert command[1:] == ["-m", "regard.pipeline.worker", str(run.directory)]
+    command = supervise.worker_command(run)
+    assert command[1:] == ["-m", "regard.pipeline.runs.worker", str(run.directory)]
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    environment = supervisor.worker_environment(run)
+    environment = supervise.worker_environment(run)
     assert environment["REGARD_EVENTS"] == str(run.events)
     assert environment["REGARD_HOME"] == str(workspace.home)
     assert environment["PYTHONPATH"].endswith("/mine")

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from regard.components.common.run_progress import Progress
 from regard.core import events, owned_folders, processes
 from regard.core.events import Event
-from regard.pipeline.progress import Progress
-from regard.pipeline.run_store import Run
+from regard.pipeline.runs.store import Run
 
 POLL_SECONDS = 0.1
 GRACE_SECONDS = 20.0
@@ -76,9 +76,7 @@ def supervise(
             offset, stop_time = 0, math.inf
             while True:
                 status = worker.poll()  # before reading events: an ended worker writes no more
-                for event, offset in events.read(run.events, offset):  # noqa: B007, B020
-                    state.apply(event)
-                    view.event(event, state)
+                offset = follow_events(run, state, view, offset)
                 view.refresh(state)
                 if status is not None:
                     break
@@ -92,6 +90,15 @@ def supervise(
     state.stop()
     view.refresh(state)
     return Ending(status, interrupted=bool(signals))
+
+
+def follow_events(run: Run, state: Progress, view: View, offset: int = 0) -> int:
+    """Apply and show the events of a run after byte ``offset``, and return their end."""
+    for event, end in events.read(run.events, offset):
+        state.apply(event)
+        view.event(event, state)
+        offset = end
+    return offset
 
 
 def _scratch_folder(run: Run) -> tempfile.TemporaryDirectory[str]:
@@ -109,7 +116,7 @@ def _scratch_folder(run: Run) -> tempfile.TemporaryDirectory[str]:
 
 def worker_command(run: Run) -> list[str]:
     """The command line of the worker of a run."""
-    return [sys.executable, "-m", "regard.pipeline.worker", str(run.directory)]
+    return [sys.executable, "-m", "regard.pipeline.runs.worker", str(run.directory)]
 
 
 def worker_environment(run: Run) -> dict[str, str]:

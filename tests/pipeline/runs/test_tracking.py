@@ -11,14 +11,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+from regard.components.common.run_record import RunRecord
 from regard.core import events
 from regard.core.errors import UserError
-from regard.pipeline import load_config, run, run_store, supervisor
+from regard.pipeline import load_config, run
 from regard.pipeline.config import tracking as section
 from regard.pipeline.config.tracking import TrackingConfig
-from regard.pipeline.recorded_run import resolved_yaml
-from regard.pipeline.supervisor import Ending
-from regard.pipeline.tracking import record_run, tracked_run
+from regard.pipeline.runs import store, supervise
+from regard.pipeline.runs.record import resolved_yaml
+from regard.pipeline.runs.supervise import Ending
+from regard.pipeline.runs.tracking import record_run, tracked_run
 from regard.pipeline.workspace import Workspace
 
 SECRET = "hunter2hunter2"
@@ -48,7 +50,7 @@ def load(tmp_path, monkeypatch, **mlflow):
 
 def finished_run(tmp_path, config, pusher="done", **record):
     """Write the folder of a finished run with a published version and a report."""
-    run = run_store.create(Workspace(tmp_path / "home").pipeline("tiny"))
+    run = store.create(Workspace(tmp_path / "home").pipeline("tiny"))
     run.config.write_text(resolved_yaml(config))
     version = tmp_path / "registry" / "tiny" / "3"
     for folder, name, content in (
@@ -68,7 +70,7 @@ def finished_run(tmp_path, config, pusher="done", **record):
     scores = [{"name": "bleu", "value": 33.5}, {"name": "aer", "value": None}]
     started = 1_700_000_000.0
     fields = {"status": "succeeded", "started": started, "ended": started + 60.0, "scores": scores}
-    run.update(**{**fields, "pushed_version": "3", "reason": "Passed.", **record})
+    run.update(RunRecord(**{**fields, "pushed_version": "3", "reason": "Passed.", **record}))
     return run
 
 
@@ -112,9 +114,9 @@ def test_facts_of_a_run(tmp_path, monkeypatch, installed):
 
 
 def test_facts_of_a_run_that_failed_early(tmp_path, monkeypatch):
-    run = run_store.create(Workspace(tmp_path / "home").pipeline("tiny"))
+    run = store.create(Workspace(tmp_path / "home").pipeline("tiny"))
     run.config.write_text(resolved_yaml(load(tmp_path, monkeypatch)))
-    run.update(status="failed", ended=time.time(), failure={"error": "e"})
+    run.update(RunRecord(status="failed", ended=time.time(), failure={"error": "e"}))
     facts = tracked_run(run)
     assert (facts.metrics, facts.report, facts.published) == ([], None, None)
     assert facts.parameters["name"] == "tiny"
@@ -160,7 +162,7 @@ def test_a_tracker_that_cannot_start_or_is_interrupted_does_not_fail_the_run(
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("regard.pipeline.tracking.ChildProcess", fail)
+    monkeypatch.setattr("regard.pipeline.runs.tracking.ChildProcess", fail)
     _, (message,) = messages(tmp_path, monkeypatch)
     reason = str(error) or "interrupted"
     assert message == f"mlflow: warning: the run is not recorded completely: {reason}"
@@ -242,7 +244,7 @@ def test_runs_that_did_something_are_recorded(
 ):
     """`regard run`, and so a schedule, records a run after its end, when its record is complete."""
 
-    def supervise(command, run, state, *_):
+    def run_worker(command, run, state, *_):
         for number, name in enumerate(states):
             event = {"kind": "node", "node": f"Node{number}", "state": name, "error": "e"}
             state.apply(event)
@@ -251,12 +253,12 @@ def test_runs_that_did_something_are_recorded(
 
     def record(run, tracking):
         assert tracking.mlflow.uri == "http://localhost:1"
-        assert run.record()["ended"] > run.record()["started"]
+        assert run.record().ended > run.record().started
         return ["mlflow: recorded"]
 
     monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(supervisor, "supervise", supervise)
-    monkeypatch.setattr("regard.pipeline.recorded_run.record_run", record)
+    monkeypatch.setattr(supervise, "supervise", run_worker)
+    monkeypatch.setattr("regard.pipeline.runs.record.record_run", record)
     config = load(tmp_path, monkeypatch, uri="http://localhost:1")
     with contextlib.suppress(RuntimeError, KeyboardInterrupt):
         run(config)

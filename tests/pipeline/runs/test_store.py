@@ -3,10 +3,12 @@ import re
 
 import pytest
 
+from regard.components.common import run_progress, run_record
+from regard.components.common.run_record import RunRecord
 from regard.core import events, locks
 from regard.core.errors import UserError
 from regard.core.files import temporary_name
-from regard.pipeline import progress, run_store
+from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 
@@ -16,26 +18,27 @@ def workspace(tmp_path):
 
 
 def test_new_run_has_a_folder_named_by_time_and_a_record(workspace):
-    run = run_store.create(workspace.pipeline("quickstart"), runner="local")
+    run = store.create(workspace.pipeline("quickstart"), RunRecord(runner="local"))
     assert re.fullmatch(r"\d{8}-\d{6}", run.id)
     record = run.record()
-    assert record["name"] == "quickstart"
-    assert record["status"] == run_store.RUNNING
-    assert record["runner"] == "local"
-    run.update(status=run_store.SUCCEEDED, pushed_version="2")
-    assert run.record() == {**record, "status": run_store.SUCCEEDED, "pushed_version": "2"}
+    assert record.name == "quickstart"
+    assert record.status == run_record.RUNNING
+    assert record.runner == "local"
+    run.update(RunRecord(status=run_record.SUCCEEDED, pushed_version="2"))
+    changes = {"status": run_record.SUCCEEDED, "pushed_version": "2"}
+    assert run.record() == record.model_copy(update=changes)
 
 
 def test_runs_of_the_same_second_are_different(workspace):
     paths = workspace.pipeline("quickstart")
-    runs = [run_store.create(paths) for _ in range(11)]
+    runs = [store.create(paths) for _ in range(11)]
     assert len({run.id for run in runs}) == 11
-    assert run_store.runs_of(paths) == runs  # oldest first
+    assert store.runs_of(paths) == runs  # oldest first
 
 
 def test_temporary_files_of_killed_runs_are_removed(workspace):
     paths = workspace.pipeline("quickstart")
-    killed = run_store.create(paths)
+    killed = store.create(paths)
     leftovers = [
         paths.root / temporary_name("fingerprints.json"),
         paths.root / f"{temporary_name('metadata.sqlite')}-journal",
@@ -44,28 +47,28 @@ def test_temporary_files_of_killed_runs_are_removed(workspace):
     others = [paths.root / ".swap.tmp", killed.directory / ".draft.0123abcd.tmp"]
     for path in (*leftovers, *others):
         path.touch()
-    run_store.create(paths)
+    store.create(paths)
     assert all(path.exists() for path in others)
     assert not any(path.exists() for path in leftovers)
-    assert run_store.runs_of(paths)[0] == killed
+    assert store.runs_of(paths)[0] == killed
 
 
 def test_listing_is_newest_first_over_all_pipelines(workspace):
     for name, started in (("a", 1.0), ("b", 3.0), ("a", 2.0)):
-        run_store.create(workspace.pipeline(name)).update(
-            started=started, status=run_store.SUCCEEDED
+        store.create(workspace.pipeline(name)).update(
+            RunRecord(started=started, status=run_record.SUCCEEDED)
         )
-    assert [r["name"] for r in run_store.listing(workspace)] == ["b", "a", "a"]
-    assert [r["started"] for r in run_store.listing(workspace, "a")] == [2.0, 1.0]
+    assert [r.name for r in store.listing(workspace)] == ["b", "a", "a"]
+    assert [r.started for r in store.listing(workspace, "a")] == [2.0, 1.0]
 
 
 def test_run_without_a_lock_was_killed(workspace):
     paths = workspace.pipeline("quickstart")
     with lock_pipeline(paths.lock) as lock:
-        run = run_store.create(paths)
+        run = store.create(paths)
         lock.describe(run.id)
-        assert run_store.listing(workspace)[0]["status"] == run_store.RUNNING
-    assert run_store.listing(workspace)[0]["status"] == run_store.KILLED
+        assert store.listing(workspace)[0].status == run_record.RUNNING
+    assert store.listing(workspace)[0].status == run_record.KILLED
 
 
 def test_versions_that_a_running_pipeline_uses_are_needed(workspace):
@@ -73,10 +76,10 @@ def test_versions_that_a_running_pipeline_uses_are_needed(workspace):
     models = workspace.registry / "quickstart", workspace.registry / "other"
 
     def needed():
-        return [run_store.needed_versions(workspace, model) for model in models]
+        return [store.needed_versions(workspace, model) for model in models]
 
     with lock_pipeline(paths.lock) as lock:
-        run = run_store.create(paths)
+        run = store.create(paths)
         lock.describe(run.id)
         assert needed() == [{}, {}]  # it has only begun
         origin = {"time": 1.0, "kind": "origin", "parent": "4"}
@@ -98,41 +101,41 @@ def test_versions_that_a_running_pipeline_uses_are_needed(workspace):
 
 def test_versions_are_needed_by_a_run_that_began_after_the_clock_was_set_back(workspace):
     paths = workspace.pipeline("quickstart")
-    newer = run_store.create(paths)
+    newer = store.create(paths)
     newer.directory.rename(paths.runs / "29991231-235959")
     with lock_pipeline(paths.lock) as lock:
-        run = run_store.create(paths)
+        run = store.create(paths)
         lock.describe(run.id)
         run.events.write_text(json.dumps({"time": 1.0, "kind": "origin", "parent": "4"}) + "\n")
-        needed = run_store.needed_versions(workspace, workspace.registry / "quickstart")
+        needed = store.needed_versions(workspace, workspace.registry / "quickstart")
     assert list(needed) == [4]
 
 
 def test_run_that_ends_during_the_check_was_not_killed(workspace, monkeypatch):
-    run = run_store.create(workspace.pipeline("quickstart"))
+    run = store.create(workspace.pipeline("quickstart"))
 
     def ends(path):
-        run.update(status=run_store.SUCCEEDED)
+        run.update(RunRecord(status=run_record.SUCCEEDED))
         return {}
 
     monkeypatch.setattr(locks, "read_holder", ends)
-    assert run_store.status(run) == run_store.SUCCEEDED
+    assert store.status(run) == run_record.SUCCEEDED
 
 
 def test_broken_record_does_not_break_the_listing(workspace):
-    run = run_store.create(workspace.pipeline("quickstart"))
-    (run.directory / run_store.RECORD).write_text("{")
-    assert run_store.listing(workspace)[0]["id"] == run.id
+    run = store.create(workspace.pipeline("quickstart"))
+    (run.directory / store.RECORD).write_text("{")
+    assert store.listing(workspace)[0].id == run.id
 
 
 def test_unwritable_workspace_is_a_user_error(workspace, tmp_path):
     (tmp_path / "pipelines").touch()
     with pytest.raises(UserError, match="Cannot create the record"):
-        run_store.create(workspace.pipeline("quickstart"))
+        store.create(workspace.pipeline("quickstart"))
 
 
 def test_empty_workspace_has_no_runs(workspace):
-    assert run_store.listing(workspace) == []
+    assert store.listing(workspace) == []
 
 
 class Store:
@@ -143,24 +146,24 @@ class Store:
 
     def add(self, full_id, **fields):
         name, run_id = full_id.split("/")
-        run = run_store.Run(self.workspace.pipeline(name).runs / run_id)
+        run = store.Run(self.workspace.pipeline(name).runs / run_id)
         run.directory.mkdir(parents=True)
-        run.update(id=run_id, name=name, **fields)
+        run.update(RunRecord(id=run_id, name=name, **fields))
         return run
 
     def find(self, text):
-        return run_store.find(self.workspace, text).full_id
+        return store.find(self.workspace, text).full_id
 
 
 @pytest.fixture
-def store(workspace):
-    store = Store(workspace)
-    store.add("a/20260101-101010", pushed_version="1")
-    store.add("a/20260101-101010-2", pushed_version="1")
-    store.add("a/20260202-101010", pushed_version="2")
-    store.add("b/20260202-101010", status=run_store.FAILED)
-    store.add("b/20260303-101010")
-    return store
+def runs(workspace):
+    runs = Store(workspace)
+    runs.add("a/20260101-101010", pushed_version="1")
+    runs.add("a/20260101-101010-2", pushed_version="1")
+    runs.add("a/20260202-101010", pushed_version="2")
+    runs.add("b/20260202-101010", status=run_record.FAILED)
+    runs.add("b/20260303-101010")
+    return runs
 
 
 @pytest.mark.parametrize(
@@ -174,13 +177,13 @@ def store(workspace):
         ("a@2", "a/20260202-101010"),
     ],
 )
-def test_find_run(store, text, full_id):
-    assert store.find(text) == full_id
+def test_find_run(runs, text, full_id):
+    assert runs.find(text) == full_id
 
 
-def test_ambiguous_run_lists_the_candidates(store):
+def test_ambiguous_run_lists_the_candidates(runs):
     with pytest.raises(UserError, match="matches 2 runs") as error:
-        store.find("20260202-101010")
+        runs.find("20260202-101010")
     assert "a/20260202-101010, b/20260202-101010" in error.value.remedy
 
 
@@ -196,29 +199,29 @@ def test_ambiguous_run_lists_the_candidates(store):
         ("~nobody-here x", "Unknown run '~nobody-here x'"),
     ],
 )
-def test_unknown_run(store, text, hint):
+def test_unknown_run(runs, text, hint):
     with pytest.raises(UserError) as error:
-        store.find(text)
+        runs.find(text)
     assert hint in str(error.value)
     assert "`regard runs`" in error.value.remedy
 
 
-def test_record_of_the_version_names_its_run(store):
+def test_record_of_the_version_names_its_run(runs):
     """A version number may be used again after versions were deleted."""
-    store.add("a/20260404-101010", pushed_version="1")
-    version = store.workspace.registry / "a" / "1"
+    runs.add("a/20260404-101010", pushed_version="1")
+    version = runs.workspace.registry / "a" / "1"
     version.mkdir(parents=True)
     (version / "regard.json").write_text('{"run": "20260404-101010"}')
-    assert store.find("a@1") == "a/20260404-101010"
+    assert runs.find("a@1") == "a/20260404-101010"
 
 
-def test_nodes_of_a_killed_run_come_from_its_events(store, monkeypatch):
-    run = store.add("c/20260101-101010")
+def test_nodes_of_a_killed_run_come_from_its_events(runs, monkeypatch):
+    run = runs.add("c/20260101-101010")
     assert run.nodes() == {}
     monkeypatch.setenv(events.VARIABLE, str(run.events))
     events.emit("node", node="CorpusGen", state="done", seconds=1.0, peak_bytes=7)
     events.emit("node", node="Trainer", state="running")
-    assert run.nodes() == {
+    assert {name: node.facts() for name, node in run.nodes().items()} == {
         "CorpusGen": {"state": "done", "seconds": 1.0, "peak_bytes": 7},
         "Trainer": {"state": "running"},
     }
@@ -226,7 +229,7 @@ def test_nodes_of_a_killed_run_come_from_its_events(store, monkeypatch):
 
 def test_the_runs_behind_cached_nodes_are_read_once(workspace, monkeypatch):
     def add(**states):
-        run = run_store.create(workspace.pipeline("tiny"))
+        run = store.create(workspace.pipeline("tiny"))
         for name, state in states.items():
             uri = {"out": "/a/old"} if (name, state) == ("Gone", "done") else {"out": "/a"}
             events.write(run.events, "node", node=name, state=state, outputs=uri)
@@ -235,10 +238,10 @@ def test_the_runs_behind_cached_nodes_are_read_once(workspace, monkeypatch):
     first = add(A="done", B="done", Gone="done")
     second = add(A="cached", B="done")
     last = add(A="cached", B="cached", C="done", Gone="cached")
-    nodes, reads, read = progress.read(last.events).nodes, [], progress.read
-    monkeypatch.setattr(progress, "read", lambda path: reads.append(path) or read(path))
-    originals = run_store.original_nodes(last, nodes)
+    nodes, reads, read = run_progress.read(last.events).nodes, [], run_progress.read
+    monkeypatch.setattr(run_progress, "read", lambda path, _: reads.append(path) or read(path))
+    originals = store.original_nodes(last, nodes)
     runs = {name: run.id for name, (run, _) in originals.items()}
     assert runs == {"A": first.id, "B": second.id, "C": last.id}
-    assert originals["A"][1].state == progress.DONE
+    assert originals["A"][1].state == run_record.DONE
     assert sorted(reads) == sorted(run.events for run in (first, second, last))

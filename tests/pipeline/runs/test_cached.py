@@ -9,11 +9,11 @@ import pytest
 from regard.components.common import code_digest
 from regard.core import events
 from regard.core.files import folder_digest
-from regard.pipeline import cached_run, run_store, supervisor
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.context import local_context
-from regard.pipeline.recorded_run import RunRequest, run_pipeline
-from regard.pipeline.supervisor import Ending
+from regard.pipeline.runs import cached, store, supervise
+from regard.pipeline.runs.record import RunRequest, run_pipeline
+from regard.pipeline.runs.supervise import Ending
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version
 
@@ -50,7 +50,7 @@ class Pipeline:
         (folder / "train.tsv").write_text("a\tA\nb\tB\n")
         self.configure()
         monkeypatch.setenv("REGARD_HOME", str(folder / "home"))
-        monkeypatch.setattr(supervisor, "supervise", self.supervise)
+        monkeypatch.setattr(supervise, "supervise", self.supervise)
 
     def configure(self, rate=0.01, train="train.tsv"):
         (self.folder / "tiny.yaml").write_text(CONFIG.format(rate=rate, train=train))
@@ -67,10 +67,8 @@ class Pipeline:
         self.workers += 1
         record = run.record()
         config, paths = recorded_config(run), run.workspace.pipeline("tiny")
-        context = local_context(config, run.workspace, record["publish_anyway"])
-        events.write(
-            run.events, "origin", plan=cached_run.plan_digest(context, config), parent=None
-        )
+        context = local_context(config, run.workspace, record.publish_anyway)
+        events.write(run.events, "origin", plan=cached.plan_digest(context, config), parent=None)
         events.write(run.events, "plan", nodes=["CorpusGen", "Pusher"])
         published = self.folder / "published"
         published.mkdir(exist_ok=True)
@@ -116,9 +114,9 @@ def test_runs_with_nothing_to_do_start_no_worker(pipeline, pushed, status):
         assert without_run(later.summary) == without_run(first.summary)
         assert {node["state"] for node in later.summary["nodes"].values()} == {"cached"}
         record = later.run.record()
-        assert record["executions_of"] == first.run.id
-        assert record["plan"] == first.run.record()["plan"]
-        assert record.get("pushed_version") == first.run.record().get("pushed_version")
+        assert record.executions_of == first.run.id
+        assert record.plan == first.run.record().plan
+        assert record.pushed_version == first.run.record().pushed_version
     assert "as in run" in later.run.log.read_text()
 
 
@@ -139,7 +137,7 @@ CHANGES = {
     "production": lambda one: write_version(one.home.home, 7, digest="d"),
     "metadata": lambda one: rewrite(one.home.pipeline("tiny").metadata, "of another run"),
     "no metadata": lambda one: one.home.pipeline("tiny").metadata.unlink(),
-    "no events": lambda one: run_store.runs_of(one.home.pipeline("tiny"))[-1].events.unlink(),
+    "no events": lambda one: store.runs_of(one.home.pipeline("tiny"))[-1].events.unlink(),
 }
 
 
@@ -175,7 +173,7 @@ def test_a_new_span_starts_a_worker(pipeline):
 
 def test_edited_code_starts_a_worker(pipeline, monkeypatch):
     pipeline.run()
-    monkeypatch.setattr(cached_run, "package_digest", lambda *_: "other")
+    monkeypatch.setattr(cached, "package_digest", lambda *_: "other")
     pipeline.run()
     assert pipeline.workers == 2
 
@@ -237,6 +235,6 @@ def test_another_workspace_starts_a_worker(pipeline, monkeypatch):
 def test_a_missing_data_file_is_the_same_error(pipeline):
     pipeline.run()
     (pipeline.folder / "train.tsv").unlink()
-    with pytest.raises(run_store.UserError, match="train"):
+    with pytest.raises(store.UserError, match="train"):
         pipeline.run()
     assert pipeline.workers == 1

@@ -1,6 +1,7 @@
+from regard.components.common import run_progress
+from regard.components.common.run_progress import Progress
 from regard.core import events
-from regard.pipeline import progress
-from regard.pipeline.progress import Progress
+from regard.core.errors import Failure
 
 
 def after(*applied: dict) -> Progress:
@@ -16,11 +17,12 @@ RUNNING = {"kind": "node", "node": "A", "state": "running", "time": 1.0}
 
 def test_failure_keeps_reason_place_and_remedy():
     failure = {"node": "A", "error": "e", "where": "w", "user": True}
-    assert after(RUNNING, {"kind": "node", "state": "failed", **failure}).failure == failure
+    state = after(RUNNING, {"kind": "node", "state": "failed", **failure})
+    assert state.failure.to_dict() == failure
 
 
 def test_failure_outside_of_the_nodes():
-    assert after({"kind": "run", "state": "failed", "error": "e"}).failure == {"error": "e"}
+    assert after({"kind": "run", "state": "failed", "error": "e"}).failure == Failure(error="e")
 
 
 def test_stop_ends_only_what_runs():
@@ -56,10 +58,14 @@ def test_facts_of_a_node_are_what_is_known():
 
 def test_events_of_a_file_are_added_up(tmp_path, monkeypatch):
     path = tmp_path / "events.jsonl"
-    assert list(progress.read(path, ["A"]).nodes) == ["A"]
+    assert list(run_progress.read(path, ["A"]).nodes) == ["A"]
     monkeypatch.setenv(events.VARIABLE, str(path))
     events.emit("origin", data_fingerprint="f00d", parent=None, start={"model": "m@1"})
     events.emit("node", node="A", state="done", seconds=2.5)
-    state = progress.read(path)
+    state = run_progress.read(path)
     assert state.nodes["A"].seconds == 2.5
-    assert state.origin == {"data_fingerprint": "f00d", "parent": None, "start": {"model": "m@1"}}
+    assert state.origin.to_dict() == {
+        "data_fingerprint": "f00d",
+        "parent": None,
+        "start": {"model": "m@1"},
+    }

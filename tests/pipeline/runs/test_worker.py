@@ -14,8 +14,8 @@ import pytest
 
 from regard.core import events
 from regard.core.processes import child_environment
-from regard.pipeline import worker
 from regard.pipeline.runners import node_events
+from regard.pipeline.runs import worker
 
 BOTH = pytest.mark.parametrize("runner", ["local", "beam"])
 
@@ -48,7 +48,7 @@ class Tiny:
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     monkeypatch.setattr(sys, "argv", ["regard"])
     return Tiny(tmp_path, monkeypatch)
 
@@ -253,7 +253,7 @@ def _failed(tiny: Tiny) -> dict:
 CHILD = """
 import importlib, sys
 from pathlib import Path
-from regard.pipeline import worker
+from regard.pipeline.runs import worker
 from regard.pipeline.runners import node_events
 module = importlib.import_module("tiny")
 worker.run(lambda: module.make(Path(sys.argv[1])), "local", "killed")
@@ -264,7 +264,7 @@ def test_outputs_of_a_killed_run_are_removed_by_the_next_run(tiny):
     copies = tiny.root / "artifacts" / "Fail" / "copy"
     tiny.what.write_text("hang")
     environment = child_environment()
-    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
+    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(tiny.root)], env=environment)
     deadline = time.monotonic() + 90
     while not list(copies.glob("*/half.txt")):

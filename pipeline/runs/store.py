@@ -4,72 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from pydantic import JsonValue
-
+from regard.components.common import run_progress
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import CACHED, DONE, KILLED, RUNNING, Node, RunRecord
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.core import locks
 from regard.core.errors import UserError
-from regard.core.events import Failure, Origin
 from regard.core.files import read_json_object, remove_temporary_files, write_json
 from regard.core.suggestions import did_you_mean
 from regard.core.yaml_text import YAMLError, from_yaml
-from regard.pipeline import progress
-from regard.pipeline.progress import NodeProgress, RecordedNode
 from regard.pipeline.workspace import PipelinePaths, Workspace
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 RECORD = "run.json"
 REPORT = "report.html"
-RUNNING, SUCCEEDED, NOT_BLESSED = "running", "succeeded", "not blessed"
-FAILED, INTERRUPTED, KILLED = "failed", "interrupted", "killed"
-
-
-class RunRecord(Origin, total=False):
-    """The content of ``run.json``.
-
-    ``data`` has the rows per split, the findings of the data checks, and the spans (``name``,
-    ``version``, ``rows`` per split, whether it is ``replayed``, and the rows ``available`` for
-    that). ``scores`` has the fields of ``MetricResult`` for each metric; ``value`` is None if it is
-    undefined, and ``baselines`` are the labels and values of trivial systems.
-    ``metadata`` is the state of ML Metadata's file after the run. A run without executions of its
-    own has the id of the run whose executions are its own in ``executions_of``.
-    """
-
-    id: str
-    name: str
-    status: str
-    started: float
-    ended: float
-    seconds: float
-    config: str
-    digest: str
-    runner: str
-    first: str | None
-    last: str | None
-    publish_anyway: bool
-    pid: int
-    seed: int
-    regard: dict[str, str]
-    stack: dict[str, str]
-    machine: dict[str, JsonValue]
-    command: str
-    failure: Failure | None
-    nodes: dict[str, RecordedNode]
-    data: dict[str, Any]
-    scores: list[dict[str, Any]]
-    blessed: bool | None
-    reason: str | None
-    pushed_version: str | None
-    directory: str
-    metadata: list[int]
-    executions_of: str
 
 
 @dataclasses.dataclass
@@ -94,9 +46,9 @@ class Run:
     @property
     def pushed_model(self) -> Path | None:
         """The folder of the model's versions to which the run published one."""
-        if not self.record().get("pushed_version"):
+        if not self.record().pushed_version:
             return None
-        pushed = progress.read(self.events).pushed_model()
+        pushed = self.progress().pushed_model()
         destination = str(pushed.get("pushed_destination", ""))
         return Path(destination).parent if destination else None
 
@@ -110,24 +62,32 @@ class Run:
 
     def record(self) -> RunRecord:
         """The record; empty if it cannot be read."""
-        return cast(RunRecord, read_json_object(self.directory / RECORD))
+        return RunRecord.from_dict(read_json_object(self.directory / RECORD))
 
-    def nodes(self) -> dict[str, RecordedNode]:
-        """State, seconds and peak memory of each node, as far as they are known."""
-        nodes = self.record().get("nodes")
-        if nodes is None:  # the run is in progress, or was killed
-            return {node.name: node.facts() for node in progress.read(self.events).nodes.values()}
-        return nodes
+    def progress(self, nodes: Iterable[str] = ()) -> Progress:
+        """The progress by the events; ``nodes`` are listed even without events."""
+        return run_progress.read(self.events, nodes)
 
-    def update(self, **fields: Unpack[RunRecord]) -> None:
-        """Update fields of the record, atomically."""
-        write_json(self.directory / RECORD, {**self.record(), **fields})
+    def nodes(self) -> dict[str, Node]:
+        """The nodes with their state and their cost, as far as they are known."""
+        nodes = self.record().nodes
+        # Without nodes in its record, the run is in progress, or was killed.
+        return self.progress().nodes if nodes is None else nodes
+
+    def update(self, changes: RunRecord) -> None:
+        """Write the fields that are set in ``changes`` to the record, atomically."""
+        path = self.directory / RECORD
+        write_json(path, {**read_json_object(path), **changes.to_dict()})
 
 
-def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
+def create(paths: PipelinePaths, facts: RunRecord | None = None) -> Run:
     """Create the folder of a new run and its record, with the status ``running``.
 
     Temporary files of killed runs are removed. The caller holds the lock of the pipeline.
+
+    Args:
+        paths: The folders of the pipeline.
+        facts: Further fields of the record.
 
     Raises:
         UserError: The folder is not writable.
@@ -136,9 +96,9 @@ def create(paths: PipelinePaths, **fields: Unpack[RunRecord]) -> Run:
         for folder in (paths.root, *(paths.runs.iterdir() if paths.runs.is_dir() else ())):
             remove_temporary_files(folder)
         run = _create_directory(paths.runs)
-        start: RunRecord = {"status": RUNNING, "started": time.time(), **fields}
-        start |= {"id": run.id, "name": run.name}
-        run.update(**start)
+        run.update(RunRecord(id=run.id, name=run.name, status=RUNNING, started=time.time()))
+        if facts is not None:
+            run.update(facts)
     except OSError as error:
         message = f"Cannot create the record of the run: {error.strerror}."
         remedy = "Set REGARD_HOME to a writable folder with free disk space."
@@ -164,9 +124,7 @@ def runs_of(paths: PipelinePaths) -> list[Run]:
     return [Run(path) for path in sorted(paths.runs.iterdir()) if (path / RECORD).is_file()]
 
 
-def original_nodes(
-    run: Run, nodes: Mapping[str, NodeProgress]
-) -> dict[str, tuple[Run, NodeProgress]]:
+def original_nodes(run: Run, nodes: Mapping[str, Node]) -> dict[str, tuple[Run, Node]]:
     """Return the run that made the outputs of each node; without those of removed runs.
 
     Args:
@@ -174,13 +132,13 @@ def original_nodes(
         nodes: its nodes by name, some of which may be cached.
     """
     originals = {name: (run, node) for name, node in nodes.items()}
-    cached = [name for name, node in nodes.items() if node.state == progress.CACHED]
+    cached = [name for name, node in nodes.items() if node.state == CACHED]
     for directory in sorted(run.directory.parent.iterdir(), reverse=True) if cached else ():
         other = Run(directory)
-        others = progress.read(other.events).nodes
+        others = other.progress().nodes
         for name in [name for name in cached if name in others]:
             node = others[name]
-            if node.state == progress.DONE and node.outputs == nodes[name].outputs:
+            if node.state == DONE and node.outputs == nodes[name].outputs:
                 originals[name] = other, node
                 cached.remove(name)
         if not cached:
@@ -198,21 +156,27 @@ def listing(workspace: Workspace, name: str | None = None) -> list[RunRecord]:
     records: list[RunRecord] = []
     for pipeline_name in workspace.pipeline_names() if name is None else [name]:
         for run in runs_of(workspace.pipeline(pipeline_name)):
-            record: RunRecord = {"id": run.id, "name": pipeline_name, **run.record()}
-            records.append({**record, "status": status(run), "directory": str(run.directory)})
-    return sorted(records, key=lambda record: record.get("started", 0.0), reverse=True)
+            record = run.record()
+            actual = {
+                "id": record.id or run.id,
+                "name": record.name or pipeline_name,
+                "status": status(run),
+                "directory": str(run.directory),
+            }
+            records.append(record.model_copy(update=actual))
+    return sorted(records, key=lambda record: record.started or 0.0, reverse=True)
 
 
 def status(run: Run) -> str:
     """The status of a run; a run whose process has disappeared was killed."""
-    recorded = str(run.record().get("status", "?"))
+    recorded = run.record().status or "?"
     if recorded != RUNNING:
         return recorded
     path = run.workspace.pipeline(run.name).lock
     if locks.read_holder(path).get("run") == run.id and locks.is_locked(path):
         return RUNNING
     # It may have ended after its record was read.
-    recorded = str(run.record().get("status", "?"))
+    recorded = run.record().status or "?"
     return KILLED if recorded == RUNNING else recorded
 
 
@@ -229,10 +193,9 @@ def needed_versions(workspace: Workspace, model: Path) -> dict[int, str]:
         for run in runs_of(workspace.pipeline(name)):
             if status(run) != RUNNING:
                 continue
-            origin = progress.read(run.events).origin
-            parent = str(origin.get("parent") or "")
-            models = (*origin.get("ensemble", []), *origin.get("augmentation", []))
-            for used in filter(None, (origin.get("start"), *models)):
+            origin = run.progress().origin
+            parent = origin.parent or ""
+            for used in (origin.start or {}, *origin.ensemble, *origin.augmentation):
                 path = Path(used.get("path", ""))
                 if path.name.isdecimal() and path.parent.resolve() == model.resolve():
                     reasons[int(path.name)] = f"run {run.full_id} uses it"
@@ -280,4 +243,4 @@ def _find_pushing_runs(workspace: Workspace, name: str, version: str) -> list[Ru
     runs = runs_of(workspace.pipeline(name))
     run_id = read_record_or_empty(Registry(workspace.registry).root / name / version).run
     recorded = [run for run in runs if run.id == run_id]
-    return recorded + [run for run in runs if run.record().get("pushed_version") == version]
+    return recorded + [run for run in runs if run.record().pushed_version == version]

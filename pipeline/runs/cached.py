@@ -10,20 +10,29 @@ import json
 from pathlib import Path
 
 from regard.components.common.code_digest import package_digest
+from regard.components.common.run_record import (
+    CACHED,
+    DONE,
+    NOT_BLESSED,
+    RUNNING,
+    SUCCEEDED,
+    Node,
+    RunRecord,
+)
 from regard.core import events, provenance
 from regard.core.errors import UserError
 from regard.core.files import file_state, folder_digest
-from regard.pipeline import cache_keys, progress, run_store
+from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context
-from regard.pipeline.progress import CACHED, DONE, RUNNING, NodeProgress
-from regard.pipeline.run_store import Run, RunRecord
+from regard.pipeline.runs.store import Run, runs_of
 
 
 def plan_digest(context: PipelineContext, config: Config) -> str:
     """Return a digest of the data, the settings, the code and the libraries of a run."""
     return cache_keys.digest(
         json.dumps(dataclasses.asdict(context), sort_keys=True),
+        json.dumps(config.beam.arguments()),
         config.digest(),
         cache_keys.pinned_schema(config),
         package_digest(*cache_keys.code_modules(config)),
@@ -40,7 +49,7 @@ def metadata_state(run: Run) -> list[int]:
     return [*file_state(run.workspace.pipeline(run.name).metadata)]
 
 
-def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord:
+def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord | None:
     """Write the events of a run whose nodes are all cached.
 
     Args:
@@ -49,39 +58,39 @@ def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord:
         publish_anyway: whether a model that the gate rejects is published as well.
 
     Returns:
-        Fields of its record; empty if a node may have to run, and nothing was written.
+        Fields of its record; None if a node may have to run, and nothing was written.
     """
-    earlier = run_store.runs_of(run.workspace.pipeline(run.name))[-2:-1]
-    record = earlier[0].record() if earlier else {}
-    is_complete = record.get("status") in (run_store.SUCCEEDED, run_store.NOT_BLESSED)
-    if not is_complete or record["last"] is not None:
-        return {}
-    state = progress.read(earlier[0].events)
+    runs = runs_of(run.workspace.pipeline(run.name))
+    if len(runs) < 2:
+        return None
+    earlier = runs[-2]
+    record = earlier.record()
+    if record.status not in (SUCCEEDED, NOT_BLESSED) or record.last is not None:
+        return None
+    state = earlier.progress()
     try:
         context = local_context(config, run.workspace, publish_anyway)
         is_equal = (
-            record.get("metadata") == metadata_state(run)
-            and state.origin.get("plan") == plan_digest(context, config)
+            record.metadata == metadata_state(run)
+            and state.origin.plan == plan_digest(context, config)
             and all(map(_is_intact, state.nodes.values()))
         )
     except (UserError, OSError):  # the worker reports it
-        return {}
+        return None
     if not is_equal:
-        return {}
-    run.log.write_text(f"All nodes are cached, as in run {earlier[0].id}.\n", encoding="utf-8")
-    events.write(run.events, "origin", **state.origin)
+        return None
+    run.log.write_text(f"All nodes are cached, as in run {earlier.id}.\n", encoding="utf-8")
+    events.write(run.events, "origin", **state.origin.to_dict())
     events.write(run.events, "plan", nodes=[*state.nodes])
     for node in state.nodes.values():
-        results = {name: getattr(node, name) for name in ("outputs", "properties", "digests")}
-        events.write(run.events, "node", node=node.name, state=RUNNING)
-        events.write(run.events, "node", node=node.name, state=CACHED, seconds=0.0, **results)
-    return {
-        "metadata": record["metadata"],
-        "executions_of": record.get("executions_of", earlier[0].id),
-    }
+        running = Node(name=node.name, state=RUNNING)
+        cached = node.model_copy(update={"state": CACHED, "seconds": 0.0, "peak_bytes": None})
+        events.write(run.events, "node", **running.to_event())
+        events.write(run.events, "node", **cached.to_event())
+    return RunRecord(metadata=record.metadata, executions_of=record.executions_of or earlier.id)
 
 
-def _is_intact(node: NodeProgress) -> bool:
+def _is_intact(node: Node) -> bool:
     """Whether a node succeeded, and its outputs are unchanged."""
     published = [one.get("pushed_destination") for one in node.properties.values()]
     return (

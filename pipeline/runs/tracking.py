@@ -1,7 +1,7 @@
 """Record a finished run with the trackers of its configuration, each in a process of its own.
 
 A tracker imports many packages and may wait for a server, so it can neither slow the run down by
-more than a limit nor fail it: ``python -m regard.pipeline.tracking FOLDER TRACKER``.
+more than a limit nor fail it: ``python -m regard.pipeline.runs.tracking FOLDER TRACKER``.
 """
 
 import json
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from regard.components.common.run_record import DONE
 from regard.core.formatting import truncate
 from regard.core.processes import (
     ChildProcess,
@@ -17,12 +18,11 @@ from regard.core.processes import (
     describe_exit,
     end_with_parent,
 )
-from regard.pipeline import progress, run_store
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.tracking import TrackedRun, TrackingConfig
 from regard.pipeline.lineage.config_changes import flatten
-from regard.pipeline.run_store import Run
-from regard.pipeline.run_summary import training_record
+from regard.pipeline.runs.store import REPORT, Run
+from regard.pipeline.runs.summary import training_record
 
 MAX_SECONDS = 120.0  # for one tracker
 _MAX_REASON = 600  # characters
@@ -41,7 +41,7 @@ def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS)
     """
     for name in tracking.trackers:
         log = run.directory / f"{name}.txt"
-        command = [sys.executable, "-m", "regard.pipeline.tracking", str(run.directory), name]
+        command = [sys.executable, "-m", "regard.pipeline.runs.tracking", str(run.directory), name]
         environment = child_environment()
         try:
             with ChildProcess(command, log, None, run.directory, environment) as process:
@@ -58,20 +58,21 @@ def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS)
 
 def tracked_run(run: Run) -> TrackedRun:
     """Collect what trackers record from the folder of a run."""
-    record, state = run.record(), progress.read(run.events)
+    record, state = run.record(), run.progress()
     training, metrics = training_record(state), []
+    started, ended = record.started or 0.0, record.ended or 0.0
     for entry in training.get("history", []):
-        at = (min(record["started"] + entry["seconds"], record["ended"]), entry["step"])
+        at = (min(started + entry["seconds"], ended), entry["step"])
         curves = {_CURVES.get(key, f"eval/{key}"): value for key, value in entry.items()}
         metrics += [(key, value, *at) for key, value in curves.items() if key]
-    scores = {score["name"]: score["value"] for score in record.get("scores", [])}
-    at = (record["ended"], training.get("steps", 0))
+    scores = {score["name"]: score["value"] for score in record.scores}
+    at = (ended, training.get("steps", 0))
     metrics += [(f"test/{key}", value, *at) for key, value in scores.items() if value is not None]
-    report = state.output_folder("Reporter", "report") / run_store.REPORT
-    is_new = record.get("pushed_version") and state.nodes["Pusher"].state == progress.DONE
+    report = state.output_folder("Reporter", "report") / REPORT
+    is_new = record.pushed_version and state.nodes["Pusher"].state == DONE
     settings = flatten(run.settings()).items()
     return TrackedRun(
-        record,
+        record.to_dict(),
         {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings},
         metrics,
         report if report.is_file() else None,

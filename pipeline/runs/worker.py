@@ -1,4 +1,4 @@
-"""The worker process of a run: ``python -m regard.pipeline.worker FOLDER`` (see ``supervisor``).
+"""The worker process of a run: ``python -m regard.pipeline.runs.worker FOLDER``, see ``supervise``.
 
 Only the worker imports TFX and TensorFlow. Its output goes to the run's log; messages for the user
 are events (:mod:`regard.core.events`).
@@ -7,6 +7,7 @@ are events (:mod:`regard.core.events`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -19,11 +20,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.components.common.run_record import FAILED, Origin
 from regard.core import events, owned_folders
 from regard.core.garbage_collection import without_gc
 from regard.core.processes import end_with_parent
+from regard.core.yaml_text import from_yaml
 from regard.pipeline import metadata_file
-from regard.pipeline.run_store import Run
+from regard.pipeline.config import config_from_values
+from regard.pipeline.config.config import TUNER
+from regard.pipeline.context import local_context
+from regard.pipeline.runners import local
+from regard.pipeline.runners.failures import explain
+from regard.pipeline.runs.cached import plan_digest
+from regard.pipeline.runs.store import Run
 
 if TYPE_CHECKING:
     from tfx.orchestration.pipeline import Pipeline
@@ -38,39 +47,35 @@ def main(directory: str) -> int:
     _stop_on_signals()
     stored_run = Run(Path(directory))
     record = stored_run.record()
-    first, last = record["first"], record["last"]
-    paths = stored_run.workspace.pipeline(stored_run.name)
-
-    def build() -> Pipeline:
-        from regard.core.yaml_text import from_yaml
-        from regard.pipeline.config import config_from_values
-        from regard.pipeline.config.config import TUNER
-
-        config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
-        metadata_file.check(paths.metadata)
-        if last == TUNER:
-            from regard.pipeline.tuning.graph import create_tuning
-
-            pipeline = create_tuning(config, stored_run.workspace, restart=first is not None)
-            _emit_origin(pipeline)
-            return pipeline
-        with without_gc():
-            from regard.pipeline.cached_run import plan_digest
-            from regard.pipeline.context import local_context
-            from regard.pipeline.graph import build_pipeline
-
-        context = local_context(config, stored_run.workspace, record.get("publish_anyway", False))
-        # A repeated training starts from scratch, not from its last checkpoint.
-        if _repeats_training(config.nodes, first, last):
-            _discard_checkpoints(paths.checkpoints, context.checkpoints["checkpoint_key"])
-        pipeline = build_pipeline(context, config)
-        _emit_origin(pipeline, plan_digest(context, config))
-        return pipeline
-
-    status = run(build, record["runner"], stored_run.id, first, last)
+    build = functools.partial(_build, stored_run)
+    status = run(build, record.runner, stored_run.id, record.first, record.last)
     if status == OK:
-        metadata_file.store_copy(paths.metadata)
+        metadata_file.store_copy(stored_run.workspace.pipeline(stored_run.name).metadata)
     return status
+
+
+def _build(stored_run: Run) -> Pipeline:
+    """Build the pipeline of a run, or of its search, and emit what the run starts from."""
+    record, workspace = stored_run.record(), stored_run.workspace
+    paths = workspace.pipeline(stored_run.name)
+    config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
+    metadata_file.check(paths.metadata)
+    if record.last == TUNER:
+        from regard.pipeline.tuning.graph import create_tuning  # imports TFX
+
+        pipeline = create_tuning(config, workspace, restart=record.first is not None)
+        _emit_origin(pipeline)
+        return pipeline
+    with without_gc():
+        from regard.pipeline.graph import build_pipeline  # imports TFX
+
+    context = local_context(config, workspace, record.publish_anyway)
+    # A repeated training starts from scratch, not from its last checkpoint.
+    if _repeats_training(config.nodes, record.first, record.last):
+        _discard_checkpoints(paths.checkpoints, context.keys.checkpoint)
+    pipeline = build_pipeline(context, config)
+    _emit_origin(pipeline, plan_digest(context, config))
+    return pipeline
 
 
 def _discard_checkpoints(checkpoints: Path, key: str) -> None:
@@ -108,8 +113,6 @@ def run(
                 import tensorflow  # noqa: F401
 
             from regard.pipeline.runners import node_events
-            from regard.pipeline.runners.failures import explain
-            from regard.pipeline.runners.local import run_nodes
 
         # TFX calls a deprecated method of protobuf, which attributes the warning to TFX's caller.
         warnings.filterwarnings("ignore", r"label\(\) is deprecated", DeprecationWarning)
@@ -120,15 +123,15 @@ def run(
                 print(f"Removed {path}, an incomplete output of an earlier run.")
             with node_events.observe_nodes() as observation:
                 try:
-                    run_nodes(ir, runner)
+                    local.run_nodes(ir, runner)
                 finally:
                     failure = observation.failure
         except Exception as error:
             if failure is None:  # the error occurred outside the nodes
                 traceback.print_exc()
                 failure = explain(error)
-                events.emit_if_possible("run", state="failed", **failure)
-            return USER if failure.get("user") else BUG
+                events.emit_if_possible("run", state=FAILED, **failure.to_dict())
+            return USER if failure.user else BUG
     except KeyboardInterrupt:
         print("Interrupted.", flush=True)
         return INTERRUPTED
@@ -158,8 +161,6 @@ def compile_part(
     """Compile a pipeline for TFX's runners, and apply ``--from`` and ``--to``."""
     from tfx.dsl.compiler import compiler, constants
     from tfx.orchestration.portable import runtime_parameter_utils
-
-    from regard.pipeline.runners import local
 
     ir = compiler.Compiler().compile(pipeline)
     if first is not None:
@@ -212,8 +213,7 @@ def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
     properties = {node.id: node.exec_properties for node in pipeline.components}
     training = json.loads(properties["Trainer"]["custom_config"])
     models = properties.get("Augmenter", {}).get("models")
-    events.emit_if_possible(
-        "origin",
+    origin = Origin(
         data_fingerprint=properties["CorpusGen"]["fingerprint"],
         word_vectors=training["vectors"],
         parent=properties["Predictor"]["production_version"] or None,
@@ -222,6 +222,7 @@ def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
         augmentation=[*json.loads(models).values()] if models else [],
         plan=plan,
     )
+    events.emit_if_possible("origin", **origin.to_dict())
 
 
 def _stop_on_signals() -> None:

@@ -1,9 +1,9 @@
 import pytest
 
-from regard.pipeline import run_store
-from regard.pipeline.progress import Progress
-from regard.pipeline.recorded_run import judge
-from regard.pipeline.supervisor import Ending
+from regard.components.common import run_record
+from regard.components.common.run_progress import Progress
+from regard.pipeline.runs.outcome import judge
+from regard.pipeline.runs.supervise import Ending
 
 
 def _state(**pushed) -> Progress:
@@ -30,15 +30,15 @@ def _stopped() -> Progress:
 @pytest.mark.parametrize(
     ("ending", "state", "status", "code"),
     [
-        (Ending(0, False), _state(pushed=1), run_store.SUCCEEDED, 0),
-        (Ending(0, False), _state(pushed=0), run_store.NOT_BLESSED, 3),
-        (Ending(0, False), Progress(["Trainer"]), run_store.SUCCEEDED, 0),
-        (Ending(2, False), _failed(user=True), run_store.FAILED, 2),
-        (Ending(1, False), _failed(user=False), run_store.FAILED, 1),
-        (Ending(130, True), _stopped(), run_store.INTERRUPTED, 130),
-        (Ending(-9, True), _stopped(), run_store.INTERRUPTED, 130),
-        (Ending(0, True), _state(pushed=1), run_store.SUCCEEDED, 0),
-        (Ending(-9, False), _stopped(), run_store.FAILED, 1),
+        (Ending(0, False), _state(pushed=1), run_record.SUCCEEDED, 0),
+        (Ending(0, False), _state(pushed=0), run_record.NOT_BLESSED, 3),
+        (Ending(0, False), Progress(["Trainer"]), run_record.SUCCEEDED, 0),
+        (Ending(2, False), _failed(user=True), run_record.FAILED, 2),
+        (Ending(1, False), _failed(user=False), run_record.FAILED, 1),
+        (Ending(130, True), _stopped(), run_record.INTERRUPTED, 130),
+        (Ending(-9, True), _stopped(), run_record.INTERRUPTED, 130),
+        (Ending(0, True), _state(pushed=1), run_record.SUCCEEDED, 0),
+        (Ending(-9, False), _stopped(), run_record.FAILED, 1),
     ],
 )
 def test_judge(ending, state, status, code):
@@ -48,12 +48,12 @@ def test_judge(ending, state, status, code):
 
 def test_worker_without_a_failure_event_is_explained():
     killed = judge(Ending(-9, False), _stopped()).failure
-    assert killed["node"] == "Trainer"
-    assert "memory" in killed["error"]
-    assert "training.batch_tokens" in killed["remedy"]
+    assert killed.node == "Trainer"
+    assert "memory" in killed.error
+    assert "training.batch_tokens" in killed.remedy
     early = Progress(["CorpusGen"])
     early.apply({"kind": "node", "node": "CorpusGen", "state": "running", "time": 1.0})
     early.stop()
     failure = judge(Ending(-9, False), early).failure
-    assert "training" not in failure["remedy"]
-    assert "SIGSEGV" in judge(Ending(-11, False), _stopped()).failure["error"]
+    assert "training" not in failure.remedy
+    assert "SIGSEGV" in judge(Ending(-11, False), _stopped()).failure.error

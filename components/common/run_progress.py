@@ -1,71 +1,30 @@
-"""The progress of a running pipeline, aggregated from the events of its nodes."""
+"""The progress of a run, aggregated from the events of its nodes."""
 
-import dataclasses
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypedDict, cast
 
+from regard.components.common.run_record import FAILED, RUNNING, STOPPED, Node, Origin
 from regard.core import events
-from regard.core.events import Event, Failure, Origin
-
-WAITING, RUNNING, DONE, CACHED, FAILED = "waiting", "running", "done", "cached", "failed"
-STOPPED = "stopped"
-
-
-class RecordedNode(TypedDict, total=False):
-    """State, duration and peak memory of a node, as they are recorded."""
-
-    state: str
-    seconds: float
-    peak_bytes: int
-
-
-@dataclasses.dataclass
-class NodeProgress:
-    """One node: its state, its cost, and its messages.
-
-    The duration of a cached node is that of the cache lookup; its peak memory is unknown.
-    """
-
-    name: str
-    state: str = WAITING
-    started: float | None = None
-    seconds: float | None = None
-    peak_bytes: int | None = None
-    text: str = ""
-    fraction: float | None = None
-    notes: list[str] = dataclasses.field(default_factory=list)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    outputs: dict[str, str] = dataclasses.field(default_factory=dict)
-    properties: dict[str, dict[str, int | float | str]] = dataclasses.field(default_factory=dict)
-    digests: dict[str, str] = dataclasses.field(default_factory=dict)
-
-    def elapsed(self, now: float | None = None) -> float | None:
-        """Seconds from start to end, or until now; None before the start."""
-        if self.seconds is not None or self.started is None:
-            return self.seconds
-        return max(0.0, (time.time() if now is None else now) - self.started)
-
-    def facts(self) -> RecordedNode:
-        """State, seconds and peak memory, without unknown values."""
-        facts = {"state": self.state, "seconds": self.seconds, "peak_bytes": self.peak_bytes}
-        return cast(RecordedNode, {key: fact for key, fact in facts.items() if fact is not None})
+from regard.core.errors import Failure
+from regard.core.events import Event
 
 
 class Progress:
     """All nodes of a run; :meth:`apply` updates it with each event."""
 
     def __init__(self, nodes: Iterable[str]):
-        self.nodes = {name: NodeProgress(name) for name in nodes}
+        self.nodes = {name: Node(name=name) for name in nodes}
+        self.started: float | None = None  # the time of the first event
         self.startup_text = ""  # the activity of the worker before the first node
         self.failure: Failure | None = None
         self.notes: list[str] = []
-        self.origin: Origin = {}
+        self.origin = Origin()
 
     def apply(self, event: Event) -> None:
         """Update the progress with one event; unknown kinds are ignored."""
+        if self.started is None:
+            self.started = event.get("time")
         handler = getattr(self, f"_apply_{event.get('kind')}", None)
         if handler is not None:
             handler(event)
@@ -90,26 +49,18 @@ class Progress:
         pusher = self.nodes.get("Pusher")
         return pusher.properties.get("pushed_model", {}) if pusher else {}
 
-    def _node(self, event: Event) -> NodeProgress:
+    def _node(self, event: Event) -> Node:
         name = str(event["node"])
-        return self.nodes.setdefault(name, NodeProgress(name))
+        return self.nodes.setdefault(name, Node(name=name))
 
     def _apply_plan(self, event: Event) -> None:
         # The worker has compiled the graph: these nodes will run, in this order.
-        self.nodes = {name: self.nodes.get(name, NodeProgress(name)) for name in event["nodes"]}
+        self.nodes = {name: self.nodes.get(name, Node(name=name)) for name in event["nodes"]}
         self.startup_text = ""
 
     def _apply_node(self, event: Event) -> None:
         node = self._node(event)
-        node.state = event["state"]
-        if node.state == RUNNING:
-            node.started = event.get("time", time.time())
-            node.seconds = node.peak_bytes = None
-            return
-        node.seconds, node.peak_bytes = event.get("seconds"), event.get("peak_bytes")
-        node.text, node.fraction = "", None
-        node.outputs = event.get("outputs", {})
-        node.properties, node.digests = event.get("properties", {}), event.get("digests", {})
+        node.apply_event(event)
         if node.state == FAILED:
             self._apply_run(event)
 
@@ -132,12 +83,10 @@ class Progress:
         warnings.append(event.get("text", ""))
 
     def _apply_origin(self, event: Event) -> None:
-        keys = Origin.__annotations__
-        self.origin = cast(Origin, {key: v for key, v in event.items() if key in keys})
+        self.origin = Origin.from_dict(event)
 
     def _apply_run(self, event: Event) -> None:
-        known = {key: v for key, v in event.items() if key in Failure.__annotations__}
-        self.failure = cast(Failure, {key: v for key, v in known.items() if v is not None})
+        self.failure = Failure.from_dict(event)
 
 
 def read(path: Path, nodes: Iterable[str] = ()) -> Progress:

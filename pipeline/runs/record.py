@@ -6,43 +6,34 @@ import contextlib
 import dataclasses
 import os
 import shlex
-import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import CACHED, FAILED, INTERRUPTED, RunRecord
 from regard.components.trainer.distributed_worker import check_chief
-from regard.core import events, provenance
+from regard.core import provenance
 from regard.core.errors import UserError
-from regard.core.events import Failure
 from regard.core.files import atomic_write
 from regard.core.locks import LockHolder
-from regard.core.processes import describe_exit
 from regard.core.yaml_text import to_yaml
-from regard.pipeline import run_store, supervisor
-from regard.pipeline.cached_run import metadata_state, repeat
 from regard.pipeline.config import Config, load
 from regard.pipeline.context import check_start, resolve_data
 from regard.pipeline.doctor import machine
-from regard.pipeline.progress import CACHED, STOPPED, Progress
-from regard.pipeline.run_store import Run, RunRecord
-from regard.pipeline.run_summary import summarize, training_record
 from regard.pipeline.runners.failures import as_user_error, explain
 from regard.pipeline.runners.local import check_node
-from regard.pipeline.supervisor import Ending, View
-from regard.pipeline.tracking import record_run
+from regard.pipeline.runs import store, supervise
+from regard.pipeline.runs.cached import metadata_state, repeat
+from regard.pipeline.runs.outcome import Outcome, judge
+from regard.pipeline.runs.store import Run
+from regard.pipeline.runs.summary import summarize, training_record
+from regard.pipeline.runs.supervise import Ending, View
+from regard.pipeline.runs.tracking import record_run
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 Runner = Literal["local", "beam"]
-USER_ERROR = 2
-_EXIT_STATUS = {
-    run_store.SUCCEEDED: 0,
-    run_store.FAILED: 1,
-    run_store.NOT_BLESSED: 3,
-    run_store.INTERRUPTED: 130,
-}
-_MEMORY_KEYS = {"Trainer": "training.batch_tokens", "Predictor": "evaluation.batch_size"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,19 +56,6 @@ class RunRequest:
     wait: bool = False
     tune: bool = False
     publish_anyway: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a run ended: the status for ``run.json``, and why it failed."""
-
-    status: str
-    failure: Failure | None = None
-
-    @property
-    def exit_status(self) -> int:
-        """The exit status for the shell."""
-        return USER_ERROR if (self.failure or {}).get("user") else _EXIT_STATUS[self.status]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +142,7 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
         display.message(f"Waiting for {who} of {config.name} to end …")
 
     with lock_pipeline(paths.lock, request.wait, report_wait) as lock:
-        run = run_store.create(
-            paths,
+        facts = RunRecord(
             digest=config.digest(),
             runner=request.runner,
             first=request.first,
@@ -177,26 +154,17 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
             stack=provenance.stack_versions(),
             machine=machine.facts(),
         )
+        run = store.create(paths, facts)
         try:
             lock.describe(run.id)
             result = _run_locked(request, config, nodes, run, lock.descriptor, display)
         except OSError as error:
             raise _explain_disk_error(error, run) from error
     has_news = any(node.state != CACHED for node in result.progress.nodes.values())
-    if has_news and not request.tune and result.outcome.status != run_store.INTERRUPTED:
+    if has_news and not request.tune and result.outcome.status != INTERRUPTED:
         for message in record_run(run, config.tracking):
             display.message(message)
     return result
-
-
-def judge(ending: Ending, state: Progress) -> Outcome:
-    """Derive the outcome from the end of the worker and the progress of the nodes."""
-    if ending.status != 0 and ending.interrupted:
-        return Outcome(run_store.INTERRUPTED)
-    if ending.status != 0:
-        return Outcome(run_store.FAILED, state.failure or _unreported_failure(ending.status, state))
-    pushed = "Pusher" not in state.nodes or state.pushed_model().get("pushed")
-    return Outcome(run_store.SUCCEEDED if pushed else run_store.NOT_BLESSED)
 
 
 def resolved_yaml(config: Config) -> str:
@@ -223,54 +191,58 @@ def _run_locked(
     lock_descriptor: int,
     display: Display,
 ) -> RunResult:
+    """Run the worker, unless all nodes are cached, and record how the run ends."""
     atomic_write(run.config, resolved_yaml(config))
     path = request.config if isinstance(request.config, Path) else run.config
-    run.update(command=_command(request, run), config=str(path.absolute()))
+    run.update(RunRecord(command=_command(request, run), config=str(path.absolute())))
     started = time.monotonic()
     state = Progress(nodes)
     with display.view(f"{config.name}  run {run.id}", str(run.log)) as view:
         is_whole = not (request.first or request.last or request.tune)
         is_repeatable = is_whole and request.runner == "local"
-        fields = repeat(config, run, request.publish_anyway) if is_repeatable else {}
-        if fields:
-            for event, _ in events.read(run.events):
-                state.apply(event)
-                view.event(event, state)
+        executions = repeat(config, run, request.publish_anyway) if is_repeatable else None
+        if executions is not None:
+            supervise.follow_events(run, state, view)
             ending = Ending(0, interrupted=False)
         else:
-            ending = supervisor.supervise(
-                supervisor.worker_command(run), run, state, view, lock_descriptor
-            )
+            command = supervise.worker_command(run)
+            ending = supervise.supervise(command, run, state, view, lock_descriptor)
             with contextlib.suppress(OSError):  # the worker may have failed early
-                fields = {"metadata": metadata_state(run)}
+                executions = RunRecord(metadata=metadata_state(run))
     outcome = judge(ending, state)
-    end: RunRecord = {
-        "status": outcome.status,
-        "failure": outcome.failure,
-        "ended": time.time(),
-        "seconds": round(time.monotonic() - started, 3),
-        "nodes": {node.name: node.facts() for node in state.nodes.values()},
-        **state.origin,
-        **fields,
-    }
-    run.update(**end)
+    end = RunRecord(
+        status=outcome.status,
+        failure=outcome.failure,
+        ended=time.time(),
+        seconds=round(time.monotonic() - started, 3),
+        nodes=state.nodes,
+        **state.origin.to_dict(),
+    )
+    run.update(end)
+    if executions is not None:
+        run.update(executions)
     summary = summarize(run, state, str(path))
     if not request.tune:
-        blessing = summary.get("blessing", {})
-        run.update(
-            data=summary.get("data", {}),
-            scores=summary.get("scores", []),
-            blessed=blessing.get("blessed"),
-            reason=summary.get("not_pushed") or blessing.get("sentence"),
-            pushed_version=summary.get("pushed", {}).get("version"),
-        )
+        run.update(_results(summary))
     return RunResult(run, outcome, state, summary)
+
+
+def _results(summary: Mapping[str, Any]) -> RunRecord:
+    """The results of a run, as its record stores them."""
+    blessing = summary.get("blessing", {})
+    return RunRecord(
+        data=summary.get("data", {}),
+        scores=summary.get("scores", []),
+        blessed=blessing.get("blessed"),
+        reason=summary.get("not_pushed") or blessing.get("sentence"),
+        pushed_version=summary.get("pushed", {}).get("version"),
+    )
 
 
 def _explain_disk_error(error: OSError, run: Run) -> Exception:
     """Record a full disk before the worker starts or after it ends as the failure of the run."""
     with contextlib.suppress(OSError):
-        run.update(status=run_store.FAILED, failure=explain(error), ended=time.time())
+        run.update(RunRecord(status=FAILED, failure=explain(error), ended=time.time()))
     return as_user_error(error) or error
 
 
@@ -283,19 +255,3 @@ def _command(request: RunRequest, run: Run) -> str:
     command += ["--runner", request.runner] if request.runner != "local" else []
     command += ["--publish-anyway"] if request.publish_anyway else []
     return shlex.join(command)
-
-
-def _unreported_failure(status: int, state: Progress) -> Failure:
-    """The failure of a worker that ended without an event about it: killed, or crashed."""
-    node = next((node.name for node in state.nodes.values() if node.state == STOPPED), None)
-    failure: Failure = {"error": f"the worker process {describe_exit(status)}"}
-    if node is not None:
-        failure["node"] = node
-    if status == -signal.SIGKILL:
-        key = _MEMORY_KEYS.get(node or "")
-        failure["remedy"] = f"Use more memory{f', or reduce {key}' if key else ''}."
-    elif status == USER_ERROR:  # the worker could not write an event about the failure
-        failure["error"] = "the reason could not be recorded; the disk may be full"
-        failure["remedy"] = "Free some disk space."
-        failure["user"] = True
-    return failure

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common import prediction_table
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import FAILED, INTERRUPTED
 from regard.components.evaluator.results import Decision, Evaluation
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import PushResult
 from regard.core.files import read_json_object
-from regard.pipeline import run_store
 from regard.pipeline.prediction.sample_predictions import select_samples, shell_arguments
-from regard.pipeline.progress import Progress
-from regard.pipeline.run_store import Run
+from regard.pipeline.runs.store import REPORT, Run, original_nodes
 
 _SPAN_KEYS = ("span", "name", "version", "rows", "replayed", "available")
 _MODEL_KEYS = ("parameters", "epochs", "steps", "batch_tokens", "seconds", "stop_reason")
@@ -37,12 +37,12 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
     training = training_record(state)
     changes = read_json_object(state.output_folder("Augmenter", "findings") / "augmentation.json")
     table = state.output_folder("Predictor", "predictions") / prediction_table.CANDIDATE
-    report = state.output_folder("Reporter", "report") / "report.html"
+    report = state.output_folder("Reporter", "report") / REPORT
     summary: dict[str, Any] = {
         "name": run.name,
         "run": run.id,
-        "status": record.get("status"),
-        "seconds": record.get("seconds"),
+        "status": record.status,
+        "seconds": record.seconds,
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
         "augmentation": list(changes.get("steps", {}).values()),
@@ -53,7 +53,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "not_pushed": _reason_not_pushed(state) if decision and decision.blessed else None,
         "examples": select_samples(table, run.settings().get("data", {})),
         "report": str(report) if report.is_file() else None,
-        "failure": record.get("failure"),
+        "failure": record.failure and record.failure.to_dict(),
         "directory": str(run.directory),
         "log": str(run.log),
     }
@@ -69,7 +69,7 @@ def training_record(state: Progress) -> dict[str, Any]:
 
 def _data(run: Run, state: Progress) -> dict[str, Any]:
     corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
-    originals = run_store.original_nodes(run, state.nodes)
+    originals = original_nodes(run, state.nodes)
     warnings = [text for _, node in originals.values() for text in node.warnings]
     spans = [
         {key: span[key] for key in _SPAN_KEYS if key in span} for span in corpus.get("spans", [])
@@ -118,7 +118,7 @@ def _reason_not_pushed(state: Progress) -> str | None:
 
 
 def _next_commands(summary: dict[str, Any], state: Progress, config_path: str) -> list[str]:
-    if summary.get("status") in (run_store.FAILED, run_store.INTERRUPTED):
+    if summary.get("status") in (FAILED, INTERRUPTED):
         return [f"regard run {shlex.quote(config_path)}"]
     examples = summary.get("examples")
     text = shell_arguments(examples[0]) if examples else '"..."'

@@ -4,11 +4,12 @@ import json
 import pytest
 from rich.console import Console
 
-from regard.components.common import prediction_table
-from regard.pipeline import run_store
+from regard.components.common import prediction_table, run_record
+from regard.components.common.run_progress import Progress
+from regard.components.common.run_record import RunRecord
 from regard.pipeline.cli.rendering.run_summary import print_summary
-from regard.pipeline.progress import Progress
-from regard.pipeline.run_summary import summarize
+from regard.pipeline.runs import store
+from regard.pipeline.runs.summary import summarize
 from regard.pipeline.workspace import Workspace
 from regard.serving.saved_model import Prediction
 from tests import fake_models, fake_tasks
@@ -74,10 +75,10 @@ def printed(summary, width=100):
     return console.file.getvalue()
 
 
-def _run(tmp_path, events, status=run_store.SUCCEEDED):
-    run = run_store.create(Workspace(tmp_path).pipeline("tiny"))
+def _run(tmp_path, events, status=run_record.SUCCEEDED):
+    run = store.create(Workspace(tmp_path).pipeline("tiny"))
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
-    run.update(status=status, seconds=200.0)
+    run.update(RunRecord(status=status, seconds=200.0))
     state = Progress([])
     for event in events:
         state.apply(event)
@@ -169,7 +170,7 @@ def test_cached_nodes_have_the_warnings_of_the_original_run(tmp_path, events):
 
 def test_summary_of_a_run_that_failed_early(tmp_path):
     events = [{"kind": "node", "node": "CorpusGen", "state": "failed", "error": "e"}]
-    summary = summarize(*_run(tmp_path, events, run_store.FAILED), "a b.yaml")
+    summary = summarize(*_run(tmp_path, events, run_record.FAILED), "a b.yaml")
     assert "scores" not in summary
     assert summary["next"] == ["regard run 'a b.yaml'"]
 
@@ -226,7 +227,7 @@ def test_reason_why_a_good_model_was_not_published(tmp_path, events):
     folder = _write(tmp_path / "p", "pushed.json", {"pushed": False, "text": text})
     others = [event for event in events if event.get("node") != "Pusher"]
     others.append(node_event("Pusher", pushed_model=folder))
-    summary = summarize(*_run(tmp_path, others, run_store.NOT_BLESSED))
+    summary = summarize(*_run(tmp_path, others, run_record.NOT_BLESSED))
     assert "pushed" not in summary
     assert summary["not_pushed"] == text.removeprefix("Not pushed. ")
     assert f"not published  {summary['not_pushed']}\n" in printed(summary)

@@ -1,0 +1,129 @@
+"""The inputs of a training: the task's network, the tokenizers and the splits."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
+from regard.components.trainer.batches import Batches
+from regard.components.trainer.distributed import DeviceGroup
+from regard.components.trainer.export import read_sentencepiece_models, read_tokenizers
+from regard.components.trainer.subword_sampling import SubwordSampling
+from regard.core import events
+from regard.core.errors import UserError
+from regard.models import tasks
+from regard.models.tasks.network import Network
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingInputs:
+    """What a training reads.
+
+    Attributes:
+        network: what the task trains.
+        tokenizers: one per text feature.
+        sentencepiece_models: the same, serialized.
+        vocabulary_sizes: one per text feature.
+        train: the train split, shared by the devices.
+        eval: the eval split.
+        rows: the counts of each split: usable, incomplete and too long rows.
+    """
+
+    network: Network
+    tokenizers: Mapping[str, Any]
+    sentencepiece_models: Mapping[str, bytes]
+    vocabulary_sizes: Mapping[str, int]
+    train: Batches
+    eval: Batches
+    rows: Mapping[str, Mapping[str, int]]
+
+    def with_batch_tokens(self, batch_tokens: int) -> "TrainingInputs":
+        """Return the same inputs in batches of another size."""
+        return dataclasses.replace(
+            self,
+            train=self.train.with_batch_tokens(batch_tokens),
+            eval=self.eval.with_batch_tokens(batch_tokens),
+        )
+
+
+def read_inputs(
+    config: TrainerConfig, data: TrainingData, group: DeviceGroup | None
+) -> TrainingInputs:
+    """Read the tokenizers and the splits, and report the rows that are skipped.
+
+    Args:
+        config: the configuration.
+        data: the rows.
+        group: the devices that share each batch of the train split; None for a single device.
+
+    Raises:
+        UserError: a split has no usable row.
+    """
+    training, network = config.training, tasks.get_network(config.task)
+    features = network.description.text_features
+    folder = f"{data.transform_graph}/tokenizer"
+    tokenizers = read_tokenizers(folder, features)
+    serialized = read_sentencepiece_models(folder, features)
+    sampling = None
+    if training.subword_sampling:
+        alpha = training.subword_sampling.alpha
+        sampling = SubwordSampling(serialized, alpha, training.max_length, training.seed)
+    make_batches = functools.partial(
+        Batches,
+        network=network,
+        batch_tokens=0 if training.batch_tokens == "auto" else training.batch_tokens,
+        max_length=training.max_length,
+        seed=training.seed,
+        fixed_shapes=training.jit_compile,
+    )
+    train_batches = make_batches(
+        data.train_files,
+        sharing=group.sharing if group else None,
+        sampling=sampling,
+        tag_temperature=config.tag_temperature,
+    )
+    eval_batches = make_batches(data.eval_files)
+    rows = {"train": train_batches.count(), "eval": eval_batches.count()}
+    for split, counts in rows.items():
+        _check_rows(split, counts, training.max_length)
+    if train_batches.tag_sampling:
+        _report_tags(train_batches, tokenizers[features[0]])
+    return TrainingInputs(
+        network=network,
+        tokenizers=tokenizers,
+        sentencepiece_models=serialized,
+        vocabulary_sizes={name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()},
+        train=train_batches,
+        eval=eval_batches,
+        rows=rows,
+    )
+
+
+def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
+    """Raise a UserError if a split has no usable row; report the rows that are skipped."""
+    if not counts["usable"]:
+        raise UserError(
+            f"The {split} split has no usable row: {counts['incomplete']} are incomplete (an empty "
+            f"side, or an invalid reference), {counts['too_long']} are longer than {max_length} "
+            "tokens.",
+            where="training.max_length",
+            remedy="Raise training.max_length, or add data.",
+        )
+    if counts["incomplete"] or counts["too_long"]:
+        text = (
+            f"{split}: skipped {counts['too_long']} rows longer than {max_length} tokens and "
+            f"{counts['incomplete']} incomplete rows"
+        )
+        events.emit("note", node=NODE, text=text)
+
+
+def _report_tags(batches: Batches, tokenizer: Any) -> None:
+    """Report how often the rows of each tag are drawn, which the statistics do not show."""
+    sampling: Any = batches.tag_sampling
+    counts, expected = sampling.counts(np.flatnonzero(batches.buckets.usable(batches.lengths)))
+    tags = {i: tokenizer.id_to_string(int(i)).numpy().decode()[1:] for i in np.flatnonzero(counts)}
+    listed = ", ".join(f"{tag} {expected[i]:,.0f} of {counts[i]:,}" for i, tag in tags.items())
+    events.emit("note", node=NODE, text=f"rows drawn in an epoch, by tag: {listed}")

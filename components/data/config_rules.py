@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from encodings.aliases import aliases
 
+from regard.components.checks.language import known_languages
 from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.data import span_patterns
 from regard.components.data.file_kinds import conversion, kind_of_name
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.data.split_assignment import can_decide_split
-from regard.components.data.text_checks import known_languages
 from regard.components.settings.data import (
     SPLITS,
     DataConfig,

@@ -3,7 +3,6 @@
 The ExampleValidator reports affected rows, and the corpus filter drops them, with the same check.
 """
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, get_args
@@ -52,33 +51,19 @@ class RowTexts:
     Attributes:
         names: As the argument.
         by_name: As the argument.
+        sides: The texts of each feature that has some.
+        all: All texts of the row.
+        lengths: The characters of each text of ``sides``, without white space around it.
     """
 
     def __init__(self, names: TextNames, by_name: Mapping[str, Texts]):
         self.names, self.by_name = names, by_name
-
-    @functools.cached_property
-    def sides(self) -> list[Texts]:
-        """The texts of each feature that has some."""
-        return [
-            texts
-            for name in (*self.names.inputs, *self.names.references)
-            if (texts := self.by_name[name])
+        sides = [by_name[name] for name in (*names.inputs, *names.references)]
+        self.sides = [texts for texts in sides if texts]
+        self.all = [text for texts in self.sides for text in texts]
+        self.lengths = [
+            [0 if is_blank(text) else len(text.strip()) for text in texts] for texts in self.sides
         ]
-
-    @functools.cached_property
-    def all(self) -> list[str]:
-        """All texts of the row."""
-        return [text for texts in self.sides for text in texts]
-
-    @functools.cached_property
-    def lengths(self) -> list[list[int]]:
-        """The characters of each text of ``sides``, without white space around it."""
-        return [[_length(text) for text in texts] for texts in self.sides]
-
-
-def _length(text: str) -> int:
-    return 0 if is_blank(text) else len(text.strip())
 
 
 @dataclass(frozen=True)

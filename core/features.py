@@ -84,6 +84,7 @@ class Kind(ABC):
         name: The name in descriptions and contracts.
         is_text: Whether values are texts, which checks of texts compare.
         is_number: Whether a value is a number, so that a word in its place is the name of a column.
+        selects_points: Whether a value is a selection of the points of its row.
         names_file: Whether a row names a file, whose bytes are the value.
         has_several: Whether a row may have several values.
         identifies_rows: Whether the split of a row may depend on its value.
@@ -99,6 +100,7 @@ class Kind(ABC):
     name: ClassVar[str]
     is_text: ClassVar[bool] = False
     is_number: ClassVar[bool] = False
+    selects_points: ClassVar[bool] = False
     names_file: ClassVar[bool] = False
     has_several: ClassVar[bool] = False
     identifies_rows: ClassVar[bool] = False
@@ -118,6 +120,10 @@ class Kind(ABC):
 
     def __repr__(self) -> str:
         return self.name
+
+    def is_output(self, value: Any) -> bool:
+        """Return whether a model's output is of this kind; few kinds can be outputs."""
+        return False
 
     @abstractmethod
     def looks_like(self, text: str) -> bool:

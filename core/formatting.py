@@ -20,6 +20,13 @@ def truncate(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
+def changed_part(text: str, other: str) -> str:
+    """Return the part of a text that starts shortly before its first difference from another."""
+    pairs = enumerate(zip(text, other, strict=False))
+    start = max(0, next((i for i, pair in pairs if len({*pair}) > 1), 0) - 20)
+    return ("…" if start else "") + truncate(text[start:])
+
+
 def printable(text: str) -> str:
     """Return a text for a terminal: with ``\\x1b`` for an escape, and so on for control characters.
 

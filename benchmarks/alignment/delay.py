@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet
 
 from regard.models.metrics import GoldAlignment, MetricOptions, Rows, compute
-from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
+from regard.models.reference_columns import ALIGNMENT, SOURCE, TARGET
 
 
 def shifted_rates(table: dict[str, list]) -> dict[int, float]:

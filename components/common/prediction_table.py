@@ -30,21 +30,6 @@ SUMMARY = "predictions.json"
 ROW_GROUP_SIZE = 1024
 # The columns of every table; the others are features and outputs.
 FIXED_COLUMNS = ("row", "file", "line", "references", "hypothesis", "score", "size")
-_PASSAGE = ("begins", "ends", "pieces", "length")
-# The fixed columns and the tasks' outputs, which features must not be called.
-RESERVED_COLUMNS = frozenset(
-    {
-        *FIXED_COLUMNS,
-        *("alignment", "cut", "length", "pieces", "positions", "points_length"),
-        *("caption", "similarity", "summary", "translation"),
-        *(f"{side}_{what}" for side in ("source", "target") for what in ("pieces", "length")),
-        *(f"{side}_{what}" for side in ("first", "second") for what in ("pieces", "length")),
-        *("source_cut", "target_cut", "first_weights", "second_weights"),
-        *("forced_alignment", "forced_source_pieces", "forced_target_pieces"),
-        *("forced_score", "forced_length", "forced_cut"),
-        *("begin", "end", "steps", *(f"passage_{what}" for what in _PASSAGE)),
-    }
-)
 
 
 class ModelSummary(TypedDict):

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from encodings.aliases import aliases
 
-from regard.components.common.prediction_table import RESERVED_COLUMNS
+from regard.components.checks.language import known_languages
 from regard.components.data import span_patterns
 from regard.components.data.file_kinds import conversion, kind_of_name
+from regard.components.data.reserved_names import reserved_names
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
 from regard.components.data.split_assignment import can_decide_split
-from regard.components.data.text_checks import known_languages
 from regard.components.settings.data import (
     SPLITS,
     DataConfig,
@@ -144,7 +144,7 @@ def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[
 def _validate_features(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
     names = [feature.name for feature in features]
     for index, name in enumerate(data.extra):
-        reserved = name in RESERVED_COLUMNS or (name == SPAN_FEATURE and data.has_spans)
+        reserved = name in reserved_names() or (name == SPAN_FEATURE and data.has_spans)
         if names.count(name) > 1 or reserved or name.endswith("_file"):
             message = f"{name!r} is reserved; rename the column"
             yield Problem(("data", "extra", index), message)

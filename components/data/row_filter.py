@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from regard.components.data import text_checks
+from regard.components.checks.base import CheckContext
+from regard.components.checks.encoding import fix_encoding
+from regard.components.checks.script import usual_scripts
 from regard.components.data.group_jobs import GroupJob
 from regard.components.data.images import Images
 from regard.components.data.near_duplicates import NearDuplicateIndex
@@ -27,7 +29,7 @@ from regard.components.data.row_values import ComparedValues, value_lists
 from regard.components.data.sources import Corpus
 from regard.components.data.text_analysis import count_scripts
 from regard.core.features import Feature
-from regard.core.formatting import truncate
+from regard.core.formatting import changed_part, truncate
 
 
 class RowFilter:
@@ -38,7 +40,7 @@ class RowFilter:
 
     Attributes:
         checks: those that drop rows.
-        scripts: the usual scripts of each text feature.
+        context: what the checks of single rows know about train.
         duplicates: the training rows that repeat an earlier one, as the index of their group and
             their position in it in one number; a line of a TMX file may have several rows.
         inputs: the hashes of the inputs of the other splits.
@@ -51,8 +53,9 @@ class RowFilter:
         dropping = {name for name, change in changes.items() if change["action"] == "drop"}
         others = type(checks).model_fields.keys() - dropping
         self.checks = checks.model_copy(update=dict.fromkeys(others))
+        self._row_checks = self.checks.row_checks
         self._repairs = "encoding" in changes.keys() - dropping
-        self.scripts: dict[str, set[str]] = {}
+        self.context = CheckContext()
         self.duplicates: set[int] = set()
         self.inputs: set[int] = set()
         self.texts: set[str] = set()
@@ -90,7 +93,7 @@ class RowFilter:
                 fixed = [_fix(v) if f.tokenized else v for f, v in zip(features, row, strict=True)]
                 if fixed != list(row):
                     old, new = _describe(features, row), _describe(features, fixed)
-                    parts = text_checks.changed_part(old, new), text_checks.changed_part(new, old)
+                    parts = changed_part(old, new), changed_part(new, old)
                     change = " → ".join(map(repr, parts))
                     problems.add_change("encoding/repaired", file, line, change)
                     row = fixed
@@ -109,14 +112,10 @@ class RowFilter:
     def _reason(self, values: Sequence[list[Any]], number: int | None) -> str | None:
         """Return the first check that drops a row; ``number`` is None if it is not trained on."""
         checks, compared = self.checks, self.compared
-        for name in text_checks.check_texts(*compared.sides(values), checks):
-            return name
-        for i, name in compared.texts.items() if checks.script else ():
-            if text_checks.unusual_scripts(" ".join(values[i]), self.scripts.get(name)):
-                return "script"
-        by_name = {name: values[i] for i, name in compared.texts.items()}
-        if checks.language and any(text_checks.other_languages(by_name, checks.language)):
-            return "language"
+        texts = compared.row_texts(values)
+        for name, check in self._row_checks.items():
+            if check.affects(texts, self.context):
+                return name
         if number is None:
             return None
         if checks.overlap and compared.input_hash(values) in self.inputs:
@@ -156,7 +155,7 @@ def create_filter(corpus: Corpus, jobs: Iterable[GroupJob]) -> RowFilter | None:
             elif not job.group.replay:  # of older spans only training rows are used
                 result.inputs.add(compared.input_hash(values))
                 result.texts.add(compared.input_text(values))
-    result.scripts = text_checks.usual_scripts(letters)
+    result.context = CheckContext(usual_scripts(letters))
     if checks.duplicates:
         originals = np.unique(np.frombuffer(hashes, np.uint64), return_index=True)[1]
         result.duplicates = set(np.delete(np.frombuffer(numbers, np.uint64), originals).tolist())
@@ -166,8 +165,8 @@ def create_filter(corpus: Corpus, jobs: Iterable[GroupJob]) -> RowFilter | None:
 def _fix(value: Any) -> Any:
     """Return one or several texts with their encoding repaired; a missing one stays missing."""
     if isinstance(value, list):
-        return list(map(text_checks.fix_encoding, value))
-    return value and text_checks.fix_encoding(value)
+        return list(map(fix_encoding, value))
+    return value and fix_encoding(value)
 
 
 def _describe(features: Sequence[Feature], row: Sequence[Any]) -> str:

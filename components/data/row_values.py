@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from regard.components.checks.base import RowTexts, TextNames
 from regard.components.data.images import Images
 from regard.components.data.split_assignment import canonical
 from regard.components.data.target_overlap import hash64
@@ -21,6 +22,7 @@ class ComparedValues:
     Attributes:
         columns: the indices of all features but extra ones.
         texts: the names of the text features among them by index.
+        text_names: the same names by role.
     """
 
     def __init__(self, features: Sequence[Feature]):
@@ -29,12 +31,11 @@ class ComparedValues:
         self._inputs = [i for i in self.columns if features[i].role == "input"]
         self._tags = [i for i, feature in enumerate(features) if feature.tags]
         self._text_inputs = [i for i in self._inputs if i in self.texts]
-        self._text_references = [i for i in self.texts if i not in self._inputs]
+        self.text_names = TextNames.of(features)
 
-    def sides(self, values: Sequence[Any]) -> tuple[list[list[str]], list[list[str]]]:
-        """Return the texts of each input and of each reference."""
-        references = [values[i] for i in self._text_references]
-        return [values[i] for i in self._text_inputs], references
+    def row_texts(self, values: Sequence[Any]) -> RowTexts:
+        """Return the texts of a row."""
+        return RowTexts(self.text_names, {name: values[i] for i, name in self.texts.items()})
 
     def row_hash(self, values: Sequence[Any]) -> int:
         """Return 64 bits that stand for a row."""

@@ -10,6 +10,7 @@ from typing import IO
 
 from regard.components.settings.evaluation import EvaluationConfig, ExternalMetricConfig
 from regard.core.errors import UserError
+from regard.core.kinds import TEXT
 from regard.core.plugins import PluginTable
 from regard.core.processes import describe_exit
 from regard.models.metrics import METRICS, MetricOptions, MetricSpec, Rows
@@ -27,7 +28,9 @@ def metric_specs(config: EvaluationConfig) -> PluginTable[MetricSpec]:
     for name, one in config.external.items():
         compute = functools.partial(_compute, name, one)
         label, higher, unlimited = one.label or name, one.higher_is_better, (None, None)
-        own[name] = MetricSpec(label, compute, "text", higher, *unlimited, one.scale, False, True)
+        own[name] = MetricSpec(
+            label, compute, TEXT.name, higher, *unlimited, one.scale, False, True
+        )
     return PluginTable(METRICS.group, own, MetricSpec)
 
 

@@ -8,15 +8,15 @@ from typing import Any
 from regard.components.common import prediction_table
 from regard.components.evaluator.slices import FILE
 from regard.models.metrics import Rows
-from regard.models.metrics.attention import ALIGNMENT
 from regard.models.metrics.baselines import BASELINES
+from regard.models.reference_columns import ALIGNMENT, FORCED_COLUMNS
 from regard.models.tags import split_tag
 from regard.serving.contract import Contract, answer_kind, text_inputs
 
 HYPOTHESES = "hypotheses.txt"
 REFERENCES = "references.txt"
-# Columns of tokens, which only renderings and metrics of attention need.
-_TOKENS = frozenset(name for name in prediction_table.RESERVED_COLUMNS if name.endswith("pieces"))
+# The end of the names of columns of tokens, which only renderings and metrics of attention need.
+_TOKENS = "pieces"
 # sacreBLEU's command reads one sentence per line, so line breaks inside sentences are replaced.
 _LINE_BREAKS = re.compile(r"\r\n|\r|\n")
 
@@ -30,8 +30,8 @@ def read_rows(path: Path, contract: Contract, with_attention: bool = False) -> R
         with_attention: whether to read attention weights and tokens, which are most of the table.
     """
     weights = contract["looks"]["weights"] if contract["looks"] else None
-    attention = (weights, ALIGNMENT, *_TOKENS)
-    excluded = () if with_attention else attention
+    tokens = (name for name in _model_outputs(contract) if name.endswith(_TOKENS))
+    excluded = () if with_attention else (weights, ALIGNMENT, *tokens)
     names = [name for name in prediction_table.column_names(path) if name not in excluded]
     table = prediction_table.read(path, names)
     hypotheses, references = table.pop("hypothesis"), table.pop("references")
@@ -55,12 +55,14 @@ def baseline_rows(rows: Rows, contract: Contract, name: str) -> Rows:
     hypotheses = BASELINES[name].predict(rows, rows.columns[texts[0]] if texts else [])
     if answer_kind(contract).is_text:
         hypotheses = [_one_line(text) for text in hypotheses]
-    columns = {
-        column: values
-        for column, values in rows.columns.items()
-        if column not in prediction_table.RESERVED_COLUMNS
-    }
+    outputs = _model_outputs(contract)
+    columns = {name: values for name, values in rows.columns.items() if name not in outputs}
     return Rows(hypotheses, rows.references, columns)
+
+
+def _model_outputs(contract: Contract) -> frozenset[str]:
+    """Return the columns of a table that are outputs of the model."""
+    return frozenset((*contract["signatures"][contract["detail"]]["outputs"], *FORCED_COLUMNS))
 
 
 def text_files(rows: Rows) -> dict[str, list[str]]:

@@ -14,8 +14,8 @@ from regard.components.data.row_values import value_lists
 from regard.components.data.sources import Corpus, in_split_order
 from regard.components.example_validator import (
     check_results,
-    row_checks,
     shard_rows,
+    shard_scan,
     training_profile,
 )
 from regard.components.example_validator.scan_results import combine_outputs, find_problems
@@ -91,7 +91,7 @@ def _scan(
     # Train is searched for the inputs of the other splits.
     for shard in sorted(shards, key=lambda shard: shard.split == "train"):
         is_train = shard.split == "train"
-        index = row_checks.build_index(outputs["inputs"][None], checks) if is_train else None
-        for name, key, value in row_checks.scan_shard(shard, index, features, checks, targets):
+        index = shard_scan.build_index(outputs["inputs"][None], checks) if is_train else None
+        for name, key, value in shard_scan.scan_shard(shard, index, features, checks, targets):
             outputs[name][key].append(value)
     return combine_outputs(outputs)

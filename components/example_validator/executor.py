@@ -25,7 +25,7 @@ from regard.components.data.target_overlap import OVERLAP_FILE, overlap_to_json
 from regard.components.example_validator import (
     check_results,
     drift_check,
-    row_checks,
+    shard_scan,
     training_profile,
 )
 from regard.components.example_validator.scan_results import Outputs, combine_outputs, find_problems
@@ -173,11 +173,11 @@ class _Scanner:
 
         def build() -> NearDuplicateIndex | None:
             inputs = _read_outputs(others)["inputs"]
-            return row_checks.build_index(inputs.get(None, ()), self._checks)
+            return shard_scan.build_index(inputs.get(None, ()), self._checks)
 
         index = self._shared.acquire(build) if shard.split == "train" else None
         entries, content = [], bytearray()
-        outputs = row_checks.scan_shard(shard, index, self._features, self._checks, self._targets)
+        outputs = shard_scan.scan_shard(shard, index, self._features, self._checks, self._targets)
         for name, key, value in outputs:
             pickled = pickle.dumps(value)
             entries.append((name, key, len(pickled)))

@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from regard.components.checks.script import usual_scripts
 from regard.components.data.profiles import WordProfile
-from regard.components.data.text_checks import usual_scripts
-from regard.components.example_validator import duplicates, row_checks, training_profile
+from regard.components.example_validator import duplicates, shard_scan, training_profile
 from regard.components.example_validator.check_results import CheckFinding, FindingBuilder
 from regard.components.example_validator.shard_rows import CheckCounts, Shard, read_referenced_rows
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.features import Feature
 
-# The elements of each output of ``row_checks.scan_shard``, by its name and their key.
+# The elements of each output of ``shard_scan.scan_shard``, by its name and their key.
 Outputs = Mapping[str, Mapping[Any, Iterable[Any]]]
 
 
@@ -50,8 +50,8 @@ def find_problems(
         targets: settings of the texts that the model writes.
     """
     usual = usual_scripts(counts.letters)
-    counts = row_checks.count_unusual_scripts(counts, usual)
+    counts = shard_scan.count_unusual_scripts(counts, usual)
     overlap = duplicates.count_target_overlap(counts)
-    builder = FindingBuilder(checks, shards, features, usual, targets)
+    builder = FindingBuilder(checks, shards, features, targets.check_context(usual))
     rows = read_referenced_rows(shards, features, builder.example_references(counts))
     return builder.findings(counts, rows), overlap

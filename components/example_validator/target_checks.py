@@ -1,38 +1,25 @@
-"""Checks of targets against other sections: a normalization that changes them, words of metrics.
-
-A model writes only what its tokenizer keeps. A target with other characters can never be written,
-so metrics that compare whole texts stay low, however good the model is.
-"""
+"""Checks of targets against other sections: whether metrics count their words."""
 
 from __future__ import annotations
 
-import functools
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import regex
 
+from regard.components.checks.base import CheckContext
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.errors import UserError
-from regard.core.features import Feature
 from regard.models.vocabulary import UNSPACED
-
-if TYPE_CHECKING:
-    import sentencepiece
 
 # Tokenizers of sacreBLEU that separate words at spaces.
 _SPACED = ("13a", "intl", "none")
 # The mean length of what is between spaces, from which on it is no word. Words of Chinese that are
 # separated by spaces have 1.7 characters, those of Thai and Burmese up to 5.
 _MAX_WORD = 6.0
-_JOINER = "\u200c"  # the tokenizer keeps those between letters
-_STRAY_JOINER = re.compile(f" {_JOINER}+|{_JOINER}+ |^{_JOINER}+|{_JOINER}+$")
-_SPACES = re.compile(" +")
 _UNSPACED = regex.compile(f"[{UNSPACED}]")
 
 
@@ -70,6 +57,14 @@ class TargetSettings:
             tuple(keys) if evaluation.tokenize in _SPACED else (),
         )
 
+    def check_context(self, usual_scripts: Mapping[str, Set[str]] | None = None) -> CheckContext:
+        """Return what checks of rows know.
+
+        Args:
+            usual_scripts: the usual scripts of each feature; None: not known yet.
+        """
+        return CheckContext(usual_scripts or {}, self.normalization)
+
     def to_json(self) -> str:
         """Return the settings as JSON."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -79,42 +74,6 @@ class TargetSettings:
         """Return the settings from JSON."""
         content = json.loads(text)
         return TargetSettings(**{**content, "thresholds": tuple(content["thresholds"])})
-
-
-def output_features(features: Sequence[Feature]) -> list[str]:
-    """Return the text features that a model writes; a part of an input is copied from it."""
-    return [f.name for f in features if f.tokenized and f.role == "reference" and not f.part_of]
-
-
-def normalize_target(text: str, normalization: str) -> str:
-    """Return a target as a tokenizer with this normalization gives it back.
-
-    The folding of case is left out: who sets it wants it. White space around a text, and the number
-    of spaces, do not count.
-    """
-    name = normalization.removesuffix("_cf")
-    if name == "identity" or (text.isascii() and text.isprintable()):
-        return text
-    parts = map(_normalizer(name).normalize, text.split(_JOINER))
-    return _STRAY_JOINER.sub(" ", _JOINER.join(parts))
-
-
-def is_changed(text: str, normalization: str) -> bool:
-    """Return whether a normalization changes more than the number of spaces of a target."""
-    other = normalize_target(text, normalization)
-    return other != text and _SPACES.sub(" ", other).strip() != _SPACES.sub(" ", text).strip(" ")
-
-
-@functools.cache
-def _normalizer(name: str) -> sentencepiece.SentencePieceNormalizer:
-    import sentencepiece
-
-    return sentencepiece.SentencePieceNormalizer(
-        rule_name=name,
-        add_dummy_prefix=False,
-        remove_extra_whitespaces=False,
-        escape_whitespaces=False,
-    )
 
 
 def count_words(text: str) -> Counter[str]:

@@ -23,7 +23,7 @@ from regard.components.registry.store import production_baseline
 from regard.core import events
 from regard.core.formatting import truncate
 from regard.core.kinds import feature_from_json
-from regard.models.metrics.attention import ALIGNMENT
+from regard.models.reference_columns import ALIGNMENT
 
 
 class PredictorExecutor(BaseBeamExecutor):

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.core.errors import UserError
-from regard.models.metrics.attention import ALIGNMENT, SOURCE, TARGET
-from regard.models.metrics.perplexity import CUT, LENGTH, SCORE
+from regard.models.reference_columns import ALIGNMENT, CUT, LENGTH, SCORE, SOURCE, TARGET
 from regard.serving.attention_heads import add_outputs
 from regard.serving.contract import Contract
 from regard.serving.saved_model import Model, Prediction

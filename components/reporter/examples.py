@@ -18,6 +18,7 @@ from regard.components.evaluator.predictions import read_rows
 from regard.components.reporter.run_facts import RunFacts
 from regard.components.reporter.tables import format_share
 from regard.components.reporter.text_diff import Part, closest_text, diff_texts
+from regard.core.features import Kind
 from regard.core.formatting import format_metric, truncate
 from regard.core.kinds import KINDS
 from regard.models.metrics import METRICS, MetricOptions, Rows
@@ -41,7 +42,7 @@ class CardInput:
     """One input of a row: a text, or the path of an image and its data URL (None: missing)."""
 
     name: str
-    kind: str
+    kind: Kind
     text: str
     url: str | None = None
 
@@ -102,13 +103,13 @@ def score_rows(
     Returns:
         The scores, and the same as texts.
     """
-    if KINDS[rows.output_kind].is_number:
+    if rows.output_kind.is_number:
         pairs = zip(rows.hypotheses, rows.references, strict=True)
         errors = [abs(output - references[0]) for output, references in pairs]
         texts = [f"error {e:.3g}" if math.isfinite(e) else "undefined" for e in errors]
         return [-error if math.isfinite(error) else -math.inf for error in errors], texts
     options = MetricOptions(lowercase=config.get("evaluation", {}).get("lowercase", False))
-    names = ["chrf"] if KINDS[rows.output_kind].is_text else [*metric_names, "exact_match"]
+    names = ["chrf"] if rows.output_kind.is_text else [*metric_names, "exact_match"]
     kind = next(
         k
         for k in (METRICS[name] for name in names if name in METRICS)
@@ -202,12 +203,10 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
         else:
             score += f" · log-probability {log_probability:.2f}"
     inputs = [
-        _make_input(row[entry["name"]], entry["name"], entry["kind"], facts.config)
+        _make_input(row[entry["name"]], entry["name"], KINDS[entry["kind"]], facts.config)
         for entry in contract["inputs"]
     ]
-    is_available = all(
-        entry.url is not None or not KINDS[entry.kind].names_file for entry in inputs
-    )
+    is_available = all(entry.url is not None or not entry.kind.names_file for entry in inputs)
     return Card(
         location=":".join((Path(row["file"]).name, str(row["line"]))) if row["file"] else "",
         score=score,
@@ -271,12 +270,12 @@ def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
     return buffer.getvalue()
 
 
-def _make_input(value: Any, name: str, kind: str, config: Mapping[str, Any]) -> CardInput:
-    if KINDS[kind].names_file:
+def _make_input(value: Any, name: str, kind: Kind, config: Mapping[str, Any]) -> CardInput:
+    if kind.names_file:
         content = small_jpeg(value, config)
         data = base64.b64encode(content or b"").decode("ascii")
         return CardInput(name, kind, value, f"data:image/jpeg;base64,{data}" if content else None)
-    text = truncate(value, _MAX_CHARACTERS) if KINDS[kind].is_text else _format_value(value)
+    text = truncate(value, _MAX_CHARACTERS) if kind.is_text else _format_value(value)
     return CardInput(name, kind, text)
 
 

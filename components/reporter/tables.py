@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from regard.core import formatting
+from regard.serving.contract import answer_kind
 
 Json = Mapping[str, Any]
 
@@ -61,6 +62,7 @@ def sort_checks(checks: Json) -> Json:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
+    "answer_kind": answer_kind,
     "bar_length": bar_length,
     "by_kind": group_by_kind,
     "bytes": formatting.format_bytes,

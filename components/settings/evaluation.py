@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from regard.components.settings.data_checks import CheckConfig, CheckSetConfig
+from regard.components.settings.check_limits import CheckConfig, CheckSetConfig
 from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Share
 from regard.models.metrics import METRICS
 from regard.models.settings.base import Listed, Section

@@ -20,6 +20,11 @@ TEXT, NUMBER, IMAGE, POINTS, POSITIONS = (
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TEXT, NUMBER, IMAGE, POINTS, POSITIONS)}
 
 
+def output_kind(value: Any) -> Kind:
+    """Return the kind of an output of a model."""
+    return next(kind for kind in KINDS.values() if kind.is_output(value))
+
+
 def feature_from_json(content: Mapping[str, Any]) -> Feature:
     """Restore a feature from ``Feature.to_json``.
 

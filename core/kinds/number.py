@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ class NumberKind(Kind):
     stored_list = "float_list"
     column_values = "numbers"
     column_types = NUMBERS
+
+    def is_output(self, value: Any) -> bool:
+        return isinstance(value, numbers.Real)
 
     def looks_like(self, text: str) -> bool:
         return is_number_text(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,16 @@ class PositionsKind(Kind):
     """Whole numbers from 0."""
 
     name = "positions"
+    selects_points = True
     stored_list = "int64_list"
     tensor = ("int32", "[batch, n]")
     has_length = True
     column_depths = (1,)
     column_values = "lists of whole numbers"
     column_types = ("integer",)
+
+    def is_output(self, value: Any) -> bool:
+        return not isinstance(value, str | numbers.Real)
 
     def looks_like(self, text: str) -> bool:
         numbers = text.strip(" []")

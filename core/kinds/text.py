@@ -31,6 +31,9 @@ class TextKind(Kind):
     column_types = STRINGS
     input_remedy = "Give a text."
 
+    def is_output(self, value: Any) -> bool:
+        return isinstance(value, str)
+
     def looks_like(self, text: str) -> bool:
         return bool(text.strip()) and not is_number_text(text)
 

@@ -6,11 +6,14 @@ A metric is one entry of `METRICS`, in which other packages register theirs.
 from collections.abc import Sequence
 from typing import Any
 
+from regard.core.features import Kind
+from regard.core.kinds import NUMBER, POSITIONS
 from regard.core.plugins import PluginTable
 from regard.core.suggestions import suggest
 from regard.models.metrics import geometry, overlap, reading, regression
 from regard.models.metrics.attention import alignment_error_rate, attention_in_box
 from regard.models.metrics.base import (
+    ANY_KIND,
     DEFAULT_OPTIONS,
     GoldAlignment,
     Metric,
@@ -40,9 +43,9 @@ __all__ = [
 ]
 
 _SHARE: dict[str, Any] = {"high": 1.0, "scale": 1.0}
-_NUMBER: dict[str, Any] = {"output_kind": "number", "scale": 1.0}
+_NUMBER: dict[str, Any] = {"output_kind": NUMBER.name, "scale": 1.0}
 _CORRELATION: dict[str, Any] = {**_NUMBER, "low": -1.0, "high": 1.0}
-_POINTS: dict[str, Any] = {"output_kind": "positions", "needs_columns": True, **_SHARE}
+_POINTS: dict[str, Any] = {"output_kind": POSITIONS.name, "needs_columns": True, **_SHARE}
 _ATTENTION: dict[str, Any] = {"needs_attention": True, "needs_columns": True, **_SHARE}
 _LOWER_IS_BETTER: dict[str, Any] = {"higher_is_better": False, "high": None}
 _TOUR: dict[str, Any] = {**_POINTS, **_LOWER_IS_BETTER}
@@ -51,7 +54,7 @@ _PERPLEXITY: dict[str, Any] = {"low": 1.0, "scale": 1.0, "needs_columns": True}
 _OWN: dict[str, MetricSpec] = {
     "bleu": MetricSpec("BLEU", overlap.bleu),
     "chrf": MetricSpec("chrF", overlap.chrf),
-    "exact_match": MetricSpec("exact match", overlap.exact_match, output_kind="any", **_SHARE),
+    "exact_match": MetricSpec("exact match", overlap.exact_match, output_kind=ANY_KIND, **_SHARE),
     "bleu_lc": MetricSpec("BLEU (lc)", overlap.bleu_lc),
     **{f"bleu_{n}": MetricSpec(f"BLEU-{n}", overlap.bleu_up_to(n)) for n in range(1, 5)},
     "ter": MetricSpec("TER", overlap.ter, **_LOWER_IS_BETTER),
@@ -116,36 +119,36 @@ def scorers(
     return {name: Scorer(get_metric(name, kind, specs), rows, options) for name in names}
 
 
-def get_metric(name: str, output_kind: str, specs: PluginTable[MetricSpec] = METRICS) -> MetricSpec:
+def get_metric(name: str, kind: Kind, specs: PluginTable[MetricSpec] = METRICS) -> MetricSpec:
     """Return the metric called ``name``.
 
     Args:
         name: a key of ``specs``.
-        output_kind: ``text``, ``number`` or ``positions``.
+        kind: the kind of the outputs.
         specs: all metrics.
 
     Raises:
         ValueError: the metric is unknown or scores other outputs; the message lists the choices.
     """
-    if supports(name, output_kind, specs):
+    if supports(name, kind, specs):
         return specs[name]
-    choices = metrics_for(output_kind, specs)
+    choices = metrics_for(kind, specs)
     if name not in specs:
         raise ValueError(f"Unknown metric {name!r}. {suggest(name, choices)}.")
     raise ValueError(
         f"{name} scores outputs of kind {specs[name].output_kind}, but the model's outputs are of"
-        f" kind {output_kind} (choices: {', '.join(choices)})"
+        f" kind {kind} (choices: {', '.join(choices)})"
     )
 
 
-def supports(name: str, output_kind: str, specs: PluginTable[MetricSpec] = METRICS) -> bool:
-    """Return whether a metric exists and scores ``text``, ``number`` or ``positions``."""
-    return name in specs and specs[name].supports(output_kind)
+def supports(name: str, kind: Kind, specs: PluginTable[MetricSpec] = METRICS) -> bool:
+    """Return whether a metric exists and scores outputs of a kind."""
+    return name in specs and specs[name].supports(kind)
 
 
-def metrics_for(output_kind: str, specs: PluginTable[MetricSpec] = METRICS) -> list[str]:
-    """Return the metrics that score ``text``, ``number`` or ``positions``."""
-    return [name for name, spec in specs.items() if spec.supports(output_kind)]
+def metrics_for(kind: Kind, specs: PluginTable[MetricSpec] = METRICS) -> list[str]:
+    """Return the metrics that score outputs of a kind."""
+    return [name for name, spec in specs.items() if spec.supports(kind)]
 
 
 def needs_attention(name: str) -> bool:

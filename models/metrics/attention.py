@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.models.metrics.base import GoldAlignment, MetricOptions, Rows, Statistics, ratio
+from regard.models.reference_columns import ALIGNMENT, SOURCE, TARGET
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 _WORD_START = "\u2581"
 _END = "</s>"
 _LINK = re.compile(r"(\d+)([-p])(\d+)")
-# Columns that the Predictor writes for the reference of each row.
-ALIGNMENT, SOURCE, TARGET = "forced_alignment", "forced_source_pieces", "forced_target_pieces"
 Links = set[tuple[int, int]]
 
 

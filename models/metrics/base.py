@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+from regard.core.features import Kind
+from regard.core.kinds import KINDS, TEXT, output_kind
 
 if TYPE_CHECKING:
     import numpy as np
 
-OutputKind = Literal["text", "number", "positions"]
+# For a metric of outputs of every kind.
+ANY_KIND = "any"
 UNITS = ("word", "character")
 
 
@@ -63,12 +66,9 @@ class Rows:
     columns: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
 
     @property
-    def output_kind(self) -> OutputKind:
+    def output_kind(self) -> Kind:
         """The kind of the hypotheses. There must be at least one row."""
-        first = self.hypotheses[0]
-        if isinstance(first, str):
-            return "text"
-        return "number" if isinstance(first, numbers.Real) else "positions"
+        return output_kind(self.hypotheses[0])
 
     def take(self, indices: Sequence[int]) -> Rows:
         """Return the rows at ``indices``, in that order."""
@@ -209,7 +209,7 @@ class MetricSpec:
     Attributes:
         label: the display name.
         compute: computes the value, the signature and the row statistics.
-        output_kind: the kind of outputs that the metric scores.
+        output_kind: the name of the kind of outputs that the metric scores, or ``any``.
         higher_is_better: whether a larger value means a better model.
         low: the lowest possible value; None if there is none.
         high: the highest possible value; None if there is none.
@@ -220,7 +220,7 @@ class MetricSpec:
 
     label: str
     compute: MetricFunction
-    output_kind: OutputKind | Literal["any"] = "text"
+    output_kind: str = TEXT.name
     higher_is_better: bool = True
     low: float | None = 0.0
     high: float | None = 100.0
@@ -228,6 +228,11 @@ class MetricSpec:
     needs_attention: bool = False
     needs_columns: bool = False
 
-    def supports(self, output_kind: str) -> bool:
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of outputs that the metric scores; None: every kind."""
+        return None if self.output_kind == ANY_KIND else KINDS[self.output_kind]
+
+    def supports(self, kind: Kind) -> bool:
         """Return whether the metric scores outputs of this kind."""
-        return self.output_kind in ("any", output_kind)
+        return self.kind in (None, kind)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from regard.core.features import Kind
+from regard.core.kinds import NUMBER, POSITIONS, TEXT
 from regard.models.metrics.base import Rows
 from regard.models.metrics.geometry import POINTS
 
@@ -32,7 +34,7 @@ class Baseline:
 
     label: str
     predict: Predict
-    output_kinds: tuple[str, ...] = ("text",)
+    output_kinds: tuple[Kind, ...] = (TEXT,)
     reads_text: bool = True
 
 
@@ -72,7 +74,7 @@ def chance(rows: Rows, sources: Sequence[str]) -> Sequence[Any]:
     """
     generator = random.Random(_SEED)
     first = [references[0] for references in rows.references]
-    if rows.output_kind != "positions":
+    if not rows.output_kind.selects_points:
         return generator.sample(first, len(first))
     points = rows.columns[POINTS]
     return [
@@ -90,5 +92,5 @@ BASELINES: dict[str, Baseline] = {
     "lead_3": Baseline("lead-3", _first_sentences(3)),
     "copy": Baseline("copy of the input", copy),
     "most_frequent": Baseline("most frequent reference", most_frequent, reads_text=False),
-    "chance": Baseline("chance", chance, ("text", "number", "positions"), reads_text=False),
+    "chance": Baseline("chance", chance, (TEXT, NUMBER, POSITIONS), reads_text=False),
 }

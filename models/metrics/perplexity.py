@@ -11,12 +11,10 @@ import math
 from typing import TYPE_CHECKING
 
 from regard.models.metrics.base import MetricOptions, Rows, Statistics
+from regard.models.reference_columns import CUT, LENGTH, SCORE
 
 if TYPE_CHECKING:
     import numpy as np
-
-# Columns that the Predictor writes for the first reference of each row.
-SCORE, LENGTH, CUT = "forced_score", "forced_length", "forced_cut"
 
 
 def perplexity(rows: Rows, options: MetricOptions) -> Statistics:

@@ -31,7 +31,8 @@ class Scorer:
 
     def __init__(self, spec: MetricSpec, rows: Rows, options: MetricOptions = DEFAULT_OPTIONS):
         # Metrics of numbers read no columns; dropping them saves copies for every sample.
-        rows = Rows(rows.hypotheses, rows.references) if spec.output_kind == "number" else rows
+        if spec.kind is not None and spec.kind.is_number:
+            rows = Rows(rows.hypotheses, rows.references)
         self._spec, self._rows, self._options = spec, rows, options
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.core.features import Feature
+from regard.core.features import Feature, Kind
 from regard.models.settings.base import Problem, Section
 
 
@@ -38,6 +38,8 @@ class Description:
             reference.
         model: The class of the section ``model``.
         metrics: The default metrics; the first one is also computed during training.
+        other_outputs: The names of the other outputs in the table of predictions; no column of the
+            data may have one of them.
         example_files: An example of ``data.train``.
         search: The type of the section ``search`` and its default; None for a task without search.
         defaults: Defaults of other sections that differ from those of other tasks.
@@ -59,6 +61,7 @@ class Description:
     features: tuple[Feature, ...]
     model: type[Section]
     metrics: tuple[str, ...]
+    other_outputs: tuple[str, ...] = ()
     example_files: str | dict[str, str] = "train.tsv"
     search: tuple[Any, Section] | None = None
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -99,6 +102,6 @@ class Description:
         return next(feature for feature in self.features if feature.role == "reference")
 
     @property
-    def output_kind(self) -> str:
-        """The name of the kind of an output, which is that of the references."""
-        return self.reference.kind.name
+    def output_kind(self) -> Kind:
+        """The kind of an output, which is that of the references."""
+        return self.reference.kind

@@ -176,7 +176,7 @@ class ServedModule(tf.Module):
             "task": self._description.name,
             "inputs": self._inputs,
             "answer": self._description.output,
-            "answer_kind": self._description.output_kind,
+            "answer_kind": self._description.output_kind.name,
             "score": "score",
             "detail": "align",
             "scored": "score",

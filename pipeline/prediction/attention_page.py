@@ -48,7 +48,12 @@ def write(
         rows: rows with their predictions.
     """
     predictions = [_to_json(row, prediction) for row, prediction in rows]
-    data: dict[str, Any] = {"contract": model.contract, "predictions": predictions}
+    images = [name for name, kind in input_kinds(model.contract).items() if kind.names_file]
+    data: dict[str, Any] = {
+        "contract": model.contract,
+        "images": images,
+        "predictions": predictions,
+    }
     for entry, (row, prediction) in zip(data["predictions"][:_MAX_HEADS_ROWS], rows, strict=False):
         answer = prediction.outputs[model.contract["answer"]]
         entry["heads"] = head_weights(model, row.values or {}, answer)

@@ -172,7 +172,7 @@ class ServedByAddress:
             "task": task.name,
             "inputs": inputs(default),
             "answer": task.output,
-            "answer_kind": task.output_kind,
+            "answer_kind": task.output_kind.name,
             "score": "score" if "score" in default.outputs else None,
             "detail": detail,
             "scored": scored,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from regard.components.checks.base import CheckContext, RowTexts, TextNames
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup
@@ -58,6 +59,18 @@ def resolved(root: Path, features: Sequence[Feature] = TRANSLATION, **section: A
 def checks_of(**checks: Any) -> DataChecksConfig:
     """A section ``data.checks`` where all other checks are off."""
     return DataChecksConfig.model_validate(dict.fromkeys(DataChecksConfig.model_fields) | checks)
+
+
+def affected(
+    inputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], **checks: Any
+) -> list[str]:
+    """The names of the checks that a row of texts is affected by."""
+    texts = {f"input{i}": list(one) for i, one in enumerate(inputs)}
+    texts |= {f"reference{i}": list(one) for i, one in enumerate(references)}
+    names = [[name for name in texts if name.startswith(role)] for role in ("input", "reference")]
+    row = RowTexts(TextNames(*names, names[1]), texts)
+    active = checks_of(**checks).row_checks
+    return [name for name, check in active.items() if check.affects(row, CheckContext())]
 
 
 def read_group(

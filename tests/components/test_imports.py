@@ -7,7 +7,7 @@ import pytest
 
 WORKERS = (  # of Beam
     "regard.components.corpus_gen.example_writer",
-    "regard.components.example_validator.row_checks",
+    "regard.components.example_validator.shard_scan",
     "regard.components.tokenizer_trainer.sampling",
     "regard.components.preprocess.transform_graph",
     "regard.components.predictor.decode",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from regard.core.errors import UserError
+from regard.core.kinds import NUMBER, TEXT
 from regard.core.plugins import plugin_modules
 from regard.models import metrics, tasks
 from regard.models.attention import ALIGNMENTS, SCORES, Attention
@@ -16,7 +17,7 @@ def test_own_choices_need_no_entry_points(monkeypatch):
     monkeypatch.setattr("regard.core.plugins.entry_points", None)  # fails whoever reads them
     assert AttentionConfig.model_validate({"score": {"type": "dot"}}).score.type == "dot"
     assert SCORES["dot"].__name__ == "DotScore"
-    assert metrics.get_metric("bleu", "text").label == "BLEU"
+    assert metrics.get_metric("bleu", TEXT).label == "BLEU"
     assert tasks.describe("pointer").name == "pointer"
 
 
@@ -52,8 +53,8 @@ def test_a_metric_of_another_package(install_plugin):
     install_plugin()
     rows = metrics.Rows(["a b", "c"], [["a c"], ["d"]])
     assert metrics.compute(["first_word"], rows)[0].value == 0.5
-    assert "first_word" in metrics.metrics_for("text")
-    assert "first_word" not in metrics.metrics_for("number")
+    assert "first_word" in metrics.metrics_for(TEXT)
+    assert "first_word" not in metrics.metrics_for(NUMBER)
 
 
 def test_modules_of_plugins_are_those_in_the_settings(install_plugin):

@@ -147,6 +147,7 @@ DESCRIPTION = Description(
         served="ServedPointer",
     ),
     output="positions",
+    other_outputs=("alignment", "length", "points_length"),
     features=FEATURES,
     model=PointerModelConfig,
     metrics=("exact_match",),

@@ -150,6 +150,10 @@ DESCRIPTION = Description(
         served="ServedSimilarity",
     ),
     output="similarity",
+    other_outputs=(
+        *("alignment", "cut"),
+        *(f"{side}_{name}" for side in SIDES for name in ("length", "pieces", "weights")),
+    ),
     features=FEATURES,
     model=SimilarityModelConfig,
     metrics=("pearson", "spearman", "mse"),

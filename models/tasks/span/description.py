@@ -97,6 +97,10 @@ DESCRIPTION = Description(
         served="ServedSpan",
     ),
     output="answer",
+    other_outputs=(
+        *("alignment", "begin", "end", "length", "steps", "cut"),
+        *(f"passage_{name}" for name in ("length", "pieces", "begins", "ends")),
+    ),
     features=FEATURES,
     model=SpanModelConfig,
     metrics=("squad_exact_match", "squad_f1"),

@@ -20,6 +20,7 @@ DESCRIPTION = Description(
         Feature("source", TEXT),
         Feature("target", TEXT, role="reference", multiple=True),
     ),
+    other_outputs=text_to_text.OTHER_OUTPUTS,
     model=text_to_text.TextToTextModelConfig,
     example_files="train.jsonl.gz",
     metrics=("rouge_l", "rouge_1", "rouge_2"),

@@ -32,6 +32,13 @@ class TextEmbeddingsConfig(networks.PretrainedEmbeddingsConfig):
     target: str | None = None
 
 
+# The outputs of all text-to-text tasks in addition to the text.
+OTHER_OUTPUTS = (
+    "alignment",
+    *(f"{side}_{name}" for side in ("source", "target") for name in ("pieces", "length", "cut")),
+)
+
+
 class TextToTextModelConfig(Section):
     """The network: an encoder, a decoder, and attention.
 

@@ -12,6 +12,7 @@ DESCRIPTION = Description(
     parts=text_to_text.PARTS,
     output="translation",
     features=(Feature("source", TEXT), Feature("target", TEXT, role="reference")),
+    other_outputs=text_to_text.OTHER_OUTPUTS,
     model=text_to_text.TextToTextModelConfig,
     metrics=("bleu", "chrf", "exact_match"),
     example_files={"source": "train.en.gz", "target": "train.de.gz"},

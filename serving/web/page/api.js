@@ -15,7 +15,7 @@ export async function predict(model, signature, row) {
   for (const entry of model.contract.signatures[signature].inputs) {
     const value = row[entry.name];
     inputs[entry.name] = [value];
-    if (entry.kind === "points" || entry.kind === "positions") {
+    if (Array.isArray(value)) {
       inputs[`${entry.name}_length`] = [value.length];
     }
   }

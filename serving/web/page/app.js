@@ -184,7 +184,7 @@ function showPrediction(row, outputs, nbest) {
   current = { row, outputs, inputs: snapshot(inputs, row) };
   const prediction = outputs[contract.answer];
   byId("output").hidden = false;
-  byId("hypothesis").textContent = contract.answer_kind === "number" ? prediction.toFixed(3)
+  byId("hypothesis").textContent = typeof prediction === "number" ? prediction.toFixed(3)
     : Array.isArray(prediction) ? prediction.join(" → ") : prediction || "(empty)";
   byId("score").textContent = contract.score === null ? "" : formatScore(outputs[contract.score], outputs[contract.looks?.rows]?.length);
   byId("nbest").hidden = nbest === null;

@@ -9,10 +9,12 @@ const LOW_PROBABILITY = 0.5;
 // the log-probabilities of the output's tokens, if they are known.
 export function drawAttention(contract, outputs, inputs, weights = outputs[contract.looks.weights], labels = null) {
   const { rows, columns } = contract.looks;
-  const kinds = Object.fromEntries(contract.inputs.map((entry) => [entry.name, entry.kind]));
-  if (kinds[columns] === "image") return drawImageAttention(outputs[rows], weights, inputs[columns].image(), outputs.token_scores);
-  if (kinds[columns] === "points") return drawPointAttention(inputs[columns].value(), outputs[rows], weights);
-  const isPair = contract.answer_kind === "number"; // two sentences that attend to each other
+  const image = inputs[columns]?.image?.();
+  if (image) return drawImageAttention(outputs[rows], weights, image, outputs.token_scores);
+  // The columns are the points of an input, or an output with the tokens of a text.
+  if (inputs[columns]) return drawPointAttention(inputs[columns].value(), outputs[rows], weights);
+  // Two sentences that attend to each other.
+  const isPair = contract.inputs.some((entry) => rows === `${entry.name}_pieces`);
   const sides = isPair ? ["first sentence", "second sentence"] : ["output", "input"];
   const scores = labels ? null : outputs.token_scores;
   return drawTokenAttention(outputs[columns], outputs[rows], weights, labels ?? sides, contract.looks, scores);

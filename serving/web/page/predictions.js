@@ -4,12 +4,12 @@ import { drawAttention } from "./attention.js";
 import { make } from "./dom.js";
 import { headsSection } from "./heads.js";
 
-const { contract, predictions } = JSON.parse(document.getElementById("data").textContent);
+const { contract, images, predictions } = JSON.parse(document.getElementById("data").textContent);
 
 for (const { title, output, inputs, outputs, heads } of predictions) {
   const fields = {};
-  for (const { name, kind } of contract.inputs) {
-    const image = kind === "image" ? make("img", { src: inputs[name], alt: name }) : null;
+  for (const { name } of contract.inputs) {
+    const image = images.includes(name) ? make("img", { src: inputs[name], alt: name }) : null;
     await image?.decode(); // an image has no size before
     fields[name] = { value: () => inputs[name], image: () => image };
   }

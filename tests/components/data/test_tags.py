@@ -178,7 +178,7 @@ def test_rows_with_different_tags_are_not_the_same():
     same_tag = values.input_text(row("a taxi waits!", "", "de"))
     assert similarity(values.input_text(one), same_tag) > 0.8
     assert values.input_text(row(" ", "taxi", "de")) == ""
-    assert values.sides(one) == ([["a taxi waits"]], [["taxi"]])
+    assert values.row_texts(one).sides == [["a taxi waits"], ["taxi"]]
 
 
 def test_the_checks_count_and_drop_rows_with_the_same_tag_only(tmp_path):

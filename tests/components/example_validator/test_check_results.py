@@ -23,8 +23,7 @@ def findings_of(counts, contents, name, usual_scripts=None, **check):
         checks_of(**{name: check}),
         SHARDS,
         TRANSLATION,
-        usual_scripts or {},
-        TargetSettings("nmt_nfkc"),
+        TargetSettings("nmt_nfkc").check_context(usual_scripts),
     )
     return builder.findings(counts, contents)
 

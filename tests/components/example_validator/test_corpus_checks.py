@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from regard.components.checks.base import DataCheck
 from regard.components.common.artifact_types import Findings
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.sources import Corpus
@@ -11,7 +12,7 @@ from regard.components.example_validator.check_results import describe
 from regard.components.example_validator.corpus_checks import check_corpus
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data import DataConfig
-from regard.components.settings.data_checks import CheckConfig, DataChecksConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.errors import UserError
 from tests.components.corpora import BEAM, TRANSLATION
 
@@ -25,7 +26,7 @@ EVAL = [
 EVAL += ["a sentence about the number 333\tZahl 333", "Это по-русски\tRussisch", "nice\tschÃ¶n"]
 EVAL += ["say &quot;yes&quot;\tsag ja", "well , no\tnein"]
 TARGETS = TargetSettings("nmt_nfkc")
-NAMES = [name for name, check in DataChecksConfig() if isinstance(check, CheckConfig)]
+NAMES = [name for name, check in DataChecksConfig() if isinstance(check, DataCheck)]
 
 
 def checks(action, names=NAMES):

@@ -6,13 +6,13 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import artifact_utils, standard_artifacts
 
+from regard.components.checks import script
 from regard.components.common.artifact_types import Findings
 from regard.components.corpus_gen.example_writer import ExampleEncoder
-from regard.components.data import text_checks
 from regard.components.data.images import Images
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.target_overlap import read_overlap, text_hash
-from regard.components.example_validator import row_checks
+from regard.components.example_validator import shard_scan
 from regard.components.example_validator.executor import ExampleValidatorExecutor
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.core.errors import UserError
@@ -175,7 +175,7 @@ def test_anomalies_of_a_pinned_schema_fail(tmp_path, validate):
 
 
 def test_rows_of_every_check(tmp_path, validate, monkeypatch):
-    monkeypatch.setattr(text_checks, "USUAL_SHARE", 0.05)
+    monkeypatch.setattr(script, "USUAL_SHARE", 0.05)
     train = [*plain(20), ("long " * 11, "lang " * 11), ("a", "b" * 20), plain(1)[0]]
     train += [("Tom!", "Tom!"), ("всё хорошо", "all is well"), ("a\u200bb", "c"), ("Ã¼ber", "over")]
     train += [("Ein Mann läuft mit seinem Hund am Strand.", "A man walks his dog.")]
@@ -327,7 +327,7 @@ def test_index_of_near_overlap_is_built_once(tmp_path, validate, monkeypatch):
             sizes.append(len(rows))
             super().__init__(rows, min_similarity)
 
-    monkeypatch.setattr(row_checks, "NearDuplicateIndex", Counted)
+    monkeypatch.setattr(shard_scan, "NearDuplicateIndex", Counted)
     train, test = plain(20), [(f"{source}!", "x") for source, _ in plain(20)]
     examples = write_examples(tmp_path, shards=4, train=train, test=test)
     near = {"similarity": 0.8, "limit": 1.0}

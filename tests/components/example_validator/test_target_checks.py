@@ -7,39 +7,12 @@ import pytest
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.sources import Corpus
 from regard.components.example_validator.corpus_checks import check_corpus
-from regard.components.example_validator.target_checks import (
-    TargetSettings,
-    is_changed,
-    normalize_target,
-)
+from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.settings.data import DataConfig
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.errors import UserError
 from tests.components.corpora import TRANSLATION
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Wait…", "Wait..."),
-        ("100\xa0km", "100 km"),
-        ("好，对！", "好,对!"),
-        ("Ａ ﬁle", "A file"),
-        ("e\u0301", "é"),
-        ("می‌ خواهم", "می خواهم"),
-    ],
-)
-def test_what_the_default_normalization_changes(text, expected):
-    assert is_changed(text, "nmt_nfkc")
-    assert normalize_target(text, "nmt_nfkc") == expected
-    assert not is_changed(text, "identity")
-
-
-@pytest.mark.parametrize("text", ["", "a  b ", "Tiếng Việt", "می‌خواهم", "नहीं", "好。", "👨‍👩‍👧"])
-def test_what_it_keeps(text):
-    assert not is_changed(text, "nmt_nfkc")
-    assert not is_changed(text, "nmt_nfkc_cf")
 
 
 def corpus(folder, rows, **checks):

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from regard.core import kinds
 from regard.models import metrics
 from regard.models.metrics import METRICS, GoldAlignment, MetricOptions, Rows
 
@@ -55,12 +56,12 @@ def test_empty_rows_and_missing_references_are_errors():
 
 
 def test_metrics_for_each_output_kind():
-    assert metrics.metrics_for("text") == [
+    assert metrics.metrics_for(kinds.TEXT) == [
         *(*TEXT, *ROUGE, "perplexity", "pointing", "aer"),
         *("squad_exact_match", "squad_f1", "supporting_attention"),
     ]
-    assert metrics.metrics_for("number") == ["exact_match", "pearson", "spearman", "mse"]
-    assert metrics.metrics_for("positions") == ["exact_match", *POINTS]
+    assert metrics.metrics_for(kinds.NUMBER) == ["exact_match", "pearson", "spearman", "mse"]
+    assert metrics.metrics_for(kinds.POSITIONS) == ["exact_match", *POINTS]
 
 
 @pytest.mark.parametrize("name", BOUNDED)

@@ -33,3 +33,10 @@ def module_of(task, model=NO_MODEL, tokenizers=None, settings=None, search=None,
     """The module that a task exports."""
     served = tasks.get_served_module(task)
     return served(tasks.describe(task), model, tokenizers or {}, settings, search, **options)
+
+
+def check_output_names(contract):
+    """Check that a description lists what the table of predictions has columns for."""
+    description = tasks.describe(contract["task"])
+    names = {description.output, *description.other_outputs, "score"}
+    assert set(contract["signatures"][contract["detail"]]["outputs"]) <= names

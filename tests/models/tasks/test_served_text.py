@@ -5,13 +5,13 @@ import pytest
 import tensorflow as tf
 from pydantic import TypeAdapter
 
-from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.models import tasks
 from regard.models.settings.search import SearchConfig
 from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
 from regard.models.tasks.text_to_text.served import ServedText
 from tests.marks import slow_except
 from tests.models.tasks.exported import assert_equal_outputs, created, save_signatures, servable
+from tests.models.tasks.task_parts import check_output_names
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.tolerances import assert_close, close_to
 
@@ -157,8 +157,7 @@ def summariser(in_memory):
 def test_a_task_names_its_answer(summariser):
     served = summariser
     assert served.contract["answer"] == "summary"
-    # What the table of predictions has columns for; no column of the data is called so.
-    assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
+    check_output_names(served.contract)
     word = SENTENCES[0].split()[0]
     sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
     sides |= {"prefix": tf.constant(["", word]), "phrases": tf.constant(["", f"{word}\n{word}"])}

@@ -9,7 +9,6 @@ import tensorflow as tf
 import tensorflow_text as text
 from PIL import Image
 
-from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.trainer.optimizer import compile_model
 from regard.models import tasks
 from regard.models.settings.search import BeamSearchConfig
@@ -21,7 +20,7 @@ from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
 from tests.models.tasks.exported import servable
-from tests.models.tasks.task_parts import as_rows, module_of
+from tests.models.tasks.task_parts import as_rows, check_output_names, module_of
 from tests.models.tasks.test_image_decoding import png_of
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train
@@ -147,7 +146,7 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     align = loaded.signatures["align"]
     batched = align(image=tf.constant(PNGS))
     assert set(batched) == set(served.contract["signatures"]["align"]["outputs"])
-    assert set(batched) <= RESERVED_COLUMNS
+    check_output_names(served.contract)
     assert served.contract["size"] is None
     assert not tasks.describe("captioning").has_input_length
     assert set(served.contract["signatures"]) == set(loaded.signatures)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export
 from regard.serving import saved_model
@@ -12,7 +11,7 @@ from regard.serving.session import SessionError
 from tests.marks import slow, slow_except
 from tests.models.tasks.exported import servable
 from tests.models.tasks.pointer.made import BEAM, NETWORK, RECURRENT, build, rows, section, training
-from tests.models.tasks.task_parts import module_of
+from tests.models.tasks.task_parts import check_output_names, module_of
 from tests.tolerances import assert_close, close_to
 
 LENGTHS = [6, 3, 4, 5]
@@ -61,7 +60,7 @@ def test_the_contract_is_kept(exported):
     for name in served.contract["signatures"]:
         served.signature(name)
     assert served.contract["size"]["unit"] == "points"
-    assert set(served.contract["signatures"]["align"]["outputs"]) <= RESERVED_COLUMNS
+    check_output_names(served.contract)
     answers = served.predict("align", requested())
     for n, answer in zip(LENGTHS, answers, strict=True):
         assert is_answer(answer.hypothesis, n, config["model"]["visits"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.core import kinds
 from regard.models.decoders.pointer import VISITS, PointerDecoder
 from regard.models.encoders import ENCODERS
 from regard.models.layers.cells import CELLS
@@ -146,4 +147,4 @@ def test_what_the_preprocessing_depends_on() -> None:
     description = describe("pointer")
     settings = description.preprocessing_settings(section).model_dump()
     assert settings == {"dimensions": 2, "visits": "once", "normalise": False}
-    assert (description.text_features, description.output_kind) == ((), "positions")
+    assert (description.text_features, description.output_kind) == ((), kinds.POSITIONS)

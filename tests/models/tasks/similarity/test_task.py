@@ -6,13 +6,12 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as text
 
-from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.similarity.description import SimilarityModelConfig
 from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 from regard.models.vocabulary import UNK
-from tests.models.tasks.task_parts import as_rows, module_of, one_row
+from tests.models.tasks.task_parts import as_rows, check_output_names, module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 
@@ -100,7 +99,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
     assert result["cut"].numpy().tolist() == [1, 2, 0, 0]
     assert result["first_pieces"][2, 1].numpy().decode() == "▁zebra"
     assert set(served.contract["signatures"]["align"]["outputs"]) == set(result)
-    assert set(result) <= RESERVED_COLUMNS
+    check_output_names(served.contract)
     assert ("alignment" in result) == (cross is not None)
     for row in range(len(FIRST)):
         alone = align(

@@ -11,7 +11,6 @@ import tensorflow as tf
 import tensorflow_text as text
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
-from regard.components.common.prediction_table import RESERVED_COLUMNS
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
 from regard.components.trainer.export import export
@@ -22,7 +21,7 @@ from regard.models.tasks.span.description import SpanModelConfig
 from regard.models.tasks.span.tokens import to_characters, tokenize
 from regard.models.tasks.text_preprocessing import to_dense
 from tests.models.tasks.exported import servable
-from tests.models.tasks.task_parts import as_rows, module_of, one_row
+from tests.models.tasks.task_parts import as_rows, check_output_names, module_of, one_row
 from tests.models.tasks.tokenizers import trained
 from tests.pipeline.deployment.test_serve import start
 from tests.processes import free_port
@@ -172,7 +171,7 @@ def test_served_as_the_model(rules, tmp_path):
         for signature in ("align", "serving_default")
     )
     assert set(served.contract["signatures"]["align"]["outputs"]) == set(align)
-    assert set(align) - {"answer"} <= RESERVED_COLUMNS
+    check_output_names(served.contract)
     assert align["passage_length"].tolist() == [7, 5, 0, 2]
     assert align["cut"].tolist() == [1, 0, 0, 0]
     assert [one.decode() for one in align["steps"][0]] == ["hop 1", "begin", "end"]

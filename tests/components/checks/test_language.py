@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from regard.components.data import text_checks
+from regard.components.checks import language
+from regard.components.checks.base import CheckContext, RowTexts, TextNames
+from regard.components.checks.language import LanguageCheck
 from regard.components.data.config_rules import validate_data
-from regard.components.data.text_checks import other_languages
 from regard.components.settings.data import DataConfig
-from regard.components.settings.data_checks import DataChecksConfig, LanguageCheckConfig
+from regard.components.settings.data_checks import DataChecksConfig
 from tests.components.corpora import POINTED, SUMMARISED, TRANSLATION, corpus_of, table, write_files
 from tests.components.data.test_row_filter import survey
 
@@ -21,9 +22,17 @@ GERMAN = "Ein Mann läuft mit seinem Hund am Strand."
 FRENCH = "Un homme promène son chien sur la plage."
 
 
+def details(check, **texts):
+    """What the check finds, which it does if and only if a row is affected."""
+    row, context = RowTexts(TextNames(list(texts), [], []), texts), CheckContext()
+    result = list(check.details(row, context))
+    assert check.affects(row, context) == bool(result)
+    return [tuple(text.split(" is ")) for text in result]
+
+
 def detect(source, target, **settings):
-    check = LanguageCheckConfig(**{"languages": PAIR, **settings})
-    return list(other_languages({"source": [source], "target": [target]}, check))
+    check = LanguageCheck(**{"languages": PAIR, **settings})
+    return details(check, source=[source], target=[target])
 
 
 def test_other_languages():
@@ -42,10 +51,10 @@ def test_texts_that_are_too_short_or_not_clear():
 
 
 def test_all_texts_of_a_side_count():
-    check = LanguageCheckConfig(languages={"target": "de"})
-    texts = {"target": [GERMAN, ENGLISH, FRENCH]}
-    assert list(other_languages(texts, check)) == [("target", "en"), ("target", "fr")]
-    assert list(other_languages({"target": []}, check)) == []
+    check = LanguageCheck(languages={"target": "de"})
+    expected = [("target", "en"), ("target", "fr")]
+    assert details(check, target=[GERMAN, ENGLISH, FRENCH]) == expected
+    assert details(check, target=[]) == []
 
 
 def test_rows_are_dropped(tmp_path):
@@ -110,7 +119,7 @@ def test_sides_and_codes():
 
 
 def test_missing_package(monkeypatch):
-    monkeypatch.setattr(text_checks.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(language.importlib.util, "find_spec", lambda name: None)
     ((key, message),) = problems(PAIR)
     assert key == "data.checks.language.languages"
     assert message == "need the package py3langid; pip install 'regard[language]'"
@@ -121,11 +130,11 @@ def test_rows_of_multi30k():
     """No true row of four languages counts as another one, and most others do."""
     folder = Path(os.environ["REGARD_DATA"], "multi30k")
     texts = {}
-    for language in ("en", "de", "fr", "cs"):
-        content = gzip.decompress((folder / f"test_2016_flickr.{language}.gz").read_bytes())
-        texts[language] = content.decode().splitlines()
-    for language in texts:
-        check = LanguageCheckConfig(languages={"target": language})
+    for code in ("en", "de", "fr", "cs"):
+        content = gzip.decompress((folder / f"test_2016_flickr.{code}.gz").read_bytes())
+        texts[code] = content.decode().splitlines()
+    for expected in texts:
+        check = LanguageCheck(languages={"target": expected})
         for other, rows in texts.items():
-            count = sum(any(other_languages({"target": [row]}, check)) for row in rows)
-            assert count == 0 if other == language else count > 0.85 * len(rows), (language, other)
+            count = sum(bool(details(check, target=[row])) for row in rows)
+            assert count == 0 if other == expected else count > 0.85 * len(rows), (expected, other)

@@ -1,22 +1,18 @@
-"""The checks of the rows of a shard: of texts, of scripts, and what later steps compare."""
+"""Reads a shard once: the checks of its rows, and what later steps compare."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from regard.components.checks.base import RowTexts
+from regard.components.checks.script import dominant_scripts, is_unusual
 from regard.components.data.near_duplicates import NearDuplicateIndex, sample_rows
 from regard.components.data.profiles import histogram
 from regard.components.data.row_values import ComparedValues
 from regard.components.data.target_overlap import text_hash
 from regard.components.data.text_analysis import count_scripts
-from regard.components.data.text_checks import check_texts, dominant_scripts, other_languages
 from regard.components.example_validator import duplicates, shard_rows
-from regard.components.example_validator.target_checks import (
-    TargetSettings,
-    count_words,
-    is_changed,
-    output_features,
-)
+from regard.components.example_validator.target_checks import TargetSettings, count_words
 from regard.components.example_validator.training_profile import WordCounter
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core.characters import is_blank
@@ -28,7 +24,7 @@ Inputs = list[tuple[int, str]]
 
 
 def count_row_scripts(
-    counts: shard_rows.CheckCounts, ref: int, texts: Mapping[str, Sequence[str]], is_train: bool
+    counts: shard_rows.CheckCounts, ref: int, row: RowTexts, is_train: bool
 ) -> None:
     """Count a row by its dominant scripts, those with many of a feature's letters.
 
@@ -38,12 +34,12 @@ def count_row_scripts(
     Args:
         counts: receives the row, and the letters of train by feature and script.
         ref: the row's reference.
-        texts: of each feature.
-        is_train: whether the row is of the training split, which defines what is usual.
+        row: the row.
+        is_train: whether it is of the training split, which defines what is usual.
     """
     dominant = []
-    for feature, several in texts.items():
-        letters = count_scripts(several[0] if len(several) == 1 else " ".join(several))
+    for feature, texts in row.by_name.items():
+        letters = count_scripts(texts[0] if len(texts) == 1 else " ".join(texts))
         if is_train:
             counts.letters.setdefault(feature, Counter()).update(letters)
         dominant += [f"{feature}={script}" for script in dominant_scripts(letters)]
@@ -64,7 +60,7 @@ def count_unusual_scripts(
             examples={"script": counts.examples.pop(kind)},
         )
         dominant = (pair.split("=") for pair in kind.removeprefix(_SCRIPTS_PREFIX).split())
-        if any(script not in usual.get(feature, {script}) for feature, script in dominant):
+        if any(is_unusual(script, usual.get(feature)) for feature, script in dominant):
             parts.append(part)
     return shard_rows.CheckCounts.total(parts)
 
@@ -105,11 +101,13 @@ def scan_shard(
         other splits); ``near``, the hits among those (of train).
     """
     is_train = shard.split == "train"
-    names = output_features(features)
     counts = shard_rows.CheckCounts()
     packer = duplicates.HashPacker(is_train)
     compared = ComparedValues(features)
-    texts = compared.texts
+    names, texts = compared.text_names, compared.texts
+    context = targets.check_context()
+    # Which scripts are usual is not known yet.
+    row_checks = {n: check for n, check in checks.row_checks.items() if not check.needs_train}
     measured = [i for i in compared.columns if features[i].kind.length_unit(features[i])]
     sizes = {i: defaultdict[int, int](int) for i in measured}
     word_counter = WordCounter(list(texts.values())) if is_train else None
@@ -119,23 +117,18 @@ def scan_shard(
     number = 0
     for number, row in enumerate(shard.rows(features), 1):
         ref, values = shard_rows.row_reference(shard.index, number - 1), row.values
-        inputs, references = compared.sides(values)
-        for name in check_texts(inputs, references, checks):
-            counts.add(name, ref)
+        row_texts = compared.row_texts(values)
+        for name, check in row_checks.items():
+            if check.affects(row_texts, context):
+                counts.add(name, ref)
         for i, lengths in sizes.items():
             for length in features[i].kind.lengths(features[i], values[i]):
                 lengths[length] += 1
-        by_name = {name: values[i] for i, name in texts.items()}
-        if checks.language and any(other_languages(by_name, checks.language)):
-            counts.add("language", ref)
         if checks.script and texts:
-            count_row_scripts(counts, ref, by_name, is_train)
-        outputs = [text for name in names for text in by_name[name]]
-        if checks.normalization and any(is_changed(t, targets.normalization) for t in outputs):
-            counts.add("normalization", ref)
+            count_row_scripts(counts, ref, row_texts, is_train)
         if is_train and targets.thresholds:
-            for name in names:
-                words = count_words(" ".join(by_name[name]))
+            for name in names.outputs:
+                words = count_words(" ".join(row_texts.by_name[name]))
                 counts.words.setdefault(name, Counter()).update(words)
         hashes: list[tuple[duplicates.Kind, int]] = []
         if checks.duplicates and is_train:
@@ -145,8 +138,8 @@ def scan_shard(
         if checks.target_overlap:
             hashes += [
                 ("references", text_hash(text))
-                for texts in references
-                for text in texts
+                for name in names.references
+                for text in row_texts.by_name[name]
                 if not is_blank(text)
             ]
         for kind, key in hashes:

@@ -1,15 +1,18 @@
 import pytest
 
-from regard.components.data import text_checks
-from regard.components.data.text_checks import usual_scripts
-from regard.components.example_validator.row_checks import count_row_scripts, count_unusual_scripts
+from regard.components.checks import script
+from regard.components.checks.base import RowTexts, TextNames
+from regard.components.checks.script import usual_scripts
 from regard.components.example_validator.shard_rows import CheckCounts, row_reference
+from regard.components.example_validator.shard_scan import count_row_scripts, count_unusual_scripts
+
+NAMES = TextNames(["source"], ["target"], ["target"])
 
 
 @pytest.fixture
 def small_corpus(monkeypatch):
     """A corpus of few letters, where each is a larger share."""
-    monkeypatch.setattr(text_checks, "USUAL_SHARE", 0.01)
+    monkeypatch.setattr(script, "USUAL_SHARE", 0.01)
 
 
 def counts_of(train, rest=()):
@@ -18,7 +21,7 @@ def counts_of(train, rest=()):
     for shard, rows in enumerate((train, rest)):
         counts = CheckCounts(rows={shard: len(rows)})
         for i, (source, target) in enumerate(rows):
-            texts = {"source": [source], "target": [target]}
+            texts = RowTexts(NAMES, {"source": [source], "target": [target]})
             count_row_scripts(counts, row_reference(shard, i), texts, shard == 0)
         parts.append(counts)
     return CheckCounts.total(parts)

@@ -198,10 +198,7 @@ def _model_keys(config: Config, training_key: str, models: StartingModels) -> Mo
     checkpoint = cache_keys.digest(training_key, models.start.get("digest", ""))
     # Not other weights, but other outputs: the model is compared with production.
     outputs = [config.section_json("search")]
-    if config.serving.quantization:
-        outputs.append(config.serving.quantization)
-    if config.serving.split_sentences:
-        outputs.append("sentences")
+    outputs.append(json.dumps(config.serving.for_trainer(), sort_keys=True))
     outputs += [member["digest"] for member in models.ensemble]
     recipe = cache_keys.digest(checkpoint, *outputs)
     return ModelKeys(training=training_key, checkpoint=checkpoint, recipe=recipe)

@@ -26,10 +26,8 @@ from regard.pipeline.context import PipelineContext
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
     """Return the task and the sections that the Trainer receives, as plain values."""
     sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
-    serving = config.serving
-    options = {"split_sentences": serving.split_sentences, "int8": serving.quantization == "int8"}
-    temperature = getattr(config.data.tags, "temperature", 1.0)
-    return {**sections, **options, "tags": config.data.tag_names, "tag_temperature": temperature}
+    tags = config.data.model_dump(mode="json", include={"tags"})
+    return {**sections, **tags, "serving": config.serving.for_trainer()}
 
 
 def build_pipeline(

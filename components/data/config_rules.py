@@ -22,9 +22,9 @@ from regard.components.settings.data import (
     DataConfig,
     Files,
     SpansConfig,
-    TagsConfig,
     paths_in,
 )
+from regard.components.settings.tags import TagsConfig
 from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.formatting import truncate

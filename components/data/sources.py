@@ -13,7 +13,8 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from typing_extensions import Self
 
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
-from regard.components.settings.data import SPLITS, TAG_FEATURE, DataConfig, Files, Format
+from regard.components.settings.data import SPLITS, DataConfig, Files, Format
+from regard.components.settings.tags import TAG_FEATURE
 from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.files import check_no_special_file, read_json_object

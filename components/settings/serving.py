@@ -1,11 +1,11 @@
 """The section ``serving``: where models are published, and what they must run on."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from regard.core.bounds import Positive
-from regard.models.settings.base import Listed, Section
+from regard.models.settings.base import Listed, ReadByTrainer, Section
 
 
 class ServingConfig(Section):
@@ -28,6 +28,10 @@ class ServingConfig(Section):
         "2.19",
         "2.20",
     )
-    split_sentences: bool = False
-    quantization: Literal["int8"] | None = None
+    split_sentences: Annotated[bool, ReadByTrainer] = False
+    quantization: Annotated[Literal["int8"] | None, ReadByTrainer] = None
     check_rows: Positive = 32
+
+    def for_trainer(self) -> dict[str, Any]:
+        """Return what the export of a model depends on, as plain values."""
+        return self.model_dump(mode="json", include=self.fields_with(ReadByTrainer))

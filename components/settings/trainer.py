@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, TypeAdapter, ValidationInfo
 from pydantic import field_validator as validates
 
+from regard.components.settings.serving import ServingConfig
+from regard.components.settings.tags import TagsConfig
 from regard.models import tasks
 from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
@@ -50,10 +52,8 @@ class TrainerConfig(BaseModel):
             the Trainer looks up the models below.
         start: the model to start from; None for random weights.
         ensemble: the other models of the exported ensemble.
-        split_sentences: the key of the section ``serving``.
-        int8: whether the key ``quantization`` of the section ``serving`` is ``int8``.
-        tags: the tags that begin the sources, of the key ``tags`` of the section ``data``.
-        tag_temperature: its key ``temperature``.
+        serving: the fields of the section ``serving`` that are marked with ``ReadByTrainer``.
+        tags: the section ``data.tags``; None for sources without tags.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -67,10 +67,8 @@ class TrainerConfig(BaseModel):
     published: str = ""
     start: StartingModel | None = None
     ensemble: tuple[StartingModel, ...] = ()
-    split_sentences: bool = False
-    int8: bool = False
-    tags: tuple[str, ...] = ()
-    tag_temperature: float = 1.0
+    serving: ServingConfig = ServingConfig()
+    tags: TagsConfig | None = None
 
     @validates("model", mode="before")
     @classmethod

@@ -96,10 +96,15 @@ def export(
         others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    options = config.model_dump(include={"split_sentences", "int8", "tags"})
-    sections = config.model, config.search
     module = tasks.get_served_module(config.task)(
-        network.description, float_model, tokenizers, *sections, **options
+        network.description,
+        float_model,
+        tokenizers,
+        config.model,
+        config.search,
+        split_sentences=config.serving.split_sentences,
+        int8=config.serving.quantization == "int8",
+        tags=config.tags.known if config.tags else (),
     )
     served = module.served_model()
     inputs = [module.raw_inputs(row) for row in rows]

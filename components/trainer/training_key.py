@@ -82,7 +82,7 @@ def training_key(config: TrainerConfig, data: TrainingData) -> str:
         config.task,
         config.model.to_json(),
         config.training.training_json(),
-        *map(repr, (config.tags, config.tag_temperature)),
+        config.tags.to_json() if config.tags else "",
         *validation_settings(config),
         trainer_code(config),
         *library_versions(),

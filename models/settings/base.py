@@ -39,6 +39,13 @@ class NotInTrainingKey:
     """
 
 
+class ReadByTrainer:
+    """Marks a field of another section than ``training`` that a training or its export reads.
+
+    ``Annotated[T, ReadByTrainer]``: the Trainer receives the field, and runs again if it changes.
+    """
+
+
 @dataclass(frozen=True)
 class Problem:
     """One mistake in a YAML file.
@@ -105,10 +112,14 @@ class Section(BaseModel):
         """Return the fields except ``type`` as plain values, for a constructor."""
         return self.model_dump(mode="json", exclude={"type"})
 
+    def fields_with(self, marker: type) -> set[str]:
+        """Return the names of the fields with a marker, such as `ReadByTrainer`."""
+        fields = type(self).model_fields.items()
+        return {name for name, field in fields if marker in field.metadata}
+
     def training_json(self) -> str:
         """Return canonical JSON of the fields that may change the trained weights."""
-        fields = type(self).model_fields.items()
-        return self.to_json({name for name, field in fields if NotInTrainingKey in field.metadata})
+        return self.to_json(exclude=self.fields_with(NotInTrainingKey))
 
 
 def absolute(base: FilePath, path: str) -> str:

@@ -244,5 +244,6 @@ def test_the_export_depends_on_how_long_sources_are_served(make, tmp_path):
     path.write_text(f"{path.read_text()}serving: {{split_sentences: true}}\n")
     pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
     after = json.loads(properties(pipeline, "Trainer")["custom_config"])
-    assert TrainerConfig.model_validate(after).split_sentences
-    assert after == {**json.loads(before), "split_sentences": True}
+    assert TrainerConfig.model_validate(after).serving.split_sentences
+    before = json.loads(before)
+    assert after == {**before, "serving": {**before["serving"], "split_sentences": True}}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from regard.components.settings.serving import ServingConfig
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import RebuiltModel, export, write_warm_start
 from regard.models import tasks
@@ -48,7 +49,9 @@ def test_an_int8_model_computes_with_rounded_weights(kind, tmp_path, monkeypatch
     if kind == "luong":
         network["encoder"] = {"type": "recurrent", "units": 4}
         network["decoder"] = {"type": "luong", "units": 8}
-    settings = TrainerConfig(task="translation", **config(**network), int8=True)
+    settings = TrainerConfig(
+        task="translation", **config(**network), serving={"quantization": "int8"}
+    )
     model, tokenizers = build(tmp_path, settings, 3)
     for weight in model.weights:
         weight.assign(weight * 2.0)
@@ -60,7 +63,7 @@ def test_an_int8_model_computes_with_rounded_weights(kind, tmp_path, monkeypatch
     weights = list(zip(model.get_weights(), rebuilt.model.get_weights(), strict=True))
     assert all(np.abs(old - new).max() <= np.abs(old).max() / 253 for old, new in weights)
     assert sum((old != new).any() for old, new in weights) > 5
-    plain = settings.model_copy(update={"int8": False})
+    plain = settings.model_copy(update={"serving": ServingConfig()})
     export(rebuilt.model, tasks.get_network("translation"), plain, tokenizers, tmp_path / "float")
     int8, wide = (saved_model.load(tmp_path / name) for name in ("int8", "float"))
     for signature in ("serving_default", "align"):

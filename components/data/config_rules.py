@@ -29,7 +29,7 @@ from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.formatting import truncate
 from regard.core.suggestions import did_you_mean, suggest
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _other_kind(path: str) -> str | None:
 
 
 def _validate_names(
-    path: Path, keys: Iterable[str], features: Sequence[Feature]
+    path: KeyPath, keys: Iterable[str], features: Sequence[Feature]
 ) -> Iterator[Problem]:
     """Each side of parallel files or column must be a feature, and no feature may be missing."""
     names = [feature.name for feature in features]

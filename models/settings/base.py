@@ -5,7 +5,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import pydantic
@@ -18,7 +18,7 @@ from regard.core.plugins import PluginTable
 T = TypeVar("T")
 
 # Where a key stands in a file, the outermost first.
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 _HEADING = "Attributes:\n"
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -56,7 +56,7 @@ class Problem:
         line: The line, from 1; None for the line of the key.
     """
 
-    path: Path
+    path: KeyPath
     message: str
     line: int | None = None
 
@@ -122,7 +122,7 @@ class Section(BaseModel):
         return self.to_json(exclude=self.fields_with(NotInTrainingKey))
 
 
-def absolute(base: FilePath, path: str) -> str:
+def absolute(base: Path, path: str) -> str:
     """Return a path of a YAML file in ``base`` as an absolute path; URLs do not change."""
     return path if "://" in path else os.path.normpath(base / os.path.expanduser(path))
 

@@ -7,7 +7,7 @@ and yields problems at the keys to change.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from regard.models.settings.base import Path, Problem, Section
+from regard.models.settings.base import KeyPath, Problem, Section
 from regard.models.settings.networks import (
     FeedForwardDecoderConfig,
     PositionsConfig,
@@ -69,7 +69,7 @@ def _parts(side: Any) -> list[Any]:
     return list(side) if isinstance(side, tuple) else [side]
 
 
-def _check_heads(heads: int, path: Path, width_key: str, width: int) -> Iterator[Problem]:
+def _check_heads(heads: int, path: KeyPath, width_key: str, width: int) -> Iterator[Problem]:
     """Check that the number of heads divides the width."""
     if width % heads:
         divisors = [n for n in range(1, width + 1) if width % n == 0]
@@ -78,7 +78,7 @@ def _check_heads(heads: int, path: Path, width_key: str, width: int) -> Iterator
         yield Problem(path, f"{message}{', '.join(map(str, near))}, or another width")
 
 
-def _check_positions(config: Any, part: PositionsConfig, path: Path) -> Iterator[Problem]:
+def _check_positions(config: Any, part: PositionsConfig, path: KeyPath) -> Iterator[Problem]:
     """Check that there are enough learned positions, and positions to concatenate."""
     if part.positions == "learned":
         needed, keys = _positions(config, str(path[1]))
@@ -111,7 +111,7 @@ def encoder_width(encoder: Any, default: int) -> int:
     return default
 
 
-def check_widths(score: Any, decoder: Any, width: int, path: Path) -> Iterator[Problem]:
+def check_widths(score: Any, decoder: Any, width: int, path: KeyPath) -> Iterator[Problem]:
     """Check that a score supports the widths of the decoder's states and of the keys.
 
     Args:
@@ -133,7 +133,7 @@ def _needs_equal_widths(score: Any) -> bool:
     return getattr(score, "needs_equal_depths", False)  # those of other packages may lack it
 
 
-def check_no_coverage(score: Any, path: Path) -> Iterator[Problem]:
+def check_no_coverage(score: Any, path: KeyPath) -> Iterator[Problem]:
     """Check that a score does not depend on the attention of previous steps.
 
     Args:

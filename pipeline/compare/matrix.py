@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import Field, JsonValue, ValidationError
 
 from regard.core.errors import UserError
-from regard.models.settings.base import Path as KeyPath
-from regard.models.settings.base import Problem, Section
+from regard.models.settings.base import KeyPath, Problem, Section
 from regard.pipeline.compare.merge import LocatedMapping, located, merge
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document

@@ -4,12 +4,12 @@ import copy
 import dataclasses
 import os
 from collections.abc import Iterator
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
-from regard.pipeline.config.document import Document, Path
+from regard.pipeline.config.document import Document, KeyPath
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Source:
 
     document: Document
     file: str
-    root: Path
-    keys: dict[Path, Path]
+    root: KeyPath
+    keys: dict[KeyPath, KeyPath]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LocatedMapping:
     value: dict[str, JsonValue]
     sources: tuple[Source, ...]
 
-    def location(self, path: Path) -> str:
+    def location(self, path: KeyPath) -> str:
         """Return file, line and key of a path, for the beginning of an error message.
 
         A key that was not written has the line of the nearest enclosing one.
@@ -39,11 +39,11 @@ class LocatedMapping:
         key = ".".join(map(str, (*source.root, *path)))
         return f"{source.file}:{line}: {f'{key}: ' if key else ''}"
 
-    def folder(self, *path: str) -> FilePath:
+    def folder(self, *path: str) -> Path:
         """Return the folder of the file in which a key was written."""
-        return FilePath(os.path.abspath(self._find(path)[0].file)).parent
+        return Path(os.path.abspath(self._find(path)[0].file)).parent
 
-    def _find(self, path: Path) -> tuple[Source, int]:
+    def _find(self, path: KeyPath) -> tuple[Source, int]:
         """Return the source of the longest beginning of a path that was written, and its length."""
         return next(
             (source, size)
@@ -53,7 +53,7 @@ class LocatedMapping:
         )
 
 
-def located(document: Document, file: str, root: Path = ()) -> tuple[LocatedMapping, list[str]]:
+def located(document: Document, file: str, root: KeyPath = ()) -> tuple[LocatedMapping, list[str]]:
     """Return the mapping at a path of a document, with dotted keys nested.
 
     ``a.b: 1`` becomes ``a: {b: 1}``.
@@ -66,7 +66,7 @@ def located(document: Document, file: str, root: Path = ()) -> tuple[LocatedMapp
         mapping = mapping[key]
     nested: dict[str, JsonValue] = {}
     source = Source(document, file, root, {(): ()})
-    leaves: list[Path] = []
+    leaves: list[KeyPath] = []
     duplicates = []
     for key_path, leaf in _leaves(mapping or {}):
         path = _split(key_path)
@@ -105,17 +105,17 @@ def _merge_values(base: Any, change: Any) -> Any:
     return base | {key: _merge_values(base.get(key), value) for key, value in change.items()}
 
 
-def _overlap(one: Path, other: Path) -> bool:
+def _overlap(one: KeyPath, other: KeyPath) -> bool:
     """Whether one path is the other, or one of its sections."""
     size = min(len(one), len(other))
     return one[:size] == other[:size]
 
 
-def _split(path: Path) -> Path:
+def _split(path: KeyPath) -> KeyPath:
     return tuple(name for key in path for name in str(key).split("."))
 
 
-def _leaves(value: dict[str, JsonValue], path: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
+def _leaves(value: dict[str, JsonValue], path: KeyPath = ()) -> Iterator[tuple[KeyPath, JsonValue]]:
     """Yield every key whose value is not a mapping, or an empty one, in the order of the file."""
     for key, item in value.items():
         if isinstance(item, dict) and item:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
-from regard.models.settings.base import Path, PluginSection
+from regard.models.settings.base import KeyPath, PluginSection
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -37,7 +37,9 @@ def type_of(model: type[BaseModel]) -> Any:
     return model.model_fields["type"].default if "type" in model.model_fields else None
 
 
-def sections_of(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, type[BaseModel]]]:
+def sections_of(
+    model: type[BaseModel], path: KeyPath = ()
+) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
     """Yield a model and all sections in it with their paths; variants have the same path."""
     yield path, model
     for name, field in model.model_fields.items():

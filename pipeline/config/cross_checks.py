@@ -28,7 +28,7 @@ from regard.models.metrics import (
     supports,
 )
 from regard.models.metrics.baselines import BASELINES
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 from regard.models.tags import user_symbols
 from regard.pipeline.config.augmentation_checks import validate_augmentation
 from regard.pipeline.config.beam import validate_beam
@@ -42,7 +42,7 @@ from regard.pipeline.config.tune_checks import validate_tuning
 
 _SPECIAL = {"<pad>", "<unk>", "<s>", "</s>"}
 _BYTES = {f"<0x{byte:02X}>" for byte in range(256)}  # of SentencePiece
-_SLICES: Path = ("evaluation", "slices")
+_SLICES: KeyPath = ("evaluation", "slices")
 
 
 def validate(config: Config) -> Iterator[Problem]:
@@ -87,7 +87,7 @@ def _uris(config: Config) -> Iterator[Problem]:
 
 def _tags(config: Config) -> Iterator[Problem]:
     """Check that the task has a source that a tag can begin, and nothing counts its words."""
-    path: Path = ("data", "tags")
+    path: KeyPath = ("data", "tags")
     if "tag_feature" not in config.description.preprocessing_section.model_fields:
         message = f"does not apply to the task {config.task}, only to pairs of texts; remove it"
         yield Problem(path, message)
@@ -117,7 +117,7 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
         yield Problem(path, f"{symbol} is a {kind}; remove it")
     tag = getattr(config.augmentation and config.augmentation.back_translation, "tag", None)
     if tag in _SPECIAL | _BYTES:
-        where: Path = ("augmentation", "back_translation", "tag")
+        where: KeyPath = ("augmentation", "back_translation", "tag")
         yield Problem(where, f"{tag} is a built-in symbol; use another tag")
     if tokenizer.word_list is not None and tokenizer.type != "word":
         yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
@@ -129,7 +129,7 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
 
 def _evaluation(config: Config) -> Iterator[Problem]:
     evaluation, metrics = config.evaluation, config.evaluation.metrics
-    path: Path = ("evaluation", "metrics")
+    path: KeyPath = ("evaluation", "metrics")
     kind, specs = config.description.output_kind, metric_specs(evaluation)
     if not metrics:
         yield Problem(path, f"must name at least one of {', '.join(metrics_for(kind, specs))}")
@@ -168,7 +168,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
 def _baselines(config: Config) -> Iterator[Problem]:
     """Check that baselines suit the task, and that a metric can be computed for them."""
     evaluation, kind = config.evaluation, config.description.output_kind
-    path: Path = ("evaluation", "baselines")
+    path: KeyPath = ("evaluation", "baselines")
     for index, name in enumerate(evaluation.baselines):
         baseline = BASELINES[name]
         if kind not in baseline.output_kinds or (baseline.reads_text and not _reads_text(config)):
@@ -190,7 +190,7 @@ def _reads_text(config: Config) -> bool:
 def _alignment(config: Config) -> Iterator[Problem]:
     """Check AER, its gold links, and the layer and head whose attention is measured."""
     alignment, metrics = config.evaluation.alignment, config.evaluation.metrics
-    path: Path = ("evaluation", "alignment")
+    path: KeyPath = ("evaluation", "alignment")
     if alignment is None:
         if "aer" in metrics:
             path = ("evaluation", "metrics", metrics.index("aer"))
@@ -235,7 +235,7 @@ def _production(evaluation: EvaluationConfig) -> Iterator[Problem]:
         yield Problem(("evaluation", "samples"), message)
 
 
-def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[Path, str, float | None]]:
+def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[KeyPath, str, float | None]]:
     """Yield every metric of the section with its key and its threshold."""
     for index, metric in enumerate(evaluation.metrics):
         yield ("evaluation", "metrics", index), metric, None
@@ -262,10 +262,10 @@ def _validate_slices(config: Config) -> Iterator[Problem]:
     yield from _validate_slice_features(config)
     if slices.oov is not None and (not slices.oov or list(slices.oov) != sorted(set(slices.oov))):
         yield Problem((*_SLICES, "oov"), "must be a list of increasing bounds, or null")
-    references: list[tuple[Path, str]]
+    references: list[tuple[KeyPath, str]]
     references = [((*_SLICES, "thresholds", name), name) for name in slices.thresholds]
     if evaluation.production is not None:
-        path: Path = ("evaluation", "production", "slices")
+        path: KeyPath = ("evaluation", "production", "slices")
         references += [((*path, i), name) for i, name in enumerate(evaluation.production.slices)]
     names = _slice_names(config)
     for path, name in references:
@@ -278,7 +278,7 @@ def _validate_slice_features(config: Config) -> Iterator[Problem]:
     slices = config.evaluation.slices
     texts = [f.name for f in config.stored_features if f.kind.is_text and not f.multiple]
     texts.append(FILE)
-    references: list[tuple[Path, str]] = []
+    references: list[tuple[KeyPath, str]] = []
     for index, name in enumerate(slices.by):
         path = (*_SLICES, "by", index)
         references.append((path, name))

@@ -16,7 +16,7 @@ from ruamel.yaml.reader import ReaderError
 from regard.components.common.references import REFERENCE, References
 from regard.core.formatting import truncate
 from regard.core.yaml_text import find_excess
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
@@ -41,11 +41,11 @@ class Document:
     """
 
     value: Any = None
-    lines: dict[Path, int] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     references: References = field(default_factory=dict)
 
-    def line(self, path: Path) -> int:
+    def line(self, path: KeyPath) -> int:
         """Return the line of a key, or of the closest section around it that is in the file."""
         while path and path not in self.lines:
             path = path[:-1]
@@ -100,7 +100,7 @@ class _Reader:
         self.document = document
         self.variables = variables
 
-    def read(self, node: Node, path: Path) -> JsonValue:
+    def read(self, node: Node, path: KeyPath) -> JsonValue:
         self.document.lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, MappingNode):
             return self.read_mapping(node, path)
@@ -109,7 +109,7 @@ class _Reader:
         assert isinstance(node, ScalarNode)
         return self.read_scalar(node, path)
 
-    def read_mapping(self, node: MappingNode, path: Path) -> dict[str, JsonValue]:
+    def read_mapping(self, node: MappingNode, path: KeyPath) -> dict[str, JsonValue]:
         merged: dict[str, JsonValue] = {}
         own: dict[str, JsonValue] = {}
         for key, item in node.value:
@@ -129,7 +129,7 @@ class _Reader:
                 own[name] = self.read(item, (*path, name))
         return {**merged, **own}
 
-    def read_scalar(self, node: ScalarNode, path: Path) -> Any:
+    def read_scalar(self, node: ScalarNode, path: KeyPath) -> Any:
         tag = str(node.tag)
         if "${" in node.value:
             text = REFERENCE.sub(lambda match: self.variable(match, node, path), node.value)
@@ -150,7 +150,7 @@ class _Reader:
             self.add_problem(path, node, f"{truncate(node.value)!r} is not a valid {name}")
             return None
 
-    def variable(self, match: re.Match[str], node: Node, path: Path) -> str:
+    def variable(self, match: re.Match[str], node: Node, path: KeyPath) -> str:
         name, default = match.groups()
         if name is None:
             return "$"
@@ -162,5 +162,5 @@ class _Reader:
             self.document.references.setdefault(path, {})[name] = value
         return value or default or ""  # as in a shell, ":-" also replaces an empty variable
 
-    def add_problem(self, path: Path, node: Node, message: str) -> None:
+    def add_problem(self, path: KeyPath, node: Node, message: str) -> None:
         self.document.problems.append(Problem(path, message, node.start_mark.line + 1))

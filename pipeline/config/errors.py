@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from regard.core.suggestions import closest_matches, suggest
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 from regard.pipeline.config.annotations import models_in, sections_of, type_of
 from regard.pipeline.config.synonyms import SYNONYMS
 
@@ -53,7 +53,11 @@ def unknown(value: Any, choices: Iterable[object], what: str = "a choice") -> st
 
 
 def _message(
-    detail: Any, path: Path, owner: type[BaseModel] | None, annotation: Any, root: type[BaseModel]
+    detail: Any,
+    path: KeyPath,
+    owner: type[BaseModel] | None,
+    annotation: Any,
+    root: type[BaseModel],
 ) -> str:
     kind, invalid, context = detail["type"], detail["input"], detail.get("ctx", {})
     suffix = f"{show(invalid)} was given"
@@ -87,7 +91,7 @@ def _message(
     return f"{message[0].lower()}{message[1:]}; {suffix}"
 
 
-def _other_section(path: Path, root: type[BaseModel], own: Iterable[str]) -> str:
+def _other_section(path: KeyPath, root: type[BaseModel], own: Iterable[str]) -> str:
     """Return a hint if another variant or another section has the unknown key."""
     keys = [
         (place, model, name)
@@ -106,12 +110,12 @@ def _other_section(path: Path, root: type[BaseModel], own: Iterable[str]) -> str
 
 def _locate(
     model: type[BaseModel], location: tuple[int | str, ...]
-) -> tuple[Path, type[BaseModel] | None, Any]:
+) -> tuple[KeyPath, type[BaseModel] | None, Any]:
     """Return the path of the YAML keys, the model that has the last key, and its annotation.
 
     Pydantic's own path also contains the types of variants, which are not YAML keys.
     """
-    path: Path = ()
+    path: KeyPath = ()
     owner: type[BaseModel] | None = None
     annotation: Any = model
     for part in location:

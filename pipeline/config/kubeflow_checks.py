@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from regard.components.data.config_rules import path_locations
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown
 from regard.pipeline.config.kubeflow import DEFAULT, KubeflowConfig, PodConfig
@@ -30,10 +30,13 @@ def validate_kubeflow(config: Config) -> Iterator[Problem]:
         yield Problem(("serving", "registry"), "has no effect on a cluster; use kubeflow.registry")
 
 
-def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
+def input_paths(config: Config) -> Iterator[tuple[KeyPath, str]]:
     """Yield every path that a node reads, as written in the configuration, with its key."""
     data = config.data
-    paths: dict[Path, str | None] = {("data", "root"): data.root, ("data", "images"): data.images}
+    paths: dict[KeyPath, str | None] = {
+        ("data", "root"): data.root,
+        ("data", "images"): data.images,
+    }
     if config.tokenizer is not None:
         paths["tokenizer", "word_list"] = config.tokenizer.word_list
     if pretrained := getattr(config.model, "pretrained", None):
@@ -45,7 +48,7 @@ def input_paths(config: Config) -> Iterator[tuple[Path, str]]:
     yield from ((("data", "monolingual", i), path) for i, path in enumerate(data.monolingual))
 
 
-def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[Path, str]]:
+def _pod_problems(pod: PodConfig, kubeflow: KubeflowConfig) -> Iterator[tuple[KeyPath, str]]:
     """Yield what Kubernetes would refuse, or what would break the launcher, with its key."""
     for key in ("environment", "secret_environment"):
         for name in getattr(pod, key):

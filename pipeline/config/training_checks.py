@@ -6,7 +6,7 @@ from typing import Any
 
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
 from regard.models.settings.training import TrainingConfig
@@ -37,7 +37,7 @@ def validate_training(config: Config) -> Iterator[Problem]:
         yield from validate_metric(stop.metric, config, ("training", "early_stopping", "metric"))
 
 
-def validate_metric(name: str, config: Config, path: Path) -> Iterator[Problem]:
+def validate_metric(name: str, config: Config, path: KeyPath) -> Iterator[Problem]:
     """Yield why a metric cannot be computed in evaluations during training."""
     kind, specs = config.description.output_kind, metric_specs(config.evaluation)
     # During training only outputs and references of a row are available.
@@ -97,7 +97,7 @@ def _subword_sampling_problems(config: Config) -> Iterator[str]:
         yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
 
 
-def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
+def _guided_alignment_problems(config: Config, path: KeyPath) -> Iterator[Problem]:
     """Check that there are links, and attention that they can supervise."""
     guidance: Any = config.training.guided_alignment
     description, extra = config.description, config.data.extra
@@ -121,7 +121,7 @@ def _guided_alignment_problems(config: Config, path: Path) -> Iterator[Problem]:
     yield from validate_head(guidance, config, path)
 
 
-def validate_head(selection: Any, config: Config, path: Path) -> Iterator[Problem]:
+def validate_head(selection: Any, config: Config, path: KeyPath) -> Iterator[Problem]:
     """Check a selection of one layer and head of the attention of a decoder.
 
     Args:

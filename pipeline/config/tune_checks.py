@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from regard.components.settings.tune import DEFAULT_FACTOR, Range, TuneConfig
 from regard.components.tuner.space import Dimension, lookup, replace_values
-from regard.models.settings.base import Path, Problem
+from regard.models.settings.base import KeyPath, Problem
 from regard.pipeline.config.annotations import models_in
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import problems, show, suggest
@@ -50,7 +50,7 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
         yield Problem(("tune", name), message)
     if tune.objective is not None:
         yield from validate_metric(tune.objective, config, ("tune", "objective"))
-    path: Path = ("tune", "search_space")
+    path: KeyPath = ("tune", "search_space")
     errors = [
         Problem((*path, *place), message)
         for key in tune.search_space
@@ -89,7 +89,7 @@ def _algorithm_problems(tune: TuneConfig, limit: int | None) -> Iterator[tuple[s
         yield "max_epochs", f"{tune.max_epochs} exceeds training.max_epochs: {limit}; use less"
 
 
-def _range_problems(key: str, config: Config) -> Iterator[tuple[Path, str]]:
+def _range_problems(key: str, config: Config) -> Iterator[tuple[KeyPath, str]]:
     """Yield the path and the message of what is wrong with a key, or with the form of its range."""
     space = config.tune.search_space if config.tune is not None else {}
     if message := _key_error(key, space, config):

@@ -1,7 +1,9 @@
 """The section ``evaluation``: what a model is measured by, and when it may be published."""
 
+import math
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -10,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from regard.components.settings.check_limits import CheckConfig, CheckSetConfig
 from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Share
 from regard.models.metrics import METRICS
-from regard.models.settings.base import Listed, Section
+from regard.models.settings.base import Listed, Problem, Section
 
 _METRICS = ", ".join(METRICS.own)
 
@@ -22,6 +24,10 @@ def _compiles(pattern: str) -> str:
         context = {"reason": str(error)}
         raise PydanticCustomError("pattern", "no regular expression: {reason}", context) from None
     return pattern
+
+
+def _increases(bounds: Sequence[float]) -> bool:
+    return list(bounds) == sorted(set(bounds))
 
 
 class ProductionComparisonConfig(Section):
@@ -128,6 +134,11 @@ class SlicesConfig(Section):
         dict[str, dict[str, float]], Field(examples=[{"domain=news": {"bleu": 25.0}}])
     ] = {}
 
+    def problems(self) -> Iterator[Problem]:
+        """Yield bounds that do not increase."""
+        if self.oov is not None and not (self.oov and _increases(self.oov)):
+            yield Problem(("oov",), "must be a list of increasing bounds, or null")
+
 
 class GoldAlignmentConfig(Section):
     """Gold word alignments of the test split, for the alignment error rate (AER).
@@ -220,6 +231,29 @@ class EvaluationConfig(Section):
     checks: OutputChecksConfig = OutputChecksConfig()
     samples: Count = 1000
     batch_size: Positive = 64
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield lists with repeated items, and a comparison without samples."""
+        if len(set(self.metrics)) < len(self.metrics):
+            yield Problem(("metrics",), "a metric is given twice")
+        if len(set(self.baselines)) < len(self.baselines):
+            yield Problem(("baselines",), "a baseline is given twice")
+        if not _increases(self.length_buckets):
+            yield Problem(("length_buckets",), "the bounds must increase")
+        yield from self._production_problems()
+
+    def _production_problems(self) -> Iterator[Problem]:
+        """Check that there are samples for the test of the comparison with production."""
+        production, samples = self.production, self.samples
+        if production is None or production.test is None:
+            return
+        if not samples and "test" in production.model_fields_set:
+            message = f"{production.test} needs evaluation.samples; or use null"
+            yield Problem(("production", "test"), message)
+        elif samples and 1 / (samples + 1) >= production.significance:
+            needed = math.ceil(1 / production.significance)
+            message = f"must be at least {needed} for significance: {production.significance:g}"
+            yield Problem(("samples",), message)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,5 +1,6 @@
 """The section ``tokenizer``: how text becomes tokens."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,7 +8,7 @@ from pydantic import Field
 from typing_extensions import Self
 
 from regard.core.bounds import Positive
-from regard.models.settings.base import Listed, Section, absolute
+from regard.models.settings.base import Listed, Problem, Section, absolute
 
 
 class TokenizerConfig(Section):
@@ -44,6 +45,13 @@ class TokenizerConfig(Section):
     word_list: str | None = None
     user_defined_symbols: Listed[Annotated[str, Field(min_length=1)]] = ()
     byte_fallback: bool = False
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield repeated symbols, and a word list that is not used."""
+        if len(set(self.user_defined_symbols)) < len(self.user_defined_symbols):
+            yield Problem(("user_defined_symbols",), "a symbol is listed twice")
+        if self.word_list is not None and self.type != "word":
+            yield Problem(("word_list",), "needs tokenizer.type: word")
 
     def resolved(self, base: Path) -> Self:
         """A copy whose path is absolute."""

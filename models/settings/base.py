@@ -4,7 +4,8 @@ import inspect
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -98,6 +99,13 @@ class Section(BaseModel):
             if name in texts and is_field:
                 setattr(cls, name, Field(default, description=" ".join(texts[name].split())))
 
+    def problems(self) -> Iterator[Problem]:
+        """Yield keys of this section that cannot work together; their paths begin in the section.
+
+        Sections in this section have their own problems, see `find_problems`.
+        """
+        yield from ()
+
     def to_json(self, exclude: set[str] | None = None) -> str:
         """Return canonical JSON: equal settings always give the same text.
 
@@ -120,6 +128,24 @@ class Section(BaseModel):
     def training_json(self) -> str:
         """Return canonical JSON of the fields that may change the trained weights."""
         return self.to_json(exclude=self.fields_with(NotInTrainingKey))
+
+
+def find_problems(section: Section, path: KeyPath = ()) -> Iterator[Problem]:
+    """Yield the problems of a section and of all sections in it.
+
+    Args:
+        section: The section.
+        path: Its key.
+    """
+    for problem in section.problems():
+        yield replace(problem, path=(*path, *problem.path))
+    for name, value in section:
+        if isinstance(value, Section):
+            yield from find_problems(value, (*path, name))
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                if isinstance(item, Section):
+                    yield from find_problems(item, (*path, name, index))
 
 
 def absolute(base: Path, path: str) -> str:

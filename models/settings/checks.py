@@ -253,31 +253,12 @@ def check_no_text_training(config: Any) -> Iterator[Problem]:
     yield from check_unused(config, "training", names, f"{message}; remove it")
 
 
-def check_n_best(search: Any) -> Iterator[Problem]:
-    """Check that a search can return ``n_best`` hypotheses."""
-    if not isinstance(search, BeamSearchConfig):
-        return
-    size, n_best = search.beam_size, search.n_best
-    if n_best > size:
-        yield Problem(("search", "n_best"), f"{n_best} is more than beam_size: {size}")
-    elif search.patience is not None and search.patience * size < n_best:
-        message = f"too low for n_best: {n_best} with beam_size: {size}; use at least "
-        yield Problem(("search", "patience"), f"{message}{n_best / size:.3g}")
-
-
 def _check_search(config: Any) -> Iterator[Problem]:
-    """Check a search against the tokenizer and its own limits."""
+    """Check a search against the tokenizer."""
     search, tokens = config.search, config.tokenizer.vocab_size
     if isinstance(search, BeamSearchConfig) and search.beam_size > tokens:
         message = f"{search.beam_size} is more than the {tokens} tokens of tokenizer.vocab_size"
         yield Problem(("search", "beam_size"), message)
-    yield from check_n_best(search)
-    if search.max_length_factor == 0 and search.max_length_offset == 0:
-        message = "with max_length_factor: 0 every hypothesis would be empty"
-        yield Problem(("search", "max_length_offset"), message)
-    if search.min_length_factor > search.max_length_factor:
-        message = f"{search.min_length_factor:g} is more than max_length_factor: "
-        yield Problem(("search", "min_length_factor"), f"{message}{search.max_length_factor:g}")
 
 
 def check_xla(config: Any) -> Iterator[Problem]:

@@ -1,11 +1,12 @@
 """The section ``search``: how a trained model decodes."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from regard.core.bounds import Count, NonNegative, Positive, PositiveFloat, Size
-from regard.models.settings.base import ByType, Section
+from regard.models.settings.base import ByType, Problem, Section
 
 
 class SearchLimits(Section):
@@ -26,6 +27,15 @@ class SearchLimits(Section):
     min_length_factor: NonNegative = 0.0
     max_source_length: Positive = 256
     long_source: Literal["truncate", "refuse"] = "truncate"
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield limits that no output can meet."""
+        if self.max_length_factor == 0 and self.max_length_offset == 0:
+            message = "with max_length_factor: 0 every hypothesis would be empty"
+            yield Problem(("max_length_offset",), message)
+        if self.min_length_factor > self.max_length_factor:
+            message = f"{self.min_length_factor:g} is more than max_length_factor: "
+            yield Problem(("min_length_factor",), f"{message}{self.max_length_factor:g}")
 
 
 class _DeterministicSearchConfig(SearchLimits):
@@ -67,6 +77,15 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     coverage_penalty: NonNegative = 0.0
     n_best: Positive = 1
     patience: PositiveFloat | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield options with which there are not ``n_best`` hypotheses."""
+        yield from super().problems()
+        if self.n_best > self.beam_size:
+            yield Problem(("n_best",), f"{self.n_best} is more than beam_size: {self.beam_size}")
+        elif self.patience is not None and self.patience * self.beam_size < self.n_best:
+            message = f"too low for n_best: {self.n_best} with beam_size: {self.beam_size}; use at "
+            yield Problem(("patience",), f"{message}least {self.n_best / self.beam_size:.3g}")
 
 
 class SamplingSearchConfig(SearchLimits):

@@ -1,5 +1,6 @@
 """The section ``training``: how the model learns, and when it stops."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -7,7 +8,14 @@ from pydantic import Field
 from typing_extensions import Self
 
 from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Rate, Share
-from regard.models.settings.base import BatchTokens, ByType, Listed, NotInTrainingKey, Section
+from regard.models.settings.base import (
+    BatchTokens,
+    ByType,
+    Listed,
+    NotInTrainingKey,
+    Problem,
+    Section,
+)
 from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 from regard.models.settings.layer_options import LayerSection, any_of
 
@@ -284,6 +292,47 @@ class TrainingConfig(Section):
     ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = ()
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
     deterministic: bool = False
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield limits and schedules that cannot work."""
+        minimum = 2 * self.max_length
+        if self.batch_tokens != "auto" and self.batch_tokens < minimum:
+            message = f"must be at least {minimum}, two sides of max_length"
+            yield Problem(("batch_tokens",), message)
+        limits = (self.max_epochs, self.max_steps, self.max_minutes, self.early_stopping)
+        if all(limit is None for limit in limits):
+            message = "training would never end; set one of max_epochs, max_steps, max_minutes, "
+            yield Problem(("max_epochs",), f"{message}early_stopping")
+        if self.lora and self.warm_start and self.warm_start.optimizer:
+            message = "the optimizer of training.lora has a state of other weights; use false"
+            yield Problem(("warm_start", "optimizer"), message)
+        yield from self._schedule_problems()
+
+    def _schedule_problems(self) -> Iterator[Problem]:
+        schedule: Any = self.schedule
+        if schedule.type == "cosine":
+            yield from self._cosine_problems(schedule)
+        elif schedule.type == "exponential" and schedule.start_step < schedule.warmup_steps:
+            message = f"must be at least warmup_steps: {schedule.warmup_steps}"
+            yield Problem(("schedule", "start_step"), message)
+        if getattr(schedule, "min_learning_rate", 0.0) > self.learning_rate:
+            message = f"must be at most learning_rate: {self.learning_rate:g}"
+            yield Problem(("schedule", "min_learning_rate"), message)
+
+    def _cosine_problems(self, schedule: Any) -> Iterator[Problem]:
+        """Check that the schedule has an end after its warm-up, and that it can be continued."""
+        start, end = self.warm_start, schedule.steps or self.max_steps
+        if end is None:
+            message = "cosine needs a last step; set steps, or training.max_steps"
+            yield Problem(("schedule", "steps"), message)
+        elif end <= schedule.warmup_steps:
+            message = f"must be less than {end}, the last step"
+            yield Problem(("schedule", "warmup_steps"), message)
+        continues = end is not None and (self.max_steps is None or self.max_steps < end)
+        if start and start.optimizer and not schedule.min_learning_rate and not continues:
+            message = "the next training would start with a rate of 0; use false, another schedule,"
+            message += " or schedule.steps for all trainings together"
+            yield Problem(("warm_start", "optimizer"), message)
 
     def resolved(self, base: Path) -> Self:
         """Return a copy with absolute paths."""

@@ -1,6 +1,5 @@
 """Combinations of settings that cannot work, reported before anything runs."""
 
-import math
 import shutil
 from collections.abc import Iterator
 
@@ -28,7 +27,7 @@ from regard.models.metrics import (
     supports,
 )
 from regard.models.metrics.baselines import BASELINES
-from regard.models.settings.base import KeyPath, Problem
+from regard.models.settings.base import KeyPath, Problem, find_problems
 from regard.models.tags import user_symbols
 from regard.pipeline.config.augmentation_checks import validate_augmentation
 from regard.pipeline.config.beam import validate_beam
@@ -55,6 +54,7 @@ def validate(config: Config) -> Iterator[Problem]:
 
 def _validate(config: Config) -> Iterator[Problem]:
     """Validate everything except the section ``tune``."""
+    yield from find_problems(config)
     yield from validate_data(config.data, config.features)
     if config.tokenizer is not None:
         yield from _tokenizer(config)
@@ -110,8 +110,6 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
     symbols = tokenizer.user_defined_symbols
     tags = user_symbols(config.data.tag_names, tokenizer.type)
     path = ("tokenizer", "user_defined_symbols")
-    if len(set(symbols)) < len(symbols):
-        yield Problem(path, "a symbol is listed twice")
     for symbol in sorted(set(symbols) & {*_SPECIAL, *_BYTES, *tags}):
         kind = "tag of data.tags" if symbol in tags else "built-in symbol"
         yield Problem(path, f"{symbol} is a {kind}; remove it")
@@ -119,8 +117,6 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
     if tag in _SPECIAL | _BYTES:
         where: KeyPath = ("augmentation", "back_translation", "tag")
         yield Problem(where, f"{tag} is a built-in symbol; use another tag")
-    if tokenizer.word_list is not None and tokenizer.type != "word":
-        yield Problem(("tokenizer", "word_list"), "needs tokenizer.type: word")
     fixed = len(_SPECIAL) + len(symbols) + len(tags) + len(_BYTES) * tokenizer.byte_fallback
     if tokenizer.vocab_size <= fixed:
         message = f"must exceed {fixed}, the number of special, user-defined and byte symbols"
@@ -134,8 +130,6 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     if not metrics:
         yield Problem(path, f"must name at least one of {', '.join(metrics_for(kind, specs))}")
         return
-    if len(set(metrics)) < len(metrics):
-        yield Problem(path, "a metric is given twice")
     used = list(_used_metrics(evaluation))
     invalid = [(path, metric) for path, metric, _ in used if not supports(metric, kind, specs)]
     if invalid:  # later messages would only follow from these
@@ -160,9 +154,6 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     yield from _drift(config)
     yield from _output_checks(config)
     yield from _alignment(config)
-    yield from _production(evaluation)
-    if list(evaluation.length_buckets) != sorted(set(evaluation.length_buckets)):
-        yield Problem(("evaluation", "length_buckets"), "the bounds must increase")
 
 
 def _baselines(config: Config) -> Iterator[Problem]:
@@ -173,8 +164,6 @@ def _baselines(config: Config) -> Iterator[Problem]:
         baseline = BASELINES[name]
         if kind not in baseline.output_kinds or (baseline.reads_text and not _reads_text(config)):
             yield Problem((*path, index), f"{name} does not apply to this task; remove it")
-    if len(set(evaluation.baselines)) < len(evaluation.baselines):
-        yield Problem(path, "a baseline is given twice")
     without = all(needs_attention(m) or m == "perplexity" for m in evaluation.metrics)
     if evaluation.baselines and without:
         message = (
@@ -221,20 +210,6 @@ def _output_checks(config: Config) -> Iterator[Problem]:
             yield Problem(("evaluation", "checks", name), "does not apply to this task; remove it")
 
 
-def _production(evaluation: EvaluationConfig) -> Iterator[Problem]:
-    """Check that there are samples for the test of the comparison with production."""
-    production, samples = evaluation.production, evaluation.samples
-    if production is None or production.test is None:
-        return
-    if not samples and "test" in production.model_fields_set:
-        message = f"{production.test} needs evaluation.samples; or use null"
-        yield Problem(("evaluation", "production", "test"), message)
-    elif samples and 1 / (samples + 1) >= production.significance:
-        needed = math.ceil(1 / production.significance)
-        message = f"must be at least {needed} for significance: {production.significance:g}"
-        yield Problem(("evaluation", "samples"), message)
-
-
 def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[KeyPath, str, float | None]]:
     """Yield every metric of the section with its key and its threshold."""
     for index, metric in enumerate(evaluation.metrics):
@@ -260,8 +235,6 @@ def _validate_slices(config: Config) -> Iterator[Problem]:
     """Yield the problems of ``evaluation.slices`` and of all references to slices."""
     evaluation, slices = config.evaluation, config.evaluation.slices
     yield from _validate_slice_features(config)
-    if slices.oov is not None and (not slices.oov or list(slices.oov) != sorted(set(slices.oov))):
-        yield Problem((*_SLICES, "oov"), "must be a list of increasing bounds, or null")
     references: list[tuple[KeyPath, str]]
     references = [((*_SLICES, "thresholds", name), name) for name in slices.thresholds]
     if evaluation.production is not None:

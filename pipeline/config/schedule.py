@@ -65,6 +65,15 @@ class ScheduleConfig(Section):
     keep: Annotated[Positive | None, Field(examples=[10])] = None
     keep_versions: Annotated[Positive | None, Field(examples=[5])] = None
 
+    def problems(self) -> Iterator[Problem]:
+        """Yield times that are ambiguous, invalid or without effect."""
+        if self.cron is not None and self.every is not None:
+            yield Problem(("every",), "cannot be combined with schedule.cron; remove one")
+        if self.cron is not None:
+            yield from _cron_problems(self.cron, self.timezone)
+        elif self.timezone is not None:
+            yield Problem(("timezone",), "has no effect without schedule.cron")
+
     @property
     def interval(self) -> timedelta:
         """Time between checks without cron."""
@@ -76,26 +85,7 @@ class ScheduleConfig(Section):
         return tuple(name for name in _CONDITIONS if getattr(self, name) not in (None, False))
 
 
-def validate_schedule(schedule: ScheduleConfig, data: DataConfig) -> Iterator[Problem]:
-    """Yield what cannot work in a schedule.
-
-    Args:
-        schedule: The section.
-        data: The data that it checks.
-    """
-    if schedule.cron is not None and schedule.every is not None:
-        yield Problem(("schedule", "every"), "cannot be combined with schedule.cron; remove one")
-    if schedule.cron is not None:
-        yield from _check_cron(schedule.cron, schedule.timezone)
-    elif schedule.timezone is not None:
-        yield Problem(("schedule", "timezone"), "has no effect without schedule.cron")
-    if schedule.new_span and not data.has_spans:
-        yield Problem(("schedule", "new_span"), "needs a path of data with a {SPAN}")
-    if schedule.drift:
-        yield from _check_drift(data.checks)
-
-
-def _check_cron(cron: str, timezone: str | None) -> Iterator[Problem]:
+def _cron_problems(cron: str, timezone: str | None) -> Iterator[Problem]:
     # Imported here, because few configurations have a schedule.
     from zoneinfo import available_timezones
 
@@ -103,12 +93,25 @@ def _check_cron(cron: str, timezone: str | None) -> Iterator[Problem]:
         zone = time_zone(timezone)
     except ValueError as error:
         hint = did_you_mean(timezone, available_timezones()) or "Use a name such as Europe/Berlin."
-        yield Problem(("schedule", "timezone"), f"{error}. {hint}".rstrip())
+        yield Problem(("timezone",), f"{error}. {hint}".rstrip())
         return
     try:
         cron_trigger(cron, zone)
     except ValueError as error:
-        yield Problem(("schedule", "cron"), f"{error}; use for example '0 3 * * 1-5', or @daily")
+        yield Problem(("cron",), f"{error}; use for example '0 3 * * 1-5', or @daily")
+
+
+def validate_schedule(schedule: ScheduleConfig, data: DataConfig) -> Iterator[Problem]:
+    """Yield what cannot work in a schedule with the data that it checks.
+
+    Args:
+        schedule: The section.
+        data: The data that it checks.
+    """
+    if schedule.new_span and not data.has_spans:
+        yield Problem(("schedule", "new_span"), "needs a path of data with a {SPAN}")
+    if schedule.drift:
+        yield from _check_drift(data.checks)
 
 
 def _check_drift(checks: DataChecksConfig) -> Iterator[Problem]:

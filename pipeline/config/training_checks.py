@@ -9,7 +9,6 @@ from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_packag
 from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
-from regard.models.settings.training import TrainingConfig
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import unknown
 
@@ -17,14 +16,11 @@ from regard.pipeline.config.errors import unknown
 def validate_training(config: Config) -> Iterator[Problem]:
     """Yield conflicts within ``training``, each at the key that has to change."""
     training = config.training
-    problems = [*_limit_problems(training), *_schedule_problems(training)]
+    problems: list[tuple[str, str]] = []
     if training.batch_tokens == "auto":
         problems += [("batch_tokens", f"auto {one}") for one in _auto_batch_problems(config)]
     if training.ensemble:
         problems += _ensemble_problems(config)
-    if training.lora and training.warm_start and training.warm_start.optimizer:
-        message = "the optimizer of training.lora has a state of other weights; use false"
-        problems.append(("warm_start.optimizer", message))
     if training.subword_sampling:
         problems += [("subword_sampling", one) for one in _subword_sampling_problems(config)]
     for key, message in problems:
@@ -46,15 +42,6 @@ def validate_metric(name: str, config: Config, path: KeyPath) -> Iterator[Proble
     elif name != "loss" and not supports(name, kind, specs):
         names = [one for one in metrics_for(kind) if not METRICS[one].needs_columns]
         yield Problem(path, unknown(name, ["loss", *names]))
-
-
-def _limit_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
-    minimum = 2 * training.max_length
-    if training.batch_tokens != "auto" and training.batch_tokens < minimum:
-        yield "batch_tokens", f"must be at least {minimum}, two sides of max_length"
-    names = ("max_epochs", "max_steps", "max_minutes", "early_stopping")
-    if all(getattr(training, name) is None for name in names):
-        yield "max_epochs", f"training would never end; set one of {', '.join(names)}"
 
 
 def _auto_batch_problems(config: Config) -> Iterator[str]:
@@ -139,28 +126,3 @@ def validate_head(selection: Any, config: Config, path: KeyPath) -> Iterator[Pro
             yield Problem((*path, name), f"needs {'.'.join(map(str, path))}.layer too")
         elif number > (maximum := getattr(decoder, f"{name}s")):
             yield Problem((*path, name), f"must be 1 to {maximum}, model.decoder.{name}s")
-
-
-def _schedule_problems(training: TrainingConfig) -> Iterator[tuple[str, str]]:
-    schedule: Any = training.schedule
-    if schedule.type == "cosine":
-        yield from _cosine_problems(training, schedule)
-    elif schedule.type == "exponential" and schedule.start_step < schedule.warmup_steps:
-        yield "schedule.start_step", f"must be at least warmup_steps: {schedule.warmup_steps}"
-    minimum = getattr(schedule, "min_learning_rate", 0.0)
-    if minimum > training.learning_rate:
-        rate = training.learning_rate
-        yield "schedule.min_learning_rate", f"must be at most learning_rate: {rate:g}"
-
-
-def _cosine_problems(training: TrainingConfig, schedule: Any) -> Iterator[tuple[str, str]]:
-    """Check that the schedule has an end after its warm-up, and that it can be continued."""
-    start, end = training.warm_start, schedule.steps or training.max_steps
-    if end is None:
-        yield "schedule.steps", "cosine needs a last step; set steps, or training.max_steps"
-    elif end <= schedule.warmup_steps:
-        yield "schedule.warmup_steps", f"must be less than {end}, the last step"
-    continues = end is not None and (training.max_steps is None or training.max_steps < end)
-    if start and start.optimizer and not schedule.min_learning_rate and not continues:
-        message = "the next training would start with a rate of 0; use false, another schedule, or "
-        yield "warm_start.optimizer", f"{message}schedule.steps for all trainings together"

@@ -128,7 +128,6 @@ def validate(config: Any) -> Iterator[Problem]:
     if config.search.long_source != "refuse":
         message = "a row without its last points has another solution; use refuse"
         yield Problem(("search", "long_source"), message)
-    yield from checks.check_n_best(config.search)
     if model.dimensions != 2 and _PLANE_METRIC in config.evaluation.metrics:
         message = f"{_PLANE_METRIC} is defined in the plane, not in {model.dimensions} dimensions; "
         yield Problem(("evaluation", "metrics"), f"{message}remove it")

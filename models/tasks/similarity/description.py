@@ -34,6 +34,12 @@ class ScaleConfig(Section):
     low: float = 0.0
     high: float = 5.0
 
+    def problems(self) -> Iterator[Problem]:
+        """Yield an empty range."""
+        if self.low >= self.high:
+            message = f"must be more than low: {self.low:g}; {self.high:g} was given"
+            yield Problem(("high",), message)
+
 
 _POOLINGS = Path(__file__).parents[2] / "layers" / "pooling.py"
 
@@ -115,10 +121,6 @@ def limit_features(model: SimilarityModelConfig) -> tuple[Feature, ...]:
 
 def validate(config: Any) -> Iterator[Problem]:
     """Yield the settings of a configuration that cannot work together."""
-    scale = config.model.scale
-    if scale.low >= scale.high:
-        message = f"must be more than low: {scale.low:g}; {scale.high:g} was given"
-        yield Problem(("model", "scale", "high"), message)
     if not config.tokenizer.shared:
         message = "both sentences share one encoder and need one tokenizer; use true"
         yield Problem(("tokenizer", "shared"), message)

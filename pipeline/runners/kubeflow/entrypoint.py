@@ -128,7 +128,7 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
 
 def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInputsSpec) -> None:
     """Give every artifact a type by which TFX finds its class, and drop those of the launcher."""
-    from regard.components.common import component
+    from regard.components.common import component  # imports TFX
 
     kinds = component.Tokenizer, component.Findings, component.Predictions, component.Report
     class_paths = {kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}" for kind in kinds}

@@ -205,6 +205,11 @@ class RunRecord(Origin):
     metadata: list[int] = []
     executions_of: str | None = None
 
+    def with_changes(self, changes: RunRecord) -> RunRecord:
+        """Return this record with the fields that are set in ``changes``."""
+        update = {name: getattr(changes, name) for name in changes.model_fields_set}
+        return self.model_copy(update=update)
+
     @field_validator("failure", mode="before")
     @classmethod
     def _read_failure(cls, failure: Any) -> Any:

@@ -49,5 +49,5 @@ def _current_run(name: str, fingerprint: str) -> RunRecord:
         started=state.started,
         regard=provenance.code_version(),
         stack=provenance.stack_versions(),
-        nodes={name: node for name, node in state.nodes.items() if node.has_ended},
+        nodes={node.name: node for node in state.nodes.values() if node.has_ended},
     )

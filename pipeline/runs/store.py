@@ -96,9 +96,8 @@ def create(paths: PipelinePaths, facts: RunRecord | None = None) -> Run:
         for folder in (paths.root, *(paths.runs.iterdir() if paths.runs.is_dir() else ())):
             remove_temporary_files(folder)
         run = _create_directory(paths.runs)
-        run.update(RunRecord(id=run.id, name=run.name, status=RUNNING, started=time.time()))
-        if facts is not None:
-            run.update(facts)
+        start = RunRecord(id=run.id, name=run.name, status=RUNNING, started=time.time())
+        run.update(start if facts is None else start.with_changes(facts))
     except OSError as error:
         message = f"Cannot create the record of the run: {error.strerror}."
         remedy = "Set REGARD_HOME to a writable folder with free disk space."

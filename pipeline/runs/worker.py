@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.components.common.run_record import FAILED, Origin
+from regard.components.common.run_record import FAILED, Origin, RunRecord
 from regard.core import events, owned_folders
 from regard.core.garbage_collection import without_gc
 from regard.core.processes import end_with_parent
@@ -47,16 +47,16 @@ def main(directory: str) -> int:
     _stop_on_signals()
     stored_run = Run(Path(directory))
     record = stored_run.record()
-    build = functools.partial(_build, stored_run)
+    build = functools.partial(_build, stored_run, record)
     status = run(build, record.runner, stored_run.id, record.first, record.last)
     if status == OK:
         metadata_file.store_copy(stored_run.workspace.pipeline(stored_run.name).metadata)
     return status
 
 
-def _build(stored_run: Run) -> Pipeline:
+def _build(stored_run: Run, record: RunRecord) -> Pipeline:
     """Build the pipeline of a run, or of its search, and emit what the run starts from."""
-    record, workspace = stored_run.record(), stored_run.workspace
+    workspace = stored_run.workspace
     paths = workspace.pipeline(stored_run.name)
     config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
     metadata_file.check(paths.metadata)
@@ -112,7 +112,7 @@ def run(
             with hidden_packages("jax", "matplotlib"):
                 import tensorflow  # noqa: F401
 
-            from regard.pipeline.runners import node_events
+            from regard.pipeline.runners import node_events  # imports TFX
 
         # TFX calls a deprecated method of protobuf, which attributes the warning to TFX's caller.
         warnings.filterwarnings("ignore", r"label\(\) is deprecated", DeprecationWarning)

@@ -9,6 +9,7 @@ from regard.core import formatting
 from regard.pipeline.cli import terminal
 
 _HEADINGS = ("name", "run", "status", "blessed", "version", "parent", "time", "spans", "scores")
+_BLESSED = {True: "yes", False: "no", None: ""}
 _STATUS_STYLES = {
     SUCCEEDED: "green",
     RUNNING: "cyan",
@@ -27,12 +28,11 @@ def print_listing(records: Sequence[RunRecord], console: Console) -> None:
 
 
 def _cells(record: RunRecord) -> tuple[str, ...]:
-    blessed = "" if record.blessed is None else "yes" if record.blessed else "no"
     return (
         record.name,
         record.id,
         record.status,
-        blessed,
+        _BLESSED[record.blessed],
         record.pushed_version or "",
         record.parent or "",
         formatting.format_duration(record.seconds),

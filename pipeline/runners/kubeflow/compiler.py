@@ -96,7 +96,7 @@ def cluster_context(config: Config) -> PipelineContext:
 def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any]:
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as tfx_runner
 
-    from regard.pipeline.graph import build_pipeline
+    from regard.pipeline.graph import build_pipeline  # imports TFX
 
     pipeline = build_pipeline(cluster_context(config), config)
     runner = tfx_runner.KubeflowV2DagRunner(

@@ -128,6 +128,7 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
 
 def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInputsSpec) -> None:
     """Give every artifact a type by which TFX finds its class, and drop those of the launcher."""
+    # It imports TFX.
     from regard.components.common.artifact_types import Findings, Predictions, Report, Tokenizer
 
     kinds = Tokenizer, Findings, Predictions, Report

@@ -14,18 +14,18 @@ import apache_beam as beam
 from apache_beam.utils.shared import Shared
 
 from regard.components.common import prediction_table
-from regard.components.common.prediction_table import ModelSummary, Row
+from regard.components.common.prediction_table import ModelSummary
 from regard.components.data.example_rows import parse_record, read_records
 from regard.components.predictor import batch_results
 from regard.components.predictor.batch_plan import BatchPlan, PlannedShard
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.reference_outputs import ReferenceOutput
+from regard.components.predictor.row_decoder import RowDecoder
 from regard.components.predictor.split_reader import row_length, to_row
-from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.serving import saved_model
-from regard.serving.contract import Contract, SavedModelError, read_contract
-from regard.serving.saved_model import InputLengthError, Model, Prediction, ServedModel
+from regard.serving.contract import Contract, SavedModelError, answer_kind, read_contract
+from regard.serving.saved_model import ServedModel
 
 # A row number and a serialized example; None announces a batch.
 Record = tuple[int, bytes] | None
@@ -109,67 +109,29 @@ class PredictDoFn(ModelDoFn):
             ]
             parsed.sort(key=lambda pair: (-row_length(pair[1]), pair[0]))
             rows = [row for _, row in parsed]
-            start = time.monotonic()
-            predictions = predict_batch(self._model, rows)
-            seconds = time.monotonic() - start
-            truncated = [one.truncated for one in predictions if one.truncated]
+            decoder = RowDecoder(
+                self._model, len(rows), self._reference_outputs, self._skip_unavailable
+            )
+            decoded = decoder.decode(rows)
+            truncated = [one.truncated for one in decoded.predictions if one.truncated]
             stats = BatchStats(
-                rows=len(predictions),
-                seconds=seconds,
+                rows=len(rows),
+                seconds=decoded.seconds,
                 worker=self._worker,
                 load_seconds=self._load_seconds,
                 device=self._device,
                 truncated_rows=len(truncated),
                 truncated_tokens=sum(truncated),
             )
-            for output in self._reference_outputs:
-                predictions = self._extend(output, predictions, rows)
             numbers = [number for number, _ in parsed]
-            table = prediction_table.make_table(self._features, numbers, rows, predictions)
+            table = prediction_table.make_table(self._features, numbers, rows, decoded.predictions)
             batch_results.write_batch(self._folder, batch, table, stats)
-
-    def _extend(
-        self, output: ReferenceOutput, predictions: list[Prediction], rows: Sequence[Row]
-    ) -> list[Prediction]:
-        inputs, references = [row.inputs for row in rows], [row.references[0] for row in rows]
-        try:
-            return output.extend(self._model, predictions, inputs, references)
-        except UserError:
-            if self._skip_unavailable:
-                return predictions
-            raise
 
 
 def _load(path: Path) -> ServedModel:
     model = saved_model.load(path)
     model.signature(model.contract["detail"])
     return model
-
-
-def predict_batch(model: Model, rows: Sequence[Row]) -> list[Prediction]:
-    """Return the model's predictions; an error names the row that is too long.
-
-    Raises:
-        UserError: an input is too long.
-    """
-    signature = model.contract["detail"]
-    try:
-        return saved_model.predict_in_detail(model, [row.inputs for row in rows])
-    except InputLengthError as error:
-        rejected = _first_rejected(model, signature, rows)
-        position = f"{rejected.file}:{rejected.line}: " if rejected and rejected.line else ""
-        message = f"The test split cannot be decoded: {position}{error}"
-        remedy = "Increase search.max_source_length, or set long_source: truncate."
-        raise UserError(message, "search.long_source", remedy) from None
-
-
-def _first_rejected(model: Model, signature: str, rows: Sequence[Row]) -> Row | None:
-    for row in rows:
-        try:
-            model.predict(signature, [row.inputs])
-        except InputLengthError:
-            return row
-    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,8 +246,8 @@ class SplitDecoder:
         tags = {tag for feature in self.features for tag in feature.tags}
         if missing := sorted(tags.difference(contract.get("tags", ()))):
             raise SavedModelError(f"the model has no tag {missing[0]}")
-        (expected,) = (one.kind.name for one in self.features if one.role == "reference")
-        if (kind := contract["answer_kind"]) != expected:
+        (expected,) = (one.kind for one in self.features if one.role == "reference")
+        if (kind := answer_kind(contract)) != expected:
             raise SavedModelError(
                 f"the model's outputs are of kind {kind}, but the references are of kind {expected}"
             )

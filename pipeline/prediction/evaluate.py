@@ -16,6 +16,8 @@ from regard.components.common.run_record import RunRecord
 from regard.components.evaluator.evaluation import evaluate as score
 from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
+from regard.components.predictor.reference_outputs import ReferenceScores
+from regard.components.predictor.row_decoder import RowDecoder
 from regard.components.registry.records import VersionRecord
 from regard.components.reporter.page import render
 from regard.components.reporter.run_facts import RunFacts
@@ -173,37 +175,29 @@ def _decode(
     on_progress: Callable[[str], None],
     tag: str | None,
 ) -> tuple[list[Prediction], ModelSummary]:
-    """Decode all rows, long ones first."""
-    from regard.components.predictor.decode import predict_batch
-    from regard.components.predictor.reference_outputs import ReferenceScores
-    from regard.components.predictor.split_reader import row_length
+    """Decode all rows.
 
-    order = sorted(range(len(rows)), key=lambda index: -row_length(rows[index]))
+    Raises:
+        UserError: the model does not fit its contract, or an input is too long.
+    """
     needs_scores = "perplexity" in config.metrics and model.contract["scored"] is not None
-    predictions: dict[int, Prediction] = {}
-    seconds = 0.0
-    for start in range(0, len(order), config.batch_size):
-        indices = order[start : start + config.batch_size]
-        inputs = [with_tag(rows[index].inputs, model.contract, tag) for index in indices]
-        batch = [
-            dataclasses.replace(rows[i], inputs=x) for i, x in zip(indices, inputs, strict=True)
-        ]
-        started = time.monotonic()
-        try:
-            outputs = predict_batch(model, batch)
-        except SavedModelError as error:
-            raise UserError(f"The model cannot be used: {error}", name) from error
-        seconds += time.monotonic() - started
-        if needs_scores:
-            references = [row.references[0] for row in batch]
-            outputs = ReferenceScores().extend(model, outputs, inputs, references)
-        predictions |= zip(indices, outputs, strict=True)
-        on_progress(f"{name}: {len(predictions):,} of {len(rows):,} rows")
-    speed = round(len(rows) / seconds, 1) if seconds else 0.0
-    return [predictions[index] for index in range(len(rows))], {
+    outputs = [ReferenceScores()] if needs_scores else []
+    tagged = [
+        dataclasses.replace(row, inputs=with_tag(row.inputs, model.contract, tag)) for row in rows
+    ]
+
+    def report(count: int) -> None:
+        on_progress(f"{name}: {count:,} of {len(rows):,} rows")
+
+    try:
+        decoded = RowDecoder(model, config.batch_size, outputs).decode(tagged, report)
+    except SavedModelError as error:
+        raise UserError(f"The model cannot be used: {error}", name) from error
+    speed = round(len(rows) / decoded.seconds, 1) if decoded.seconds else 0.0
+    return decoded.predictions, {
         "path": name,
         "load_seconds": 0.0,
-        "seconds": round(seconds, 3),
+        "seconds": round(decoded.seconds, 3),
         "sentences_per_second": speed,
     }
 

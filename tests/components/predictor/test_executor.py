@@ -10,7 +10,7 @@ from tfx.types import standard_artifacts
 
 from regard.components.common import prediction_table
 from regard.components.common.artifact_types import Predictions
-from regard.components.predictor import batch_plan, decode, executor
+from regard.components.predictor import batch_plan, executor, row_decoder
 from regard.components.predictor.batch_results import BatchStats
 from regard.components.predictor.decode import DecodeResult
 from regard.components.predictor.executor import PredictorExecutor
@@ -161,13 +161,13 @@ def test_the_longest_rows_are_decoded_first(models, tmp_path, monkeypatch):
     monkeypatch.setattr(batch_plan, "WINDOW", 4)
     monkeypatch.setattr(prediction_table, "ROW_GROUP_SIZE", 2)
     batches = []
-    predict = decode.predict_batch
+    predict = row_decoder.predict_batch
 
     def record_batch(model, rows):
         batches.append([len(one.inputs["source"]) for one in rows])
         return predict(model, rows)
 
-    monkeypatch.setattr(decode, "predict_batch", record_batch)
+    monkeypatch.setattr(row_decoder, "predict_batch", record_batch)
     lengths = [1, 9, 3, 4, 20, 2, 8, 7, 6]
     lines = [row(number, "x" * length) for number, length in enumerate(lengths, start=1)]
     folder = run(tmp_path, models / "good", shards=[lines[5:], lines[:5]])

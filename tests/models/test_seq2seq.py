@@ -51,6 +51,12 @@ def make(pair="luong", dtype="float32", attention="default", tied=False, **setti
     return model
 
 
+@pytest.fixture(scope="module", params=PAIRS)
+def model(request):
+    """A model of each pair, for all tests that do not change it."""
+    return make(request.param)
+
+
 @pytest.mark.parametrize("pair", PAIRS)
 def test_keras_compiles_with_xla_what_it_can_differentiate(pair, monkeypatch):
     """``jit_compile="auto"`` asks the layers if there is a GPU."""
@@ -72,9 +78,7 @@ def test_the_decoder_reads_the_target_one_step_late():
     np.testing.assert_array_equal(shift(TARGET), [[2, 4, 5, 0], [2, 7, 6, 5]])
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_score_is_the_sum_of_log_probabilities(pair):
-    model = make(pair)
+def test_score_is_the_sum_of_log_probabilities(model):
     logits = logits_of(model)
     logp = logits - np.log(np.exp(logits.astype("float64")).sum(-1, keepdims=True))
     expected = [
@@ -83,9 +87,7 @@ def test_score_is_the_sum_of_log_probabilities(pair):
     assert_close(model.score(SOURCE, TARGET), expected, roundings=1000)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_padding_changes_no_score(pair):
-    model = make(pair)
+def test_padding_changes_no_score(model):
     alone = model.score(SOURCE[1:, :2], TARGET[1:])
     assert_close(model.score(SOURCE, TARGET)[1:], alone)
 
@@ -119,9 +121,8 @@ def test_it_learns_by_heart(pair, dtype):
     assert all(w.dtype == "float32" for w in model.trainable_weights)
 
 
-@pytest.mark.parametrize("pair", ["luong", "transformer"])
-def test_saved_and_loaded(pair, tmp_path):
-    model = make(pair, tied=True, share_embeddings=True)
+def test_saved_and_loaded(tmp_path):
+    model = make("transformer", tied=True, share_embeddings=True)
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     assert_close(again.score(SOURCE, TARGET), model.score(SOURCE, TARGET))

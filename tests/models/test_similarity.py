@@ -20,9 +20,13 @@ def created(make, reading, settings, **more):
     return model
 
 
-@pytest.mark.parametrize("parts", MODELS, ids=NAMES)
-def test_the_order_does_not_matter(parts):
-    model = created(*parts)
+@pytest.fixture(scope="module", params=MODELS, ids=NAMES)
+def model(request):
+    """A model of each kind, for all tests that do not change it."""
+    return created(*request.param)
+
+
+def test_the_order_does_not_matter(model):
     there, back = model.compare(FIRST, SECOND), model.compare(SECOND, FIRST)
     assert_close(there["similarity"], back["similarity"])
     assert_close(there["first_vector"], back["second_vector"])
@@ -30,9 +34,7 @@ def test_the_order_does_not_matter(parts):
         assert_close(there["alignment"], back["reverse_alignment"])
 
 
-@pytest.mark.parametrize("parts", MODELS, ids=NAMES)
-def test_a_row_in_a_batch_is_as_alone(parts):
-    model = created(*parts)
+def test_a_row_in_a_batch_is_as_alone(model):
     batched = model.compare(FIRST, SECOND)
     alone = model.compare(FIRST[1:, :2], SECOND[1:])
     for name in ("similarity", "first_vector", "second_vector", "second_weights"):
@@ -40,9 +42,7 @@ def test_a_row_in_a_batch_is_as_alone(parts):
     assert_close(batched["first_weights"][1:, :2], alone["first_weights"])
 
 
-@pytest.mark.parametrize("parts", MODELS, ids=NAMES)
-def test_a_sentence_has_a_vector_of_its_own_where_it_is_read_alone(parts):
-    model = created(*parts)
+def test_a_sentence_has_a_vector_of_its_own_where_it_is_read_alone(model):
     if model.encodes_independently:
         actual = model.compare(FIRST, SECOND)["first_vector"]
         assert_close(model.embed(FIRST), actual)

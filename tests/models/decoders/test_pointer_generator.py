@@ -16,7 +16,6 @@ from regard.models.ensemble import Ensemble
 from regard.models.losses import penalty, token_losses
 from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq, shift
-from tests.marks import slow
 from tests.tolerances import assert_close
 
 # The vocabulary has 9 tokens: 9 and 10 are unknown ones.
@@ -45,9 +44,13 @@ def created(kind, **changes):
     return model
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_steps_equal_unroll(kind):
-    model = created(kind)
+@pytest.fixture(scope="module", params=KINDS)
+def model(request):
+    """A model of each kind, for all tests that do not change it."""
+    return created(request.param)
+
+
+def test_steps_equal_unroll(model):
     memory = model.encode(SOURCE)
     tokens = shift(TARGET)
     logits, alignments = model.decoder.unroll(tokens, memory)
@@ -59,11 +62,12 @@ def test_steps_equal_unroll(kind):
         assert_close(alignment, alignments[:, t])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_open_gate_only_copies_the_source(kind):
-    model = created(kind)
-    model.decoder.copying.gate.bias.assign([-50.0])
+def test_an_open_gate_only_copies_the_source(model):
+    bias = model.decoder.copying.gate.bias
+    before = np.array(bias)
+    bias.assign([-50.0])
     logits, alignments = model.decoder.unroll(shift(TARGET), model.encode(SOURCE))
+    bias.assign(before)
     expected = np.zeros((2, 4, 9 + 6))
     for row in range(2):
         for place, token in enumerate(SOURCE[row]):
@@ -71,26 +75,19 @@ def test_an_open_gate_only_copies_the_source(kind):
     assert_close(ops.exp(logits), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("search", [slow(GreedySearch()), BeamSearch(3)], ids=["greedy", "beam"])
-def test_scores_are_those_of_forced_scoring(kind, search):
-    model = created(kind)
-    result = model.search(SOURCE, search, np.array([6, 6], "int32"))
+def test_scores_are_those_of_forced_scoring(model):
+    result = model.search(SOURCE, BeamSearch(3), np.array([6, 6], "int32"))
     best = ops.convert_to_numpy(result.ids)[:, 0]
     assert_close(model.score(SOURCE, best), result.log_probabilities[:, 0], roundings=1000)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_padding_changes_nothing(kind):
-    model = created(kind)
+def test_padding_changes_nothing(model):
     wide = np.pad(SOURCE, [(0, 0), (0, 3)])
     assert_close(model.score(wide, TARGET), model.score(SOURCE, TARGET))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_unknown_tokens_are_read_as_unknown_and_copied_apart(kind):
+def test_unknown_tokens_are_read_as_unknown_and_copied_apart(model):
     """Another numbering of a row's unknown tokens changes their columns and nothing else."""
-    model = created(kind)
     swap = np.array([*range(9), 10, 9])
     logits, alignments = model.teacher_force(SOURCE, TARGET)
     swapped, same_alignments = model.teacher_force(swap[SOURCE], swap[TARGET])

@@ -7,43 +7,57 @@ import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.layers.cells import RecurrentCell
-from tests.marks import slow
 from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 PATHS = {"luong": LuongDecoder, "bahdanau": BahdanauDecoder}
 GENERAL = {"score": "general"}
+DEEP = {"layers": 2, "cell": "gru", "residual": True}
+LOCAL = {"alignment": {"type": "local_p", "window": 1}}
+# Every option at least once, and in pairs with those that it could disturb.
 VARIANTS = [
     ("luong", {}),
-    ("luong", {"layers": 2, "cell": "gru", "residual": True, "embedding": 5}),
-    ("luong", {"input_feeding": False, "attention": {"score": "dot", "alignment": "local_p"}}),
-    ("luong", {"input_feeding": False, "residual": True, "embedding": 5, "layers": 2}),
+    ("luong", {**DEEP, "embedding": 5}),
+    ("luong", {"input_feeding": False, "layers": 2, "attention": {"score": "dot", **LOCAL}}),
     ("luong", {"attention": None, "tied": True, "embedding": 5}),
-    ("luong", {"attention": None, "input_feeding": False}),
-    ("bahdanau", {"attention": {"score": "additive"}}),
-    ("bahdanau", {"layers": 2, "cell": "gru", "residual": True, "readout": "tanh"}),
-    ("bahdanau", {"attention": None, "layers": 2}),
-    ("luong", {"initial_state": "zeros", "layers": 2, "cell": "gru"}),
-    ("bahdanau", {"initial_state": "zeros"}),
+    ("luong", {"attention": None, "input_feeding": False, "residual": True, "embedding": 5}),
     ("luong", {"attention": {"score": "additive", "heads": 5}, "cell": "rnn", "layers": 2}),
-    ("luong", {"attention": {"score": "dot", "heads": 5}, "input_feeding": False}),
-    ("bahdanau", {"attention": {"score": "scaled_dot", "heads": 5}, "cell": "rnn"}),
-    ("bahdanau", {"attention": {"alignment": {"type": "local_p", "window": 1}, "heads": 5}}),
-    ("luong", {"attention": {"score": {"type": "low_rank", "rank": 2}, "values": "split"}}),
+    (
+        "luong",
+        {
+            "attention": {"score": {"type": "low_rank", "rank": 2}, "values": "split"},
+            "initial_state": "zeros",
+        },
+    ),
+    (
+        "luong",
+        {
+            "attention": {"score": "dot", "alignment": "thresholded", "heads": 5},
+            "input_feeding": False,
+        },
+    ),
+    ("bahdanau", {**DEEP, "readout": "tanh"}),
+    ("bahdanau", {"attention": None, "layers": 2}),
+    ("bahdanau", {"attention": {"score": "scaled_dot", "heads": 5, **LOCAL}, "cell": "rnn"}),
     ("bahdanau", {"attention": {"score": {"type": "additive", "layers": 2}, "values": "split"}}),
-    ("bahdanau", {"attention": {"alignment": {"type": "hard", "inference": "sample"}}}),
-    ("luong", {"attention": {"alignment": "thresholded"}, "input_feeding": False}),
+    (
+        "bahdanau",
+        {
+            "attention": {"alignment": {"type": "hard", "inference": "sample"}},
+            "initial_state": "zeros",
+        },
+    ),
 ]
 every_variant = pytest.mark.parametrize(("path", "settings"), VARIANTS, ids=str)
-# Every cell and path, with and without attention, input feeding, heads, and several layers.
-QUICK = (0, 1, 2, 4, 7, 8, 11, 14, 16)
-quick_variants = pytest.mark.parametrize(
-    ("path", "settings"),
-    [variant if i in QUICK else slow(*variant) for i, variant in enumerate(VARIANTS)],
-    ids=str,
-)
 every_path = pytest.mark.parametrize("path", PATHS)
+
+
+@pytest.fixture(scope="module", params=VARIANTS, ids=str)
+def decoder(request):
+    """A decoder of each variant, for all tests that do not change it."""
+    path, settings = request.param
+    return make(path, **settings)
 
 
 def make(path, **settings):
@@ -60,9 +74,8 @@ def rows(memory, count):
     return keras.tree.map_structure(lambda x: np.repeat(x, count, axis=0), memory)
 
 
-@every_variant
-def test_steps_equal_unroll(path, settings, memory):
-    decoder, source_memory = make(path, **settings), memory()
+def test_steps_equal_unroll(decoder, memory):
+    source_memory = memory()
     logits, alignments = decoder.unroll(TOKENS, source_memory)
     state = decoder.start(source_memory)
     for t in range(TOKENS.shape[1]):
@@ -71,9 +84,8 @@ def test_steps_equal_unroll(path, settings, memory):
         assert_close(alignment, alignments[:, t])
 
 
-@quick_variants
-def test_hypotheses_share_one_memory(path, settings, memory):
-    decoder, source_memory = make(path, **settings), memory()
+def test_hypotheses_share_one_memory(decoder, memory):
+    source_memory = memory()
     tokens = np.array([4, 5, 6, 7], "int32")  # two for each row
     state = decoder.start(source_memory)
     doubled = {name: value if name == "memory" else rows(value, 2) for name, value in state.items()}
@@ -86,9 +98,8 @@ def test_hypotheses_share_one_memory(path, settings, memory):
     assert_close(alignment, expected_alignment)
 
 
-@quick_variants
-def test_padding_does_not_change_a_row(path, settings, memory):
-    decoder, source_memory = make(path, **settings), memory()
+def test_padding_does_not_change_a_row(decoder, memory):
+    source_memory = memory()
     logits, alignments = decoder.unroll(TOKENS, source_memory)
     one = keras.tree.map_structure(lambda x: x[1:], source_memory)
     one |= {"values": one["values"][:, :2], "mask": one["mask"][:, :2]}
@@ -97,7 +108,7 @@ def test_padding_does_not_change_a_row(path, settings, memory):
     assert_close(alignments[1:, :, :2], alone_alignments)
 
 
-@pytest.mark.parametrize(("path", "settings"), [VARIANTS[i] for i in (1, 5, 6)], ids=str)
+@pytest.mark.parametrize(("path", "settings"), [VARIANTS[i] for i in (1, 11)], ids=str)
 def test_a_graph_of_unknown_sizes_equals_eager(path, settings, memory):
     decoder, inputs = make(path, **settings), (TOKENS, memory())
     shapes = keras.tree.map_structure(
@@ -178,11 +189,12 @@ def test_hard_attention_of_several_heads_trains_straight_through(path, memory):
     decoder = make(path, attention={**GENERAL, "heads": 5, "alignment": hard})
     source_memory = rows(memory(), 20)
     tokens = np.repeat(TOKENS, 20, axis=0)
-    trained = tf.function(lambda: decoder.unroll(tokens, source_memory, training=True))
-    alignments = np.asarray(trained()[1])
+    alignments, others = (
+        np.asarray(decoder.unroll(tokens, source_memory, training=True)[1]) for _ in range(2)
+    )
     assert_close(alignments * 5, np.round(alignments * 5))
     assert len(np.unique(alignments[:20, 0], axis=0)) > 1  # every row has samples of its own
-    assert (alignments != np.asarray(trained()[1])).any()
+    assert (alignments != others).any()
     with pytest.raises(ValueError, match="use one head"):
         make(path, attention={**HARD, "heads": 5})
 
@@ -202,7 +214,8 @@ def test_dropout_between_layers_differs_between_steps():
     assert not decoder._dropout_masks(TOKENS, "float32", training=False)
 
 
-@quick_variants
+# Each cell, in one layer and in two, with and without further inputs.
+@pytest.mark.parametrize(("path", "settings"), [VARIANTS[i] for i in (0, 4, 5, 8)], ids=str)
 def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, memory, monkeypatch):
     source_memory = memory()
 

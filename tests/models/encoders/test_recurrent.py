@@ -30,9 +30,10 @@ def keras_layer(cell, weights):
     return layer
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize(
+    ("cell", "layers", "bidirectional"),
+    [("lstm", 1, True), ("lstm", 2, False), ("gru", 1, False), ("gru", 2, True)],
+)
 def test_coincides_with_keras(cell, layers, bidirectional):
     encoder = make(layers=layers, bidirectional=bidirectional, cell=cell)
     for layer in encoder.cells:  # biases of zero would hide a wrong order

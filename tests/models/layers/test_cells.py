@@ -147,16 +147,6 @@ def test_cells_work_in_keras_rnn(kind, tmp_path):
     assert_close(loaded(np.array([[1, 2]])), alone)
 
 
-def test_keras_lstm_coincides():
-    theirs = keras.layers.LSTM(4, return_sequences=True)
-    x = RANDOM.normal(size=(2, 5, 3)).astype("float32")
-    expected = theirs(x)
-    ours = keras.layers.RNN(LSTMCell(4), return_sequences=True)
-    ours.build(x.shape)
-    ours.set_weights(theirs.get_weights())
-    assert_close(ours(x), expected)
-
-
 def test_two_directions_do_not_fit_into_keras_rnn():
     with pytest.raises(ValueError, match="without `directions`"):
         keras.layers.RNN(LSTMCell(4, directions=2))

@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from regard.models.encoders import RecurrentEncoder
@@ -45,9 +44,8 @@ def computed(lead, deferred, dtype="float32"):
     return [np.asarray(x) for x in graph(*map(tf.constant, arguments))]
 
 
-@pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "side by side"])
-def test_equals_the_sum_of_all_steps(lead):
-    for ours, theirs in zip(computed(lead, True), computed(lead, False), strict=True):
+def test_equals_the_sum_of_all_steps_of_two_directions():
+    for ours, theirs in zip(computed((2,), True), computed((2,), False), strict=True):
         assert_close(ours, theirs)
 
 

@@ -91,15 +91,14 @@ def test_a_graph_may_know_the_number_of_rows_or_not():
 
 
 @pytest.mark.parametrize(
-    ("decoder", "score"),
+    ("encoder", "decoder", "score"),
     [
-        ("transformer", "scaled_dot"),
-        ("luong", "general"),
-        ("luong", "location"),
-        ("bahdanau", "additive"),
+        ("transformer", "transformer", "scaled_dot"),
+        ("transformer", "luong", "general"),
+        ("recurrent", "luong", "location"),
+        ("recurrent", "bahdanau", "additive"),
     ],
 )
-@pytest.mark.parametrize("encoder", ["transformer", "recurrent"])
 def test_what_decoders_carry_has_a_row_for_each_row(encoder, decoder, score):
     """Without this no row could be left behind; but in the memory may be what is one for all."""
     transformer = {"layers": 1, "heads": 2, "feed_forward": 8}

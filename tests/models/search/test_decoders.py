@@ -23,15 +23,12 @@ PAIRS = {
     "transformer": ("transformer", TRANSFORMER, "transformer", TRANSFORMER),
     "feed-forward": ("embedding", {}, "feed_forward", {"units": 8, "context_size": 3}),
 }
-SEARCHES = {
-    "everything": BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram_size=2),
-    "sampling": SamplingSearch(samples=2),
-}
+BEAM = BeamSearch(3, 0.6, 0.3, 2, no_repeat_ngram_size=2)
+SAMPLING = SamplingSearch(samples=2)
 
 
-@pytest.fixture(scope="module", params=PAIRS)
-def model(request):
-    encoder_type, encoder_options, decoder_type, decoder_options = PAIRS[request.param]
+def make(name):
+    encoder_type, encoder_options, decoder_type, decoder_options = PAIRS[name]
     keras.utils.set_random_seed(4)
     encoder = ENCODERS[encoder_type](8, embedding=8, **encoder_options)
     attention = {"score": "scaled_dot" if decoder_type == "transformer" else "general"}
@@ -43,6 +40,11 @@ def model(request):
     for weight in model.weights:  # far from uniform, so that hypotheses differ
         weight.assign(weight * 2.0)
     return model
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def model(request):
+    return make(request.param)
 
 
 def uncached(model, memory, length):
@@ -64,8 +66,9 @@ def uncached(model, memory, length):
     return step, {"memory": memory, "read": empty, "position": empty[:, 0]}
 
 
-def test_phrases_hold_and_their_score_is_forced(model):
+def test_phrases_hold_and_their_score_is_forced():
     """Also where phrases compete with the limit, and rows have different phrases."""
+    model = make("transformer")
     phrases = [[[4, 5, 4]], [[6, 5], [4, 4]], [[5] * 3, [6] * 3]]
     limits = np.array([5, 9, 7])
     result = arrays(model.search(SOURCE, BeamSearch(3, 0.6), limits, phrases=padded(*phrases)))
@@ -81,9 +84,13 @@ def test_phrases_hold_and_their_score_is_forced(model):
     assert (result.lengths[:, 0] > 0).all()
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_reported_is_forced_and_cached_is_uncached(model, name):
-    search = SEARCHES[name]
+# Each sample copies the cache that the hypotheses of a beam share; only Transformers have one.
+@pytest.mark.parametrize(
+    ("model", "search"),
+    [*((name, BEAM) for name in PAIRS), ("transformer", SAMPLING)],
+    indirect=["model"],
+)
+def test_reported_is_forced_and_cached_is_uncached(model, search):
     prefix = np.array([[PAD], [5], [PAD]])
     result = arrays(model.search(SOURCE, search, LIMITS, prefix=prefix))
     assert (result.ids[1, :, 0] == 5).all()
@@ -97,12 +104,11 @@ def test_reported_is_forced_and_cached_is_uncached(model, name):
 
 
 def test_batched_is_one_by_one(model):
-    search = SEARCHES["everything"]
-    batched = arrays(model.search(SOURCE, search, LIMITS))
+    batched = arrays(model.search(SOURCE, BEAM, LIMITS))
     for row in range(3):
         one = slice(row, row + 1)
         real = SOURCE[one, : (SOURCE[row] != PAD).sum()]
-        alone = arrays(model.search(real, search, LIMITS[one]))
+        alone = arrays(model.search(real, BEAM, LIMITS[one]))
         np.testing.assert_array_equal(batched.ids[row, :, : LIMITS[row]], alone.ids[0])
         assert_close(batched.scores[row], alone.scores[0], roundings=1000)
         assert BOS not in batched.ids[row]

@@ -13,7 +13,6 @@ from regard.models.encoders import RecurrentEncoder, TransformerEncoder
 from regard.models.search import BeamSearch, GreedySearch, SamplingSearch
 from regard.models.seq2seq import Seq2Seq
 from regard.models.vocabulary import EOS, FIRST_POSITION, PAD
-from tests.marks import slow, slow_except
 from tests.models.search.toy import arrays, targets_of
 from tests.tolerances import assert_close, close_to
 
@@ -61,8 +60,8 @@ def find_batched(models):
     return functools.cache(lambda visits, name: find(models[visits], SEARCHES[name]))
 
 
-PAIRS = [(visits, name) for visits in VISITS for name in SEARCHES]
-QUICK_PAIRS = [
+# Every search and every rule at least once.
+PAIRS = [
     ("all", "beam, favouring the long"),
     ("all", "sampling"),
     ("once", "greedy"),
@@ -70,9 +69,7 @@ QUICK_PAIRS = [
     ("any", "beam"),
     ("any", "sampling, cut"),
 ]
-every_pair = pytest.mark.parametrize(
-    ("visits", "name"), [pair if pair in QUICK_PAIRS else slow(*pair) for pair in PAIRS]
-)
+every_pair = pytest.mark.parametrize(("visits", "name"), PAIRS)
 
 
 def find(model, search, points=POINTS, lengths=LENGTHS, **options):
@@ -116,7 +113,9 @@ def test_every_answer_can_be_one_and_is_scored_as_if_it_were_given(
 
 
 @pytest.mark.parametrize("visits", VISITS)
-def test_probabilities_of_all_answers_sum_to_one(models, visits):
+def test_probabilities_sum_to_one_and_a_wide_beam_finds_the_greatest(models, visits):
+    # Wide enough for every prefix there is.
+    result = find(models[visits], BeamSearch(90, 0.0, n_best=1))
     for row, n in enumerate(LENGTHS):
         answers = every(visits, n)
         points = np.repeat(POINTS[row : row + 1], len(answers), axis=0)
@@ -125,16 +124,6 @@ def test_probabilities_of_all_answers_sum_to_one(models, visits):
         total = np.exp(scores).sum()
         assert total < 0.999 if visits == "any" else total == close_to(1, roundings=1000)
         assert (scores > -100).all()
-
-
-@pytest.mark.parametrize("visits", VISITS)
-def test_a_wide_beam_finds_the_best_of_all(models, visits):
-    # Wide enough for every prefix there is.
-    result = find(models[visits], BeamSearch(90, 0.0, n_best=1))
-    for row, n in enumerate(LENGTHS):
-        answers = every(visits, n)
-        points = np.repeat(POINTS[row : row + 1], len(answers), axis=0)
-        scores = np.asarray(models[visits].score(points, ids_of(answers, n)))
         best = tuple(i - FIRST_POSITION for i in targets_of(result, row)[0][:-1])
         assert best == answers[scores.argmax()]
         assert result.log_probabilities[row, 0] == close_to(scores.max(), roundings=1000)
@@ -155,9 +144,7 @@ def test_batched_and_padded_is_alone(models, find_batched, visits, name):
         assert_close(ours[there], theirs[there], roundings=1000)
 
 
-@pytest.mark.parametrize(
-    "name", slow_except(["beam, favouring the long", "sampling, cut"], SEARCHES)
-)
+@pytest.mark.parametrize("name", ["beam, favouring the long", "sampling, cut"])
 def test_in_a_graph_it_is_the_same(models, name):
     """With the numbers of rows and points unknown, as it is exported."""
     model, search = models["once"], SEARCHES[name]
@@ -184,13 +171,12 @@ def test_a_prefix_and_a_least_length_are_kept(models):
             assert prefix[row] in (PAD, ids[0])
 
 
-def test_one_point_and_none(models):
+@every_pair
+def test_one_point_and_none(models, visits, name):
     points = POINTS[:2].copy()
     points[0, 1:], points[1] = 0, 0
-    for visits in VISITS:
-        for search in SEARCHES.values():
-            result = find(models[visits], search, points, np.array([1, 0]))
-            assert targets_of(result, 0)[0] == (FIRST_POSITION, EOS)
-            assert targets_of(result, 1)[0] == (EOS,)
-            if visits == "all":
-                assert_close(result.log_probabilities[:, 0], 0)
+    result = find(models[visits], SEARCHES[name], points, np.array([1, 0]))
+    assert targets_of(result, 0)[0] == (FIRST_POSITION, EOS)
+    assert targets_of(result, 1)[0] == (EOS,)
+    if visits == "all":
+        assert_close(result.log_probabilities[:, 0], 0)

@@ -52,10 +52,9 @@ def distribution(temperature, top_k, top_p):
 
 
 @pytest.mark.parametrize(
-    ("temperature", "top_k", "top_p"),
-    [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 3, 1.0), (1.0, 0, 0.7), (1.5, 4, 0.8)],
+    ("temperature", "top_k", "top_p", "samples"),
+    [(1.0, 0, 1.0, 1), (0.5, 0, 1.0, 4), (1.0, 3, 1.0, 4), (1.0, 0, 0.7, 1), (1.5, 4, 0.8, 4)],
 )
-@pytest.mark.parametrize("samples", [1, 4])
 def test_hypotheses_are_drawn_by_their_probability(temperature, top_k, top_p, samples):
     expected = distribution(temperature, top_k, top_p)
     search = SamplingSearch(temperature, top_k, top_p, samples, seed=7)

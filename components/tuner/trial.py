@@ -25,9 +25,8 @@ from regard.components.trainer.validation import PROGRESS_KEYS
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import atomic_path, atomic_write
-from regard.core.processes import describe_exit
+from regard.core.jobs import Job, JobProcess, describe_process_exit, run_jobs
 
-_POLL_SECONDS = 0.5
 _DIGEST = "sha256"  # a key
 
 
@@ -108,8 +107,8 @@ def _digest(state: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
-def run_trial(task: TrialTask, on_progress: Callable[[str, float], None]) -> TrialResult:
-    """Run a trial in a new process and wait for it to end.
+class TrialJob(Job[TrialResult]):
+    """The process of a trial.
 
     A trial that was interrupted resumes; one that completed is not run again; one that failed is.
 
@@ -117,28 +116,67 @@ def run_trial(task: TrialTask, on_progress: Callable[[str, float], None]) -> Tri
         task: what to train.
         on_progress: receives the trial's progress as a text and a fraction from 0 to 1.
     """
-    folder = Path(task.folder)
-    result = read_result(folder)
-    if result is not None and not result.error:
+
+    def __init__(self, task: TrialTask, on_progress: Callable[[str, float], None]):
+        self._folder = Path(task.folder)
+        super().__init__(self._folder.name, self._folder / "log.txt")
+        self._task, self._on_progress, self._offset = task, on_progress, 0
+
+    def finished_result(self) -> TrialResult | None:
+        result = read_result(self._folder)
+        return None if result is None or result.error else result
+
+    def start(self) -> JobProcess:
+        for name in ("result.json", "events.jsonl"):  # of an earlier process
+            (self._folder / name).unlink(missing_ok=True)
+        return _TrialProcess(self._task)
+
+    def watch(self) -> None:
+        """Pass on the new progress events."""
+        for event, end in events.read(self._folder / "events.jsonl", self._offset):
+            self._offset = end
+            if event.get("kind") == "progress":
+                self._on_progress(str(event.get("text", "")), event.get("fraction") or 0.0)
+
+    def result(self, status: int) -> TrialResult:
+        result = read_result(self._folder)
+        if result is None:
+            result = TrialResult(error=describe_process_exit(status))
+            write_state(self._folder / "result.json", dataclasses.asdict(result))
         return result
-    (folder / "result.json").unlink(missing_ok=True)
-    context = multiprocessing.get_context("forkserver")  # imports TensorFlow once for all trials
-    context.set_forkserver_preload([__name__])
-    process = context.Process(target=_train, args=(task,))
-    process.start()
-    try:
-        offset = 0
-        while process.is_alive():
-            process.join(_POLL_SECONDS)
-            offset = _forward_progress(folder / "events.jsonl", offset, on_progress)
-    finally:
-        process.kill()
-        process.join()
-    result = read_result(folder)
-    if result is None:
-        result = TrialResult(error=f"its process {describe_exit(process.exitcode or 0)}")
-        write_state(folder / "result.json", dataclasses.asdict(result))
-    return result
+
+
+class _TrialProcess:
+    """A process that is forked from one that has imported TensorFlow, once for all trials."""
+
+    def __init__(self, task: TrialTask):
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        self._process = context.Process(target=_train, args=(task,))
+        self._process.start()
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def run_trial(task: TrialTask, on_progress: Callable[[str, float], None]) -> TrialResult:
+    """Run a trial in a new process, unless it has completed, and wait for it to end.
+
+    Args:
+        task: what to train.
+        on_progress: receives the trial's progress as a text and a fraction from 0 to 1.
+    """
+    results: list[TrialResult] = []
+    run_jobs([TrialJob(task, on_progress)], on_end=lambda end: results.append(end.result))
+    return results[0]
 
 
 def score_weights(state: TrainState, objective: str) -> TrialResult:
@@ -162,22 +200,12 @@ def score_weights(state: TrainState, objective: str) -> TrialResult:
     )
 
 
-def _forward_progress(path: Path, offset: int, on_progress: Callable[[str, float], None]) -> int:
-    """Pass on the new progress events of a trial; return the offset behind the last event."""
-    for event, end in events.read(path, offset):
-        offset = end
-        if event.get("kind") == "progress":
-            on_progress(str(event.get("text", "")), event.get("fraction") or 0.0)
-    return offset
-
-
 def _train(task: TrialTask) -> None:
     """Train and write ``result.json``: the target of the trial's process."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     folder = Path(task.folder)
     folder.mkdir(parents=True, exist_ok=True)
     _redirect_output(folder / "log.txt")
-    (folder / "events.jsonl").unlink(missing_ok=True)
     os.environ[events.VARIABLE] = str(folder / "events.jsonl")
     try:
         _copy_checkpoints(task)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.core.features import Kind
-from regard.core.kinds import KINDS, TEXT, output_kind
+from regard.core.kinds import TEXT, output_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,11 +228,6 @@ class MetricSpec:
     needs_attention: bool = False
     needs_columns: bool = False
 
-    @property
-    def kind(self) -> Kind | None:
-        """The kind of outputs that the metric scores; None: every kind."""
-        return None if self.output_kind == ANY_KIND else KINDS[self.output_kind]
-
     def supports(self, kind: Kind) -> bool:
         """Return whether the metric scores outputs of this kind."""
-        return self.kind in (None, kind)
+        return self.output_kind in (ANY_KIND, kind.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from regard.components.common import run_record
 from regard.core import processes
 from regard.core.formatting import format_duration
+from regard.core.jobs import Job, JobEnd, run_jobs
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.gather import LAST_NODE, model_result
 from regard.pipeline.compare.matrix import Member, ModelComparison
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 INTERRUPTED = 130
-_POLL_SECONDS = 0.2
 _THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 
 
@@ -40,14 +39,40 @@ class ComparisonOutcome:
     failures: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass
-class _Job:
-    """A model that is being trained."""
+class ModelJob(Job[ModelResult]):
+    """The training and the evaluation of one model of a comparison.
 
-    member: Member
-    process: processes.ChildProcess
-    log: Path
-    started: float
+    A model that is finished runs as well: its steps are in the cache.
+
+    Args:
+        member: the model.
+        workspace: contains the pipelines and the folder of the comparison.
+        folder: the folder of the comparison.
+        environment: the environment of the process.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        workspace: Workspace,
+        folder: ComparisonFolder,
+        environment: dict[str, str],
+    ):
+        super().__init__(member.label, folder.log(member.label))
+        self._member, self._workspace = member, workspace
+        self._folder, self._environment = folder, environment
+
+    def start(self) -> processes.ChildProcess:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        return processes.ChildProcess(
+            job_command(self._folder.write_config(self._member)),
+            log=self.log,
+            folder=self.log.parent,  # without Python files that could shadow ours
+            environment=self._environment,
+        )
+
+    def result(self, status: int) -> ModelResult:
+        return model_result(self._member, self._workspace)
 
 
 def job_command(config: Path) -> list[str]:
@@ -65,8 +90,8 @@ def train_models(
 ) -> ComparisonOutcome:
     """Train and evaluate models; one that fails does not stop the others.
 
-    Models that are finished run as well: their steps are in the cache. The first SIGINT or SIGTERM
-    stops the running models and starts no more; further ones are passed on to them.
+    The first SIGINT or SIGTERM stops the running models and starts no more; further ones are passed
+    on to them.
 
     Args:
         comparison: all models.
@@ -77,35 +102,24 @@ def train_models(
         on_end: called after each model.
     """
     folder = ComparisonFolder.of(workspace, comparison.name)
-    waiting = [member for member in comparison.members if member.label in labels]
-    jobs = min(jobs, len(waiting))
-    environment = _environment(workspace, jobs)
-    running: list[_Job] = []
+    members = [member for member in comparison.members if member.label in labels]
+    limit = min(jobs, len(members))
+    environment = _environment(workspace, limit)
     outcome = ComparisonOutcome()
+
+    def report_end(end: JobEnd[ModelResult]) -> None:
+        _print(console, end.job.name, _describe_end(end, outcome.failures))
+        on_end()
+
     with processes.collect_stop_signals() as signals:
-        try:
-            while running or (waiting and not outcome.interrupted):
-                while waiting and len(running) < jobs and not outcome.interrupted:
-                    running.append(_start(waiting.pop(0), folder, environment))
-                    _print(console, running[-1].member.label, "training …")
-                while signals:
-                    outcome.interrupted = True
-                    console.print("Stopping …")
-                    number = signals.pop(0)
-                    for job in running:
-                        job.process.send_signal(number)
-                for job in list(running):
-                    status = job.process.poll()
-                    if status is not None:
-                        running.remove(job)
-                        result = model_result(job.member, workspace)
-                        text = _describe_end(job, status, result, outcome.failures)
-                        _print(console, job.member.label, text)
-                        on_end()
-                time.sleep(_POLL_SECONDS)
-        finally:
-            for job in running:
-                job.process.kill()
+        outcome.interrupted = run_jobs(
+            [ModelJob(member, workspace, folder, environment) for member in members],
+            limit,
+            on_start=lambda job: _print(console, job.name, "training …"),
+            on_end=report_end,
+            signals=signals,
+            on_stop=lambda: console.print("Stopping …"),
+        )
     return outcome
 
 
@@ -118,40 +132,20 @@ def _environment(workspace: Workspace, jobs: int) -> dict[str, str]:
     return environment
 
 
-def _start(member: Member, folder: ComparisonFolder, environment: dict[str, str]) -> _Job:
-    log = folder.log(member.label)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    process = processes.ChildProcess(
-        job_command(folder.write_config(member)),
-        log=log,
-        folder=log.parent,  # without Python files that could shadow ours
-        environment=environment,
-    )
-    return _Job(member, process, log, time.monotonic())
-
-
-def _describe_end(job: _Job, status: int, result: ModelResult, failures: dict[str, str]) -> str:
+def _describe_end(end: JobEnd[ModelResult], failures: dict[str, str]) -> str:
     """Return how a job ended, and add the reason to ``failures`` if it failed."""
-    if status == 0 and result.state == FINISHED:
-        duration = format_duration(time.monotonic() - job.started)
-        return f"finished in {duration} · {summary_line(result)}"
-    if status == INTERRUPTED:
+    result = end.result
+    if end.status == 0 and result.state == FINISHED:
+        return f"finished in {format_duration(end.seconds)} · {summary_line(result)}"
+    if end.status == INTERRUPTED:
         return run_record.INTERRUPTED
-    reason = failures[result.label] = _failure(result, job.log, status)
+    recorded = result.error if result.state == run_record.FAILED else None
+    reason = failures[result.label] = recorded or end.failure()
     return f"failed: {reason}"
 
 
 def _print(console: Console, label: str, text: str) -> None:
     console.print(f"{label}: {text}", soft_wrap=True, markup=False)
-
-
-def _failure(result: ModelResult, log: Path, status: int) -> str:
-    """Return why a model failed: the error of its run, or the last line of its log."""
-    if result.state == run_record.FAILED and result.error:
-        return result.error
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else f"its process {processes.describe_exit(status)}"
 
 
 def main(config: str) -> None:

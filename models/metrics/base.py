@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.core.features import Kind
-from regard.core.kinds import TEXT, output_kind
+from regard.core.kinds import KINDS, TEXT, output_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -227,6 +227,12 @@ class MetricSpec:
     scale: float = 100.0
     needs_attention: bool = False
     needs_columns: bool = False
+
+    @property
+    def scores_numbers(self) -> bool:
+        """Whether the metric scores numbers only."""
+        kind = KINDS.get(self.output_kind)
+        return kind is not None and kind.is_number
 
     def supports(self, kind: Kind) -> bool:
         """Return whether the metric scores outputs of this kind."""

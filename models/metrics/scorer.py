@@ -31,7 +31,7 @@ class Scorer:
 
     def __init__(self, spec: MetricSpec, rows: Rows, options: MetricOptions = DEFAULT_OPTIONS):
         # Metrics of numbers read no columns; dropping them saves copies for every sample.
-        if spec.kind is not None and spec.kind.is_number:
+        if spec.scores_numbers:
             rows = Rows(rows.hypotheses, rows.references)
         self._spec, self._rows, self._options = spec, rows, options
 

@@ -15,6 +15,8 @@ from tests.components.corpora import BEAM, corpus_of
 from tests.components.tuner import tiny
 
 STEPS = {"max_epochs": None, "max_steps": 4, "evaluate_every": 2}
+# Trained and exported in the shortest time.
+SMALL = {"encoder": {"type": "embedding"}, "decoder": {"type": "luong", "units": 8}}
 
 
 @pytest.fixture
@@ -53,6 +55,8 @@ def run(root, source, checkpoints, monkeypatch, **training):
     monkeypatch.setenv("REGARD_EVENTS", str(events))
     config = tiny.config()
     config["training"] |= {**STEPS, **training}
+    config["model"] |= SMALL
+    config["search"] = {"type": "greedy"}
     if checkpoints is not None:
         config["checkpoints"] = str(checkpoints)
     properties = {"split_names": '["train", "eval"]'}

@@ -122,7 +122,8 @@ def created(folder, decoder, search):
     model, tokenizers = build(folder, config, seed=5)
     model.decoder.copying.gate.bias.assign([-30.0])
     translator = served(folder, config, model, tokenizers, save=False)
-    save_signatures(translator, translator.signatures, folder / "saved")
+    names = {"serving_default", "align", "score", "nbest", "constrained"}
+    save_signatures(translator, names & set(translator.signatures), folder / "saved")
     return translator
 
 

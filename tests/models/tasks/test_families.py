@@ -9,7 +9,13 @@ from regard.components.trainer.optimizer import compile_model
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
 from tests.marks import slow_except
-from tests.models.tasks.exported import assert_equal_outputs, build, servable, served
+from tests.models.tasks.exported import (
+    assert_equal_outputs,
+    build,
+    save_signatures,
+    servable,
+    served,
+)
 from tests.models.tasks.tokenizers import write_tokenizers
 from tests.models.tensors import train
 from tests.tolerances import close_to
@@ -139,7 +145,9 @@ def test_trained_a_little_and_exported(name, tmp_path):
     losses = train(model, rows, 6)
     assert losses[-1] < losses[0]
 
-    module = served(tmp_path, trainer_config, model, tokenizers).module
+    translator = served(tmp_path, trainer_config, model, tokenizers, save=False)
+    module = translator.module
+    save_signatures(translator, ["align"], tmp_path / "saved")
     assert servable(tmp_path / "saved")
     align = tf.saved_model.load(str(tmp_path / "saved")).signatures["align"]
     batched = align(source=tf.constant(SENTENCES))

@@ -25,7 +25,6 @@ from regard.pipeline.config import load
 from regard.pipeline.datasets.point_sets import hull, tours
 from regard.pipeline.prediction.input_rows import InputParser
 from regard.serving import saved_model
-from tests.marks import slow
 from tests.models.tasks.exported import servable
 from tests.models.tasks.pointer.made import (
     BEAM,
@@ -67,10 +66,9 @@ def test_rows_are_scaled_by_one_factor_and_marked(dimensions):
 STACK = [RECURRENT, {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 8}]
 
 
-@pytest.mark.parametrize("encoder", [slow({}), slow(RECURRENT), STACK])
-def test_exported_models_take_points_of_three_dimensions(encoder, tmp_path):
+def test_exported_models_take_points_of_three_dimensions(tmp_path):
     config = {
-        "model": section(dimensions=3, **({"encoder": encoder} if encoder else {})),
+        "model": section(dimensions=3, encoder=STACK),
         "training": training(),
         "search": BEAM,
     }

@@ -220,6 +220,7 @@ class Trainer(Component):
         super().__init__(
             train_args=trainer_pb2.TrainArgs(splits=["train"]),
             eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
+            # TFX's executor, which `TrainerExecutor` extends, imports it and calls it.
             run_fn="regard.components.trainer.run_fn.run_fn",
             custom_config=json_utils.dumps(dict(custom_config)),
             **arguments,

@@ -18,7 +18,7 @@ from regard.pipeline.config.load import load
 from regard.pipeline.prediction.input_rows import InputParser, split_batches
 from regard.pipeline.prediction.models import open_model
 from regard.pipeline.prediction.predict import predict_rows
-from regard.pipeline.runs.record import Runner, RunRequest, RunResult, run_pipeline
+from regard.pipeline.runs.launch import Runner, RunRequest, RunResult, run_pipeline
 from regard.pipeline.workspace import Workspace
 from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.saved_model import Model, Prediction

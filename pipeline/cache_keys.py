@@ -65,11 +65,11 @@ def training_key(
     return digest(
         data_digest,
         config.task,
-        config.data.training_json(),
+        config.data.key_json(),
         config.tokenizer_json,
         config.section_json("model"),
         json.dumps(dict(word_vectors), sort_keys=True),
-        config.training.training_json(),
+        config.training.key_json(),
         *validation_settings(config),
         *models,
         *augmenter,

@@ -93,7 +93,7 @@ def supervise(folder: Path) -> None:
     """Do what ``regard run --wait`` does; for a process of its own."""
     from regard.core import processes
     from regard.core.errors import UserError
-    from regard.pipeline.runs.record import RunRequest, run_pipeline
+    from regard.pipeline.runs.launch import RunRequest, run_pipeline
 
     os.setsid()
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -39,7 +39,7 @@ from regard.pipeline import metadata_file
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.runs import store, worker
-from regard.pipeline.runs.record import resolved_yaml
+from regard.pipeline.runs.launch import resolved_yaml
 from regard.pipeline.scheduling import attempt as attempts
 from regard.pipeline.scheduling import daemon as daemons
 from regard.pipeline.scheduling.daemon import ScheduleDaemon

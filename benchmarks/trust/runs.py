@@ -51,7 +51,7 @@ PRELOADED = [
     "keras",
     "tensorboard.summary",
     "matplotlib.backends.backend_agg",
-    "regard.pipeline.runs.record",
+    "regard.pipeline.runs.launch",
     "regard.pipeline.config.config",
     "regard.pipeline.graph",
     "regard.pipeline.tuning.graph",

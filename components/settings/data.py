@@ -196,9 +196,9 @@ class DataConfig(PinnedSchemaConfig):
     bad_rows_limit: Annotated[Share, NotInTrainingKey] = 0.1
     checks: Annotated[DataChecksConfig, NotInTrainingKey] = DataChecksConfig()
 
-    def training_json(self) -> str:
+    def key_json(self) -> str:
         """Return also the checks that change rows."""
-        return super().training_json() + json.dumps(self.checks.row_changes(), sort_keys=True)
+        return super().key_json() + json.dumps(self.checks.row_changes(), sort_keys=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, TypeAdapter, ValidationInfo
 from pydantic import field_validator as validates
+from typing_extensions import Self
 
+from regard.components.common.artifact_files import shards_of
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tags import TagsConfig
 from regard.models import tasks
@@ -118,6 +120,15 @@ class TrainingData:
     train_files: list[str]
     eval_files: list[str]
     transform_graph: str
+
+    @classmethod
+    def from_fn_args(cls, fn_args: Any) -> Self:
+        """Return the files that TFX's ``FnArgs`` name."""
+        return cls(
+            train_files=shards_of(fn_args.train_files),
+            eval_files=shards_of(fn_args.eval_files),
+            transform_graph=fn_args.transform_graph_path,
+        )
 
 
 class TrainingJob(BaseModel):

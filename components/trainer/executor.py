@@ -11,8 +11,8 @@ from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.registry.records import WARM_START, WarmStartRecord
 from regard.components.registry.starting_models import find_ensemble, find_warm_start
 from regard.components.registry.store import Registry
-from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer.training_key import training_data, training_key
+from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.components.trainer.training_key import training_key
 from regard.core.errors import UserError
 from regard.models.settings.training import TrainingConfig
 
@@ -37,7 +37,7 @@ class TrainerExecutor(GenericExecutor):
             registry, name = Registry(Path(config.published).parent), Path(config.published).name
             warm_start: dict[str, str] = {}
             if config.training.warm_start:
-                key = training_key(config, training_data(fn_args))
+                key = training_key(config, TrainingData.from_fn_args(fn_args))
                 warm_start = find_warm_start(config.training, registry, name, key)
                 model = artifact_utils.get_single_instance(output_dict["model"])
                 record = WarmStartRecord(start=warm_start, training=key)

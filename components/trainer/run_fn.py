@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.components.common.code_digest import code_digest
-from regard.components.settings.trainer import NODE, TrainerConfig, TrainingJob
+from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer import distributed_worker, fine_tuning
 from regard.components.trainer.checkpoint import Checkpoints, checkpoint_lock
 from regard.components.trainer.checkpoint_folder import with_checkpoint_key, with_default_folder
@@ -24,7 +24,6 @@ from regard.components.trainer.distributed import (
 from regard.components.trainer.export import export, write_warm_start
 from regard.components.trainer.optimizer import resolve_precision
 from regard.components.trainer.train import WorkerResult, train
-from regard.components.trainer.training_key import training_data
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import write_json
@@ -48,7 +47,7 @@ def run_fn(fn_args: Any) -> None:
     Raises:
         UserError: a split has no usable row.
     """
-    data = training_data(fn_args)
+    data = TrainingData.from_fn_args(fn_args)
     config = TrainerConfig.model_validate(fn_args.custom_config)
     config = with_default_folder(config, fn_args.model_run_dir)
     config = with_checkpoint_key(config, data)

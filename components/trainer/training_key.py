@@ -4,9 +4,8 @@ import hashlib
 import importlib.metadata
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from regard.components.common.artifact_files import shards_of
 from regard.components.common.code_digest import code_digest
 from regard.components.settings.trainer import TrainerConfig, TrainingData
 from regard.core.files import files_digest, folder_digest, sha256_file
@@ -36,7 +35,7 @@ class TrainingSections(Protocol):
 
 def training_modules(config: TrainingSections) -> list[str]:
     """Return the modules of the task, and those of other packages, that a training uses."""
-    settings = config.model.to_json(), config.training.training_json()
+    settings = config.model.to_json(), config.training.key_json()
     return [*tasks.training_modules(config.task), *plugin_modules(*settings)]
 
 
@@ -62,15 +61,6 @@ def library_versions() -> list[str]:
     return [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
 
 
-def training_data(fn_args: Any) -> TrainingData:
-    """Return the files that TFX's ``FnArgs`` name."""
-    return TrainingData(
-        train_files=shards_of(fn_args.train_files),
-        eval_files=shards_of(fn_args.eval_files),
-        transform_graph=fn_args.transform_graph_path,
-    )
-
-
 def training_key(config: TrainerConfig, data: TrainingData) -> str:
     """Return a digest of what the trained weights depend on, except the model of a warm start.
 
@@ -81,7 +71,7 @@ def training_key(config: TrainerConfig, data: TrainingData) -> str:
     parts = [
         config.task,
         config.model.to_json(),
-        config.training.training_json(),
+        config.training.key_json(),
         config.tags.to_json() if config.tags else "",
         *validation_settings(config),
         trainer_code(config),

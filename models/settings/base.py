@@ -125,7 +125,7 @@ class Section(BaseModel):
         fields = type(self).model_fields.items()
         return {name for name, field in fields if marker in field.metadata}
 
-    def training_json(self) -> str:
+    def key_json(self) -> str:
         """Return canonical JSON of the fields that may change the trained weights."""
         return self.to_json(exclude=self.fields_with(NotInTrainingKey))
 

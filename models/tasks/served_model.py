@@ -137,7 +137,7 @@ class ServedModule(tf.Module):
         self.weights = weights
         names = self.tokenizer_names or tokenizers
         self.tokenizers = {name: tokenizers[name] for name in names}
-        self._description, self._settings, self._limits = description, settings, search
+        self._description, self._settings, self._search_settings = description, settings, search
         self.split_sentences, self.tags = split_sentences, tuple(tags)
         self._search: Any = create_search(search) if search is not None else None
 

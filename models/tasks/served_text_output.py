@@ -56,7 +56,7 @@ class ServedTextOutput(ServedModule):
 
     @property
     def _max_length(self) -> int:
-        limits = self._limits
+        limits = self._search_settings
         return limits.max_length_offset + int(limits.max_source_length * limits.max_length_factor)
 
     def signatures(self) -> dict[str, ExportedSignature]:

@@ -9,7 +9,7 @@ from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.cli.rendering.run_summary import print_result
-from regard.pipeline.runs.record import RunRequest, run_pipeline
+from regard.pipeline.runs.launch import RunRequest, run_pipeline
 
 
 def run(

@@ -18,7 +18,7 @@ from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.cli.rendering.run_summary import print_failure
 from regard.pipeline.config.config import TUNER
 from regard.pipeline.config.tune_checks import dimensions
-from regard.pipeline.runs.record import RunRequest, run_pipeline
+from regard.pipeline.runs.launch import RunRequest, run_pipeline
 from regard.pipeline.tuning import tuned_config
 
 

@@ -52,6 +52,9 @@ class TensorInfo(NamedTuple):
 class Servable:
     """A SavedModel in memory.
 
+    Its signatures are the graphs that the Trainer exports: `regard.models.tasks.served_model` and
+    the ``served`` module of each task have their code.
+
     Args:
         name: the model's name.
         path: its folder.

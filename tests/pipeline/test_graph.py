@@ -17,7 +17,7 @@ from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.runners import local
 from regard.pipeline.runs import store, worker
-from regard.pipeline.runs.record import resolved_yaml
+from regard.pipeline.runs.launch import resolved_yaml
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version

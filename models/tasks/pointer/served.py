@@ -179,7 +179,7 @@ class ServedPointer(ServedModule):
 
     def _checks(self, points: tf.Tensor, lengths: tf.Tensor) -> list[Any]:
         width = tf.shape(points)[1]
-        least, most = self._settings.min_points, self._limits.max_source_length
+        least, most = self._settings.min_points, self._search_settings.max_source_length
         suffix = "the numbers of points of all rows that were sent:"
         rules = {
             f"a row has fewer than the {least} points of model.min_points": lengths >= least,

@@ -46,12 +46,12 @@ class ServedText(ServedTextOutput):
         """Return the outputs of all texts; see also ``predict_by_sentence``."""
         if not self.split_sentences:
             return super().predict(source)
-        limit = self._limits.max_source_length
+        limit = self._search_settings.max_source_length
         _, cut = token_ids(self.tokenizers["source"], source, limit)
         return predict_by_sentence(super().predict, source, cut > 0, limit, "source_cut")
 
     def _is_blank(self, source: tf.Tensor) -> tf.Tensor:
-        shortened, _ = limit_characters(source, self._limits.max_source_length)
+        shortened, _ = limit_characters(source, self._search_settings.max_source_length)
         if self.tags:  # a tag alone is no text
             tags = "|".join(map(re.escape, self.tags))
             shortened = tf.strings.regex_replace(shortened, rf"^\s*<(?:{tags})>", "")
@@ -59,9 +59,9 @@ class ServedText(ServedTextOutput):
 
     def _encode(self, source: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Return ids ``[batch, source]`` with EOS; the others as in ``ServedTextOutput``."""
-        limit = self._limits.max_source_length
+        limit = self._search_settings.max_source_length
         error = None
-        if self._limits.long_source == "refuse":
+        if self._search_settings.long_source == "refuse":
             error = f"a source has more than the {limit} tokens of max_source_length"
         tokenizer, target_tokenizer = self.tokenizers["source"], self._tokenizer
         if self._model.decoder.copies:  # both sides have one vocabulary
@@ -73,7 +73,7 @@ class ServedText(ServedTextOutput):
     def _describe_source(
         self, source: tf.Tensor, encoded: tf.Tensor, cut: tf.Tensor, tokenizer: Any
     ) -> dict[str, tf.Tensor]:
-        source, _ = limit_characters(source, self._limits.max_source_length)
+        source, _ = limit_characters(source, self._search_settings.max_source_length)
         if not self._model.decoder.copies:
             tokenizer = self.tokenizers["source"]
         return {
@@ -87,15 +87,17 @@ class ServedText(ServedTextOutput):
         return tf.TensorSpec([None, None], tf.int32)
 
     def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
-        longest = tf.cast(_source_tokens(encoded) * self._limits.max_length_factor, tf.int32)
-        return longest + self._limits.max_length_offset + 1
+        longest = tf.cast(
+            _source_tokens(encoded) * self._search_settings.max_length_factor, tf.int32
+        )
+        return longest + self._search_settings.max_length_offset + 1
 
     def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         # Sampling depends only on the text and the seed.
         keys = tf.cast(tf.strings.to_hash_bucket_fast(source, 2**31 - 1), tf.int32)
-        if not self._limits.min_length_factor:
+        if not self._search_settings.min_length_factor:
             return {"keys": keys}
-        shortest = tf.math.ceil(_source_tokens(encoded) * self._limits.min_length_factor)
+        shortest = tf.math.ceil(_source_tokens(encoded) * self._search_settings.min_length_factor)
         return {"keys": keys, "minimums": tf.cast(shortest, tf.int32) + 1}
 
     def raw_inputs(self, row: Row) -> dict[str, Any]:

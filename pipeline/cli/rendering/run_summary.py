@@ -11,8 +11,8 @@ from regard.core import formatting
 from regard.core.errors import Failure
 from regard.pipeline.cli import terminal
 from regard.pipeline.prediction import sample_predictions
+from regard.pipeline.runs.launch import RunResult
 from regard.pipeline.runs.outcome import Outcome
-from regard.pipeline.runs.record import RunResult
 
 
 def print_result(result: RunResult, console: Console, command: str) -> None:

@@ -81,16 +81,16 @@ def test_settings():
 
 
 def test_settings_change_the_training_only_if_rows_are_dropped():
-    def training_json(**language):
+    def key_json(**language):
         checks = {"language": {"languages": PAIR, **language}}
-        return DataConfig.model_validate({"train": "a.tsv", "checks": checks}).training_json()
+        return DataConfig.model_validate({"train": "a.tsv", "checks": checks}).key_json()
 
-    plain = DataConfig.model_validate({"train": "a.tsv"}).training_json()
-    assert training_json() == training_json(action="fail") == plain
-    dropping = training_json(action="drop")
+    plain = DataConfig.model_validate({"train": "a.tsv"}).key_json()
+    assert key_json() == key_json(action="fail") == plain
+    dropping = key_json(action="drop")
     assert dropping != plain
-    assert training_json(action="drop", confidence=0.9) != dropping
-    assert training_json(action="drop", limit=0.5) == dropping
+    assert key_json(action="drop", confidence=0.9) != dropping
+    assert key_json(action="drop", limit=0.5) == dropping
 
 
 def problems(by_feature, features=TRANSLATION):

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from regard.core.errors import UserError
 from regard.pipeline.cli.rendering.live import TerminalDisplay
-from regard.pipeline.runs.record import RunRequest, run_pipeline
+from regard.pipeline.runs.launch import RunRequest, run_pipeline
 from tests.processes import free_port, is_alive, wait_for
 
 DISPLAY = TerminalDisplay(Console())

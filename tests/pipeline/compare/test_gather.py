@@ -10,7 +10,7 @@ from regard.components.common.run_record import RunRecord
 from regard.pipeline.compare import gather, plots, results, table
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.runs import store
-from regard.pipeline.runs.record import resolved_yaml
+from regard.pipeline.runs.launch import resolved_yaml
 from regard.pipeline.workspace import Workspace, lock_pipeline
 
 

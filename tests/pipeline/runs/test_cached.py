@@ -12,7 +12,7 @@ from regard.core.files import folder_digest
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.context import local_context
 from regard.pipeline.runs import cached, store, supervise
-from regard.pipeline.runs.record import RunRequest, run_pipeline
+from regard.pipeline.runs.launch import RunRequest, run_pipeline
 from regard.pipeline.runs.supervise import Ending
 from regard.pipeline.workspace import Workspace
 from tests.components.registry.models import write_version

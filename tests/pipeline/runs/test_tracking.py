@@ -18,7 +18,7 @@ from regard.pipeline import load_config, run
 from regard.pipeline.config import tracking as section
 from regard.pipeline.config.tracking import TrackingConfig
 from regard.pipeline.runs import store, supervise
-from regard.pipeline.runs.record import resolved_yaml
+from regard.pipeline.runs.launch import resolved_yaml
 from regard.pipeline.runs.supervise import Ending
 from regard.pipeline.runs.tracking import record_run, tracked_run
 from regard.pipeline.workspace import Workspace
@@ -258,7 +258,7 @@ def test_runs_that_did_something_are_recorded(
 
     monkeypatch.setenv("REGARD_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(supervise, "supervise", run_worker)
-    monkeypatch.setattr("regard.pipeline.runs.record.record_run", record)
+    monkeypatch.setattr("regard.pipeline.runs.launch.record_run", record)
     config = load(tmp_path, monkeypatch, uri="http://localhost:1")
     with contextlib.suppress(RuntimeError, KeyboardInterrupt):
         run(config)

@@ -66,7 +66,7 @@ def main(path: Path, whole: bool = True) -> int:
 def record_inputs(run: store.Run, path: Path, paths: PipelinePaths) -> None:
     """Records the configuration and the digests of the data."""
     from regard.pipeline.config import load
-    from regard.pipeline.runs.record import resolved_yaml
+    from regard.pipeline.runs.launch import resolved_yaml
     from regard.pipeline.scheduling.snapshot import take_snapshot
 
     config = load(path)

@@ -1,4 +1,8 @@
-"""Run a pipeline in a worker process and record it: the function behind ``regard run``."""
+"""Start the worker process of a run, wait for it and record it: the function behind ``regard run``.
+
+The worker (`regard.pipeline.runs.worker`) reads the resolved configuration, builds the graph
+(`regard.pipeline.graph`) and runs it with TFX.
+"""
 
 from __future__ import annotations
 

@@ -87,10 +87,9 @@ class ServedText(ServedTextOutput):
         return tf.TensorSpec([None, None], tf.int32)
 
     def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
-        longest = tf.cast(
-            _source_tokens(encoded) * self._search_settings.max_length_factor, tf.int32
-        )
-        return longest + self._search_settings.max_length_offset + 1
+        search = self._search_settings
+        longest = tf.cast(_source_tokens(encoded) * search.max_length_factor, tf.int32)
+        return longest + search.max_length_offset + 1
 
     def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         # Sampling depends only on the text and the seed.

@@ -10,6 +10,7 @@ import yaml
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core.errors import UserError
 from regard.models.schedules import SCHEDULES, schedule
+from regard.models.settings.base import find_problems
 from regard.models.settings.checks import check_xla
 from regard.models.settings.training import (
     BleuTokenizer,
@@ -29,7 +30,8 @@ def problems(training: str, model: str = "") -> list[str]:
     """The problems of two sections in YAML's short form."""
     text = f"{{name: one, data: {{train: a.tsv}}, model: {{{model}}}, training: {{{training}}}}}"
     config = config_class("translation").model_validate(yaml.safe_load(text))
-    result = [*validate_training(config), *check_xla(config)]
+    own = find_problems(config.training, ("training",))
+    result = [*own, *validate_training(config), *check_xla(config)]
     return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in result]
 
 

@@ -10,13 +10,15 @@ options are the arguments of its constructor up to a ``*``; further arguments ar
 Annotations may use what the module imports from ``typing``, `regard.core.bounds` and
 ``regard.models.settings``. The text of an option stands under ``Args`` in the class's docstring,
 whose first line describes the layer. Class attributes with literal values state facts about it.
+Both are inherited from base classes in the same module, or imported from another one of Regard.
 """
 
 import ast
+import functools
 import importlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -27,6 +29,7 @@ _ARGS_HEADING = "Args:\n"
 _ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _OPTION_MODULES = ("typing", "regard.core.bounds", "regard.models.settings")
 _BUILT_IN_TYPES = {"bool": bool, "int": int, "float": float, "str": str}
+_PACKAGE = Path(__file__).parents[1]  # of `regard`
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,11 @@ def read_choices(path: Path) -> dict[str, LayerSource]:
     """
     choices: dict[str, LayerSource] = {}
     for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-        for layer in _read_module(file):
+        for layer in _read_classes(file).values():
             if layer.name in choices:
                 raise ValueError(f"{file}: the name {layer.name!r} is already taken.")
-            choices[layer.name] = layer
+            if layer.name:
+                choices[layer.name] = layer
     return dict(sorted(choices.items()))
 
 
@@ -121,16 +125,42 @@ def classes_of_module(file: str, module: str) -> dict[str, Any]:
     return {name: resolve_name(implementation) for name, implementation in choices.items()}
 
 
-def _read_module(file: Path) -> Iterator[LayerSource]:
-    """Yield the choices of a module."""
-    tree = ast.parse(file.read_bytes(), filename=str(file))
+def _read_classes(file: Path) -> dict[str, LayerSource]:
+    """Return the classes of a module, and those that it imports from modules of Regard.
+
+    Imported classes have no ``name``: they are choices of their own module.
+    """
+    tree = _parse(file.read_bytes())
     imports = _option_imports(tree)
-    layers: dict[str, LayerSource] = {}
+    bases = {ast.unparse(base) for node in _classes(tree) for base in node.bases}
+    layers = _imported_classes(tree, bases)
+    for node in _classes(tree):
+        layers[node.name] = _read_class(file, node, layers, imports)
+    return layers
+
+
+@functools.lru_cache(maxsize=64)  # most modules of a folder import the same base class
+def _parse(source: bytes) -> ast.Module:
+    return ast.parse(source)
+
+
+def _classes(tree: ast.Module) -> list[ast.ClassDef]:
+    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def _imported_classes(tree: ast.Module, names: Container[str]) -> dict[str, LayerSource]:
+    """Return the classes with the given names that a module imports from modules of Regard."""
+    classes: dict[str, LayerSource] = {}
     for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            layer = layers[node.name] = _read_class(file, node, layers, imports)
-            if layer.name:
-                yield layer
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        package, *parts = str(node.module).split(".")
+        file = _PACKAGE.joinpath(*parts).with_suffix(".py")
+        imported = [alias.name for alias in node.names if alias.name in names]
+        if imported and package == "regard" and file.is_file():
+            others = _read_classes(file)
+            classes |= {name: replace(others[name], name="") for name in imported}
+    return classes
 
 
 def _option_imports(tree: ast.Module) -> dict[str, str]:
@@ -145,23 +175,27 @@ def _option_imports(tree: ast.Module) -> dict[str, str]:
 def _read_class(
     file: Path, node: ast.ClassDef, layers: Mapping[str, LayerSource], imports: Mapping[str, str]
 ) -> LayerSource:
-    """Return a class; base classes in the same module must stand before it."""
+    """Return a class whose base classes are among ``layers``; others have no options."""
     base_names = [ast.unparse(base) for base in node.bases]
     bases = [layers[name] for name in base_names if name in layers]
     attributes: dict[str, Any] = {}
     options: dict[str, Option] = {}
-    for base in bases:
+    for base in reversed(bases):
         attributes |= base.attributes
         options |= base.options
 
     docstring = ast.get_docstring(node) or ""
     texts = {name: option.description for name, option in options.items()}
     texts |= _argument_texts(docstring)
+    name, defaults = _read_decorator(node)
     for statement in node.body:
         attributes |= _literal_attribute(statement)
         if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
-            options = _read_options(statement.args, texts, imports)
-    name, defaults = _read_decorator(node)
+            try:
+                options = _read_options(statement.args, texts, imports)
+            except ValueError as error:
+                if name:
+                    raise ValueError(f"{file}:{statement.lineno}: {node.name}: {error}") from None
     for option, default in defaults.items():
         options[option] = replace(options[option], default=default)
     return LayerSource(
@@ -177,7 +211,9 @@ def _read_class(
 def _read_decorator(node: ast.ClassDef) -> tuple[str, dict[str, Any]]:
     """Return the name of a choice and its own defaults; an empty name for another class."""
     for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == _DECORATOR:
+        if not isinstance(decorator, ast.Call):
+            continue
+        if ast.unparse(decorator.func).rpartition(".")[2] == _DECORATOR:
             defaults = {str(item.arg): ast.literal_eval(item.value) for item in decorator.keywords}
             return ast.literal_eval(decorator.args[0]), defaults
     return "", {}
@@ -202,19 +238,29 @@ def _literal_attribute(statement: ast.stmt) -> dict[str, Any]:
 def _read_options(
     arguments: ast.arguments, texts: Mapping[str, str], imports: Mapping[str, str]
 ) -> dict[str, Option]:
-    """Return the arguments of a constructor up to ``*``; all of them must have defaults."""
+    """Return the arguments of a constructor up to ``*``.
+
+    Raises:
+        ValueError: An argument has no type, or no literal as its default.
+    """
     options = {}
     parameters = arguments.args[1:]  # without self
+    if len(parameters) > len(arguments.defaults):
+        raise ValueError(f"the option {parameters[0].arg} has no default.")
     for parameter, default in zip(parameters, arguments.defaults, strict=True):
         annotation = parameter.annotation
         if annotation is None:
-            raise ValueError(f"The option {parameter.arg} has no type.")
+            raise ValueError(f"the option {parameter.arg} has no type.")
         if isinstance(annotation, ast.Constant):  # a type that is imported for type checkers only
             source = str(annotation.value)
         else:
             source = ast.unparse(annotation)
-        text = texts.get(parameter.arg, "")
-        options[parameter.arg] = Option(source, imports, ast.literal_eval(default), text)
+        try:
+            value = ast.literal_eval(default)
+        except ValueError:
+            text = ast.unparse(default)
+            raise ValueError(f"the default of {parameter.arg}, {text}, is no literal.") from None
+        options[parameter.arg] = Option(source, imports, value, texts.get(parameter.arg, ""))
     return options
 
 

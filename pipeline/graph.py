@@ -26,8 +26,8 @@ from regard.pipeline.context import PipelineContext
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
     """Return the task and the sections that the Trainer receives, as plain values."""
     sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
-    tags = config.data.model_dump(mode="json", include={"tags"})
-    return {**sections, **tags, "serving": config.serving.for_trainer()}
+    others = {"serving": config.serving.for_trainer(), "data": config.data.for_trainer()}
+    return {**sections, **others}
 
 
 def build_pipeline(

@@ -22,7 +22,7 @@ from regard.components.data.span_patterns import is_pattern
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.components.settings.tags import TAG_FEATURE, TagsConfig
 from regard.core.bounds import Count, Fraction, Positive, Rate, Share
-from regard.models.settings.base import Listed, NotInTrainingKey, Section, absolute
+from regard.models.settings.base import Listed, NotInTrainingKey, ReadByTrainer, Section, absolute
 
 Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx", "squad"]
 SPLITS = ("train", "eval", "test")
@@ -187,7 +187,7 @@ class DataConfig(PinnedSchemaConfig):
     extra: Annotated[
         Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], Field(examples=[["domain"]])
     ] = ()
-    tags: TagsConfig | None = None
+    tags: Annotated[TagsConfig | None, ReadByTrainer] = None
     images: str | None = None
     header: bool | Literal["auto"] = "auto"
     delimiter: Annotated[str, Field(pattern=r'^[^"\r\n\x00]$')] | None = None

@@ -1,6 +1,6 @@
 """The section ``serving``: where models are published, and what they must run on."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -31,7 +31,3 @@ class ServingConfig(Section):
     split_sentences: Annotated[bool, ReadByTrainer] = False
     quantization: Annotated[Literal["int8"] | None, ReadByTrainer] = None
     check_rows: Positive = 32
-
-    def for_trainer(self) -> dict[str, Any]:
-        """Return what the export of a model depends on, as plain values."""
-        return self.model_dump(mode="json", include=self.fields_with(ReadByTrainer))

@@ -35,6 +35,18 @@ class StartingModel(BaseModel):
     digest: str
 
 
+class DataForTrainer(BaseModel):
+    """The fields of the section ``data`` that a training reads.
+
+    Attributes:
+        tags: the section ``tags``; None for sources without tags.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tags: TagsConfig | None = None
+
+
 class TrainerConfig(BaseModel):
     """The sections of the YAML file that a training depends on, and its folders.
 
@@ -54,8 +66,9 @@ class TrainerConfig(BaseModel):
             the Trainer looks up the models below.
         start: the model to start from; None for random weights.
         ensemble: the other models of the exported ensemble.
-        serving: the fields of the section ``serving`` that are marked with ``ReadByTrainer``.
-        tags: the section ``data.tags``; None for sources without tags.
+        serving: the fields of the section ``serving`` that are marked with ``ReadByTrainer``; they
+            change the export and not the weights.
+        data: the fields of the section ``data`` that are marked so.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -70,7 +83,7 @@ class TrainerConfig(BaseModel):
     start: StartingModel | None = None
     ensemble: tuple[StartingModel, ...] = ()
     serving: ServingConfig = ServingConfig()
-    tags: TagsConfig | None = None
+    data: DataForTrainer = DataForTrainer()
 
     @validates("model", mode="before")
     @classmethod

@@ -104,7 +104,7 @@ def export(
         config.search,
         split_sentences=config.serving.split_sentences,
         int8=config.serving.quantization == "int8",
-        tags=config.tags.known if config.tags else (),
+        tags=config.data.tags.known if config.data.tags else (),
     )
     served = module.served_model()
     inputs = [module.raw_inputs(row) for row in rows]

@@ -83,7 +83,7 @@ def read_inputs(
         data.train_files,
         sharing=group.sharing if group else None,
         sampling=sampling,
-        tag_temperature=config.tags.temperature if config.tags else 1.0,
+        tag_temperature=config.data.tags.temperature if config.data.tags else 1.0,
     )
     eval_batches = make_batches(data.eval_files)
     rows = {"train": train_batches.count(), "eval": eval_batches.count()}

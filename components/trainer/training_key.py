@@ -72,7 +72,7 @@ def training_key(config: TrainerConfig, data: TrainingData) -> str:
         config.task,
         config.model.to_json(),
         config.training.key_json(),
-        config.tags.to_json() if config.tags else "",
+        config.data.model_dump_json(),
         *validation_settings(config),
         trainer_code(config),
         *library_versions(),

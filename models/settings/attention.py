@@ -1,7 +1,7 @@
 """The section ``model.attention``: a score and an alignment."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from regard.core.bounds import Size
 from regard.core.plugins import PluginTable
@@ -12,30 +12,23 @@ _LAYERS = Path(__file__).parents[1] / "attention"
 
 
 class ScoreSection(LayerSection, source=_LAYERS / "scores"):
-    """A score. ``models/attention/scores/`` has the layers and their options.
+    """A score. ``models/attention/scores/`` has the layers, their options and class attributes.
 
     Attributes:
         type: Score type.
     """
 
     type: str
-    # As in the layer `Score`.
-    needs_equal_depths: ClassVar[bool] = False
-    reads_content: ClassVar[bool] = True
 
 
 class AlignmentSection(LayerSection, source=_LAYERS / "alignments"):
-    """An alignment. ``models/attention/alignments/`` has the layers and their options.
+    """An alignment, as its layer in ``models/attention/alignments/`` describes it.
 
     Attributes:
         type: Alignment type.
     """
 
     type: str
-    # As in the layer `Alignment`.
-    has_zeros: ClassVar[bool] = True
-    needs_sequence: ClassVar[bool] = False
-    needs_recurrent_query: ClassVar[bool] = False
 
     @property
     def is_reinforced(self) -> bool:

@@ -41,9 +41,9 @@ class NotInTrainingKey:
 
 
 class ReadByTrainer:
-    """Marks a field of another section than ``training`` that a training or its export reads.
+    """Marks a field of ``serving`` or ``data`` that the Trainer reads: ``Annotated[T, ...]``.
 
-    ``Annotated[T, ReadByTrainer]``: the Trainer receives the field, and runs again if it changes.
+    The Trainer receives the field in `TrainerConfig`, and runs again if it changes.
     """
 
 
@@ -119,6 +119,10 @@ class Section(BaseModel):
     def to_kwargs(self) -> dict[str, Any]:
         """Return the fields except ``type`` as plain values, for a constructor."""
         return self.model_dump(mode="json", exclude={"type"})
+
+    def for_trainer(self) -> dict[str, Any]:
+        """Return the fields with the marker `ReadByTrainer`, as plain values."""
+        return self.model_dump(mode="json", include=self.fields_with(ReadByTrainer))
 
     def fields_with(self, marker: type) -> set[str]:
         """Return the names of the fields with a marker, such as `ReadByTrainer`."""

@@ -310,28 +310,33 @@ class TrainingConfig(Section):
 
     def _schedule_problems(self) -> Iterator[Problem]:
         schedule: Any = self.schedule
-        if schedule.type == "cosine":
-            yield from self._cosine_problems(schedule)
-        elif schedule.type == "exponential" and schedule.start_step < schedule.warmup_steps:
+        if hasattr(schedule, "steps"):
+            yield from self._end_problems(schedule)
+        if getattr(schedule, "start_step", schedule.warmup_steps) < schedule.warmup_steps:
             message = f"must be at least warmup_steps: {schedule.warmup_steps}"
             yield Problem(("schedule", "start_step"), message)
         if getattr(schedule, "min_learning_rate", 0.0) > self.learning_rate:
             message = f"must be at most learning_rate: {self.learning_rate:g}"
             yield Problem(("schedule", "min_learning_rate"), message)
 
-    def _cosine_problems(self, schedule: Any) -> Iterator[Problem]:
-        """Check that the schedule has an end after its warm-up, and that it can be continued."""
+    def _end_problems(self, schedule: Any) -> Iterator[Problem]:
+        """Check that a schedule ends after its warm-up, and that it can be continued."""
         start, end = self.warm_start, schedule.steps or self.max_steps
         if end is None:
-            message = "cosine needs a last step; set steps, or training.max_steps"
+            message = f"{schedule.type} needs a last step; set steps, or training.max_steps"
             yield Problem(("schedule", "steps"), message)
         elif end <= schedule.warmup_steps:
             message = f"must be less than {end}, the last step"
             yield Problem(("schedule", "warmup_steps"), message)
         continues = end is not None and (self.max_steps is None or self.max_steps < end)
-        if start and start.optimizer and not schedule.min_learning_rate and not continues:
-            message = "the next training would start with a rate of 0; use false, another schedule,"
-            message += " or schedule.steps for all trainings together"
+        if (
+            start
+            and start.optimizer
+            and not getattr(schedule, "min_learning_rate", 0.0)
+            and not continues
+        ):
+            message = "the next training would start with a rate of 0; use false, another "
+            message += "schedule, or schedule.steps for all trainings together"
             yield Problem(("warm_start", "optimizer"), message)
 
     def resolved(self, base: Path) -> Self:

@@ -1,5 +1,6 @@
 """Declarations of arguments and options, and those that several commands share."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,10 +28,15 @@ class Command(_PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        for name, value in ctx.params.items():
+        for parameter in self.params:
+            value = ctx.params.get(str(parameter.name))
             for path in value if isinstance(value, list) else [value]:
                 if isinstance(path, Path):
-                    refuse_uri(path, f"--{name}")
+                    # As the user gave it: a path has no double slash.
+                    uri = os.fspath(path).replace(":/", "://", 1)
+                    is_option = parameter.param_type_name == "option"
+                    option = max(parameter.opts, key=len)  # not its short form
+                    refuse_uri(uri, option if is_option else option.upper())
         return super().invoke(ctx)
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 from regard.core.bounds import Positive
+from regard.models.attention.alignments.soft import SoftAlignment
+from regard.models.attention.scores.products import DotScore, LowRankScore
 from regard.models.layer_sources import implementations, read_choices
 from tests.models.layer_files import SCALED
 
@@ -18,6 +20,50 @@ def test_an_option_without_a_type_is_refused(tmp_path):
     (tmp_path / "scaled.py").write_text(SCALED.replace("factor: Positive = 3", "factor=3"))
     with pytest.raises(ValueError, match="factor"):
         read_choices(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("factor: Positive = 3", "factor: Positive"), "the option factor has no default"),
+        (("factor: Positive = 3", "factor: Positive = _FACTOR"), "_FACTOR, is no literal"),
+    ],
+)
+def test_an_option_needs_a_literal_as_its_default(tmp_path, change, message):
+    (tmp_path / "scaled.py").write_text(SCALED.replace(*change))
+    with pytest.raises(ValueError, match=rf"scaled.py:\d+: ScaledLayer: .*{message}"):
+        read_choices(tmp_path)
+
+
+DERIVED = '''
+from regard.models import serialization
+from regard.models.attention.alignments.soft import SoftAlignment
+from regard.models.attention.scores.products import DotScore, LowRankScore
+
+
+@serialization.choice("half")
+class HalfScore(LowRankScore):
+    """Half of it."""
+
+
+@serialization.choice("double")
+class DoubleScore(DotScore):
+    """Twice it."""
+
+
+@serialization.choice("softer")
+class SofterAlignment(SoftAlignment):
+    """Softer."""
+'''
+
+
+def test_options_and_facts_of_a_base_class_in_another_module_are_inherited(tmp_path):
+    (tmp_path / "derived.py").write_text(DERIVED)
+    choices = read_choices(tmp_path)
+    assert list(choices) == ["double", "half", "softer"]
+    assert choices["half"].options["rank"].default == LowRankScore().settings["rank"]
+    assert choices["double"].attributes["needs_equal_depths"] is DotScore.needs_equal_depths
+    assert choices["softer"].attributes["has_zeros"] is SoftAlignment.has_zeros
 
 
 def test_a_type_may_be_imported_for_type_checkers_only(tmp_path):

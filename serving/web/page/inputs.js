@@ -7,7 +7,7 @@ const FIELDS = { text: textInput, image: imageInput, points: pointsInput };
 
 // `tags` are those one of which must begin a text.
 export function createInput(entry, changed, label = entry.name, tags = []) {
-  return FIELDS[entry.kind](entry, changed, label, tags);
+  return (FIELDS[entry.kind] ?? textInput)(entry, changed, label, tags);
 }
 
 function textInput(entry, changed, label, tags) {

@@ -334,5 +334,7 @@ def test_a_uri_never_becomes_a_local_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["data", "generate", "quickstart", "--out", "gs://b/x"])
     assert isinstance(result.exception, UserError)
-    assert "is a URI" in str(result.exception)
+    assert (result.exception.where, "'gs://b/x'" in str(result.exception)) == ("--out", True)
+    result = CliRunner().invoke(app, ["validate", "s3://b/x.yaml"])
+    assert (result.exception.where, "'s3://b/x.yaml'" in str(result.exception)) == ("FILE", True)
     assert [*tmp_path.iterdir()] == []

@@ -18,6 +18,7 @@ import functools
 import importlib
 import inspect
 import re
+import threading
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +51,11 @@ class Option:
 
     @property
     def type(self) -> Any:
-        """Its type; this imports the modules of the names in the annotation."""
+        """Its type; this imports the modules of the names in the annotation.
+
+        Raises:
+            NameError: A name is not that of a built-in type, and not imported for annotations.
+        """
         names: dict[str, Any] = dict(_BUILT_IN_TYPES)
         for node in ast.walk(ast.parse(self.annotation)):
             if isinstance(node, ast.Name) and node.id in self.imports:
@@ -70,6 +75,8 @@ class LayerSource:
         summary: The first paragraph of its docstring.
         options: Its options by name.
         attributes: Its class attributes with literal values.
+        has_constructor: Whether it has or inherits a constructor that was read.
+        problem: Why it cannot be a choice; empty if it can.
     """
 
     file: Path
@@ -78,6 +85,8 @@ class LayerSource:
     summary: str
     options: dict[str, Option]
     attributes: dict[str, Any]
+    has_constructor: bool = False
+    problem: str = ""
 
 
 def read_choices(path: Path) -> dict[str, LayerSource]:
@@ -126,26 +135,34 @@ def classes_of_module(file: str, module: str) -> dict[str, Any]:
 
 
 def _read_classes(file: Path) -> dict[str, LayerSource]:
-    """Return the classes of a module, and those that it imports from modules of Regard.
+    """Return the classes of a module, and the base classes that it imports from Regard.
 
     Imported classes have no ``name``: they are choices of their own module.
+
+    Raises:
+        ValueError: The options or facts of a choice cannot be read.
     """
-    tree = _parse(file.read_bytes())
+    tree = _parse(file.read_bytes(), str(file))
     imports = _option_imports(tree)
-    bases = {ast.unparse(base) for node in _classes(tree) for base in node.bases}
+    nodes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    bases = {ast.unparse(base) for node in nodes for base in node.bases}
     layers = _imported_classes(tree, bases)
-    for node in _classes(tree):
-        layers[node.name] = _read_class(file, node, layers, imports)
+    for node in nodes:
+        if node.name in layers:
+            raise ValueError(f"{file}:{node.lineno}: there are two classes {node.name}.")
+        layer = layers[node.name] = _read_class(file, node, layers, imports)
+        if layer.name and layer.problem:
+            raise ValueError(f"{file}:{node.lineno}: {node.name}: {layer.problem}.")
     return layers
 
 
+_PARSING = threading.Lock()  # Python 3.11 fails if several threads build trees (gh-106905)
+
+
 @functools.lru_cache(maxsize=64)  # most modules of a folder import the same base class
-def _parse(source: bytes) -> ast.Module:
-    return ast.parse(source)
-
-
-def _classes(tree: ast.Module) -> list[ast.ClassDef]:
-    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
+def _parse(source: bytes, file: str) -> ast.Module:
+    with _PARSING:
+        return ast.parse(source, filename=file)
 
 
 def _imported_classes(tree: ast.Module, names: Container[str]) -> dict[str, LayerSource]:
@@ -156,10 +173,13 @@ def _imported_classes(tree: ast.Module, names: Container[str]) -> dict[str, Laye
             continue
         package, *parts = str(node.module).split(".")
         file = _PACKAGE.joinpath(*parts).with_suffix(".py")
-        imported = [alias.name for alias in node.names if alias.name in names]
-        if imported and package == "regard" and file.is_file():
+        imported = {alias.asname or alias.name: alias.name for alias in node.names}
+        imported = {name: original for name, original in imported.items() if name in names}
+        if imported and package == _PACKAGE.name and file.is_file():
             others = _read_classes(file)
-            classes |= {name: replace(others[name], name="") for name in imported}
+            for name, original in imported.items():
+                if original in others:
+                    classes[name] = replace(others[original], name="")
     return classes
 
 
@@ -175,29 +195,41 @@ def _option_imports(tree: ast.Module) -> dict[str, str]:
 def _read_class(
     file: Path, node: ast.ClassDef, layers: Mapping[str, LayerSource], imports: Mapping[str, str]
 ) -> LayerSource:
-    """Return a class whose base classes are among ``layers``; others have no options."""
+    """Return a class; its base classes are among ``layers``."""
     base_names = [ast.unparse(base) for base in node.bases]
     bases = [layers[name] for name in base_names if name in layers]
     attributes: dict[str, Any] = {}
-    options: dict[str, Option] = {}
     for base in reversed(bases):
         attributes |= base.attributes
-        options |= base.options
+    # As in Python, the constructor is that of the first base class that has one.
+    constructor = next((base for base in bases if base.has_constructor), None)
+    options = dict(constructor.options) if constructor else {}
+    problem = constructor.problem if constructor else ""
 
     docstring = ast.get_docstring(node) or ""
     texts = {name: option.description for name, option in options.items()}
     texts |= _argument_texts(docstring)
-    name, defaults = _read_decorator(node)
+    has_constructor = constructor is not None
     for statement in node.body:
         attributes |= _literal_attribute(statement)
         if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+            has_constructor = True
             try:
                 options = _read_options(statement.args, texts, imports)
             except ValueError as error:
-                if name:
-                    raise ValueError(f"{file}:{statement.lineno}: {node.name}: {error}") from None
+                problem = problem or str(error)
+    for name in _computed_attributes(node) & attributes.keys():
+        del attributes[name]  # an instance has its own value
+
+    name, defaults = _read_decorator(node)
+    unknown = [base for base in base_names if base not in layers]
+    if name and unknown:
+        problem = f"the base class {unknown[0]} is not defined here, nor imported from its module"
     for option, default in defaults.items():
-        options[option] = replace(options[option], default=default)
+        if option in options:
+            options[option] = replace(options[option], default=default)
+        else:
+            problem = problem or f"{_DECORATOR} has a default of {option}, which is no option"
     return LayerSource(
         file=file,
         class_name=node.name,
@@ -205,6 +237,8 @@ def _read_class(
         summary=docstring.partition("\n\n")[0],
         options=options,
         attributes=attributes,
+        has_constructor=has_constructor,
+        problem=problem,
     )
 
 
@@ -219,6 +253,22 @@ def _read_decorator(node: ast.ClassDef) -> tuple[str, dict[str, Any]]:
     return "", {}
 
 
+def _computed_attributes(node: ast.ClassDef) -> set[str]:
+    """Return the attributes that a class computes: properties, expressions, ``self.name = …``."""
+    names = set()
+    for statement in node.body:
+        if isinstance(statement, ast.FunctionDef):
+            names.add(statement.name)
+        elif isinstance(statement, ast.Assign) and not _literal_attribute(statement):
+            names |= {ast.unparse(target) for target in statement.targets}
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Attribute):
+            continue
+        if isinstance(part.ctx, ast.Store) and ast.unparse(part.value) == "self":
+            names.add(part.attr)
+    return names
+
+
 def _literal_attribute(statement: ast.stmt) -> dict[str, Any]:
     """Return the name and the value of a class attribute, if the value is a literal."""
     if isinstance(statement, ast.AnnAssign):
@@ -231,7 +281,7 @@ def _literal_attribute(statement: ast.stmt) -> dict[str, Any]:
         return {}
     try:
         return {target.id: ast.literal_eval(statement.value)}
-    except ValueError:
+    except (TypeError, ValueError):
         return {}
 
 
@@ -246,11 +296,11 @@ def _read_options(
     options = {}
     parameters = arguments.args[1:]  # without self
     if len(parameters) > len(arguments.defaults):
-        raise ValueError(f"the option {parameters[0].arg} has no default.")
+        raise ValueError(f"the option {parameters[0].arg} has no default")
     for parameter, default in zip(parameters, arguments.defaults, strict=True):
         annotation = parameter.annotation
         if annotation is None:
-            raise ValueError(f"the option {parameter.arg} has no type.")
+            raise ValueError(f"the option {parameter.arg} has no type")
         if isinstance(annotation, ast.Constant):  # a type that is imported for type checkers only
             source = str(annotation.value)
         else:
@@ -259,7 +309,7 @@ def _read_options(
             value = ast.literal_eval(default)
         except ValueError:
             text = ast.unparse(default)
-            raise ValueError(f"the default of {parameter.arg}, {text}, is no literal.") from None
+            raise ValueError(f"the default of {parameter.arg}, {text}, is no literal") from None
         options[parameter.arg] = Option(source, imports, value, texts.get(parameter.arg, ""))
     return options
 

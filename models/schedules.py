@@ -1,5 +1,6 @@
 """Learning rate schedules."""
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from keras import ops
 
 from regard.core.bounds import Count, DecayRate, NonNegative, Positive
 from regard.models.layer_sources import classes_of_module
-from regard.models.serialization import choice, spec
+from regard.models.serialization import by_name, checked_arguments, choice, spec
 
 
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):
@@ -24,6 +25,8 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, warmup_steps: Count = 0, *, peak: float, accumulate: int = 1):
+        super().__init__()
+        checked_arguments(locals())
         self.peak, self.warmup_steps, self.accumulate = peak, warmup_steps, accumulate
         self.settings: dict[str, Any] = {}  # the options of the subclass
 
@@ -66,6 +69,7 @@ class InverseSqrt(Schedule):
 
     def __init__(self, warmup_steps: Positive = 4000, **common: Any):
         super().__init__(warmup_steps, **common)
+        checked_arguments(locals())
 
     def decay(self, step: Any) -> Any:
         warmup = float(self.warmup_steps)
@@ -92,6 +96,7 @@ class Exponential(Schedule):
         **common: Any,
     ):
         super().__init__(warmup_steps, **common)
+        checked_arguments(locals())
         self.settings = {"start_step": start_step, "decay_steps": decay_steps, "rate": rate}
 
     def decay(self, step: Any) -> Any:
@@ -125,6 +130,7 @@ class Cosine(Schedule):
         super().__init__(warmup_steps, **common)
         if steps is None:
             raise ValueError("The cosine schedule needs steps, or training.max_steps.")
+        checked_arguments(locals())
         self.settings = {"steps": steps, "min_learning_rate": min_learning_rate}
 
     def decay(self, step: Any) -> Any:
@@ -155,6 +161,7 @@ def schedule(
         ValueError: the type is unknown, or a cosine has no end.
     """
     options = dict(settings)
-    if "steps" in options and options["steps"] is None:
-        options["steps"] = max_steps
+    schedule_class = by_name("schedule", SCHEDULES, options["type"])
+    if "steps" in inspect.signature(schedule_class).parameters:
+        options["steps"] = options.get("steps") or max_steps
     return spec("schedule", SCHEDULES, options, peak=learning_rate, accumulate=accumulate)

@@ -128,14 +128,22 @@ def _check_argument(name: str, annotation: Any, value: Any) -> None:
     if typing.get_origin(annotation) is typing.Literal:
         check_name(name, parts, value)
     elif typing.get_origin(annotation) is typing.Annotated:
+        # An upper bound of a whole number limits what a YAML file can ask for, not what a layer
+        # can do.
+        checked = (Ge, Gt) if parts[0] is int else (Ge, Gt, Le, Lt)
         for bound in parts[1:]:
-            attribute, holds, relation = _BOUNDS[type(bound)]
-            limit = getattr(bound, attribute)
-            if not holds(value, limit):
-                raise ValueError(f"{name} must be {relation} {limit}, not {value}.")
-    elif value is not None:  # a union with None, or a type without bounds
+            if isinstance(bound, checked):
+                _check_bound(name, bound, value)
+    elif type(None) in parts and value is not None:
         for part in parts:
             _check_argument(name, part, value)
+
+
+def _check_bound(name: str, bound: Any, value: Any) -> None:
+    attribute, holds, relation = _BOUNDS[type(bound)]
+    limit = getattr(bound, attribute)
+    if not isinstance(value, int | float) or not holds(value, limit):
+        raise ValueError(f"{name} must be {relation} {limit}, not {value!r}.")
 
 
 _BOUNDS = {

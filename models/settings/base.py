@@ -144,12 +144,19 @@ def find_problems(section: Section, path: KeyPath = ()) -> Iterator[Problem]:
     for problem in section.problems():
         yield replace(problem, path=(*path, *problem.path))
     for name, value in section:
-        if isinstance(value, Section):
-            yield from find_problems(value, (*path, name))
-        elif isinstance(value, tuple):
-            for index, item in enumerate(value):
-                if isinstance(item, Section):
-                    yield from find_problems(item, (*path, name, index))
+        yield from _find_problems_in(value, (*path, name))
+
+
+def _find_problems_in(value: Any, path: KeyPath) -> Iterator[Problem]:
+    """Yield the problems of a section, or of the sections in a list or mapping."""
+    if isinstance(value, Section):
+        yield from find_problems(value, path)
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from _find_problems_in(item, (*path, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _find_problems_in(item, (*path, key))
 
 
 def absolute(base: Path, path: str) -> str:

@@ -7,6 +7,7 @@ and yields problems at the keys to change.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from regard.models.settings.attention import ScoreSection
 from regard.models.settings.base import KeyPath, Problem, Section
 from regard.models.settings.networks import (
     FeedForwardDecoderConfig,
@@ -204,7 +205,7 @@ def _check_attention(config: Any, width: int) -> Iterator[Problem]:
     elif getattr(score, "coverage", False) and not getattr(decoder, "input_feeding", True):
         message = "needs the attention of the previous step; set model.decoder.input_feeding: true"
         yield Problem((*path, "score", "coverage"), message)
-    if hasattr(score, "max_source"):
+    if isinstance(score, ScoreSection) and hasattr(score, "max_source"):
         needed, keys = _positions(config, "encoder")
         if score.max_source < needed:
             message = f"max_source: {score.max_source} is less than the {needed} that {keys} allow"

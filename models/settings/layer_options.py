@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Union
 from pydantic import Field, TypeAdapter, create_model
 from typing_extensions import Self
 
+from regard.core.suggestions import suggest
 from regard.models.layer_sources import LayerSource, read_choices
 from regard.models.settings.base import Section
 
@@ -41,20 +42,26 @@ class LayerSection(Section):
             cls.variants = {name: _create_section(layer, cls) for name, layer in layers.items()}
 
     @classmethod
-    def create(cls, name: str, **options: Any) -> Self:
+    def create(cls, name: str, /, **options: Any) -> Self:
         """Return the section of a layer.
 
         Args:
             name: The name of the layer.
             options: Its options, as in YAML files.
+
+        Raises:
+            ValueError: There is no such layer, or an option is invalid.
         """
+        if name not in cls.variants:
+            raise ValueError(f"Unknown layer {name!r}. {suggest(name, cls.variants)}.")
         section: Self = cls.variants[name].model_validate(options)
         return section
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The class is created at run time, so that pickle cannot import it by its name.
         kind: Any = next(base for base in self.__class__.__mro__ if "variants" in vars(base))
-        options = self.model_dump(exclude_unset=True, exclude={"type"})
+        names = self.model_fields_set - {"type"}
+        options = {name: getattr(self, name) for name in names}
         return functools.partial(kind.create, self.type, **options), ()
 
 
@@ -70,13 +77,21 @@ def _create_section(layer: LayerSource, kind: type[LayerSection]) -> type[LayerS
         "type": (Literal[layer.name], Field(layer.name, description=type_text))
     }
     for name, option in layer.options.items():
-        option_type = option.type
+        try:
+            option_type = option.type
+        except NameError as error:
+            place = f"{layer.file}: {layer.class_name}: the type of {name}, {option.annotation}"
+            raise ValueError(f"{place}: {error}; use the types of regard.core.bounds") from None
         # A section as the default of an option is given by its name.
         default = TypeAdapter(option_type).validate_python(option.default)
         fields[name] = option_type, Field(default, description=option.description or None)
     section = create_model(
-        layer.class_name, __base__=kind, __doc__=layer.summary, __module__=__name__, **fields
+        f"{layer.class_name}Section",
+        __base__=kind,
+        __doc__=layer.summary,
+        __module__=__name__,
+        **fields,
     )
-    for name in layer.attributes.keys() - layer.options.keys():
+    for name in layer.attributes.keys() - layer.options.keys() - {"choice_name"}:
         setattr(section, name, layer.attributes[name])
     return section

@@ -66,6 +66,43 @@ def test_options_and_facts_of_a_base_class_in_another_module_are_inherited(tmp_p
     assert choices["softer"].attributes["has_zeros"] is SoftAlignment.has_zeros
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("(LowRankScore)", "(Unknown)"),
+        ("(LowRankScore)", "(LowRankScore[int])"),
+        ("(LowRankScore)", "(products.LowRankScore)"),
+        ("import DotScore, LowRankScore", "import DotScore"),
+        ("import DotScore, LowRankScore", "import DotScore, LowRankScores"),
+        ("class DoubleScore", "class HalfScore"),
+        ('"half")', '"half", factor=2)'),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tmp_path, change, message):
+    (tmp_path / "derived.py").write_text(DERIVED.replace(change, message))
+    with pytest.raises(ValueError, match=r"derived\.py:\d+: .*(HalfScore|half)"):
+        read_choices(tmp_path)
+
+
+def test_a_fact_that_an_instance_computes_is_no_fact_of_the_class(tmp_path):
+    method = "    def build(self, *shapes):\n        self.needs_equal_depths = False\n"
+    text = DERIVED.replace('    """Twice it."""\n', f'    """Twice it."""\n\n{method}')
+    assert text != DERIVED
+    (tmp_path / "derived.py").write_text(text)
+    assert "needs_equal_depths" not in read_choices(tmp_path)["double"].attributes
+
+
+def test_the_constructor_is_that_of_the_first_base_class(tmp_path):
+    text = DERIVED.replace(
+        "class HalfScore(LowRankScore)", "class HalfScore(LowRankScore, LocationScore)"
+    )
+    text += "\nfrom regard.models.attention.scores.location import LocationScore\n"
+    (tmp_path / "derived.py").write_text(text)
+    half = read_choices(tmp_path)["half"]
+    assert list(half.options) == ["rank"]
+    assert half.attributes["reads_content"] is True
+
+
 def test_a_type_may_be_imported_for_type_checkers_only(tmp_path):
     source = SCALED.replace(
         "from regard.core.bounds import Positive, Size",

@@ -287,7 +287,7 @@ def test_compiled_equals_eager(name, settings):
         (ALIGNMENTS["local_p"], {"units": 0}, "units must be at least 1, not 0"),
         (SCORES["additive"], {"units": 0}, "at least 1, not 0"),
         (SCORES["concat"], {"units": -3}, "at least 1, not -3"),
-        (SCORES["cosine"], {"strength": 0.0}, "above 0.0, not 0"),
+        (SCORES["cosine"], {"strength": 0.0}, "strength must be above 0"),
         (SCORES["location"], {"max_source": 0}, "max_source must be at least 1"),
         (Attention, {"score": {"type": "gneral"}}, "Did you mean general"),
         (Attention, {"alignment": "sofd"}, "Did you mean soft"),

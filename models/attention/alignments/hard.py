@@ -17,7 +17,7 @@ from regard.models.serialization import checked_arguments, choice
 from regard.models.tensors import Tensor
 
 
-# The pipeline adds the reward that REINFORCE needs, a training of one's own does not.
+# The pipeline adds the reward that REINFORCE needs; a training in Python does not.
 @choice("hard", training="reinforce", expectation=0.5)
 class HardAlignment(Alignment):
     """One source position gets all weight (Xu 2015).

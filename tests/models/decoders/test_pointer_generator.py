@@ -66,8 +66,10 @@ def test_an_open_gate_only_copies_the_source(model):
     bias = model.decoder.copying.gate.bias
     before = np.array(bias)
     bias.assign([-50.0])
-    logits, alignments = model.decoder.unroll(shift(TARGET), model.encode(SOURCE))
-    bias.assign(before)
+    try:
+        logits, alignments = model.decoder.unroll(shift(TARGET), model.encode(SOURCE))
+    finally:
+        bias.assign(before)
     expected = np.zeros((2, 4, 9 + 6))
     for row in range(2):
         for place, token in enumerate(SOURCE[row]):

@@ -1,5 +1,6 @@
 """Sections read from the source of layers."""
 
+import inspect
 import pickle
 from typing import Literal
 
@@ -12,7 +13,7 @@ from regard.models.schedules import SCHEDULES
 from regard.models.settings.attention import AlignmentSection, ScoreSection
 from regard.models.settings.layer_options import LayerSection
 from regard.models.settings.training import ScheduleSection
-from regard.models.tasks.similarity.description import PoolingSection
+from regard.models.tasks.similarity.description import PoolingSection, SimilarityModelConfig
 from tests.models.layer_files import SCALED
 
 
@@ -68,16 +69,62 @@ def test_sections_survive_pickling():
 
 
 @pytest.mark.parametrize(
-    ("kind", "table"),
+    "score", [ScoreSection.create("dot"), ScoreSection.create("low_rank", rank=3)]
+)
+def test_a_section_in_a_section_survives_pickling(score):
+    pooling = PoolingSection.create("top_down", score=score)
+    copy = pickle.loads(pickle.dumps(SimilarityModelConfig(pooling=pooling)))
+    assert copy.pooling == pooling
+    assert type(copy.pooling.score) is type(score)
+
+
+def test_an_unknown_layer_is_refused_with_a_suggestion():
+    with pytest.raises(ValueError, match=r"'additve'.*Did you mean additive"):
+        ScoreSection.create("additve")
+
+
+def test_an_unknown_type_is_named_with_its_file(tmp_path):
+    (tmp_path / "scaled.py").write_text(SCALED.replace("factor: Positive", "factor: Integer"))
+    with pytest.raises(ValueError, match=r"scaled\.py: ScaledLayer: the type of factor, Integer"):
+
+        class TinySection(LayerSection, source=tmp_path):
+            type: str
+
+
+SCORE_NAMES = "additive concat cosine dot general location low_rank scaled_dot"
+ALIGNMENT_NAMES = "hard local_m local_p soft sparsemax thresholded top_k"
+POOLING_NAMES = "gate max mean mean_max self_attention top_down"
+SCHEDULE_NAMES = "constant cosine exponential inverse_sqrt"
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "names"),
     [
-        (ScoreSection, SCORES),
-        (AlignmentSection, ALIGNMENTS),
-        (PoolingSection, POOLINGS),
-        (ScheduleSection, SCHEDULES),
+        (ScoreSection, SCORES, SCORE_NAMES),
+        (AlignmentSection, ALIGNMENTS, ALIGNMENT_NAMES),
+        (PoolingSection, POOLINGS, POOLING_NAMES),
+        (ScheduleSection, SCHEDULES, SCHEDULE_NAMES),
     ],
 )
-def test_every_layer_is_a_choice_with_texts(kind, table):
-    assert list(kind.variants) == sorted(table)
-    for section in kind.variants.values():
-        for name, field in section.model_fields.items():
-            assert field.description, (section, name)
+def test_sections_are_what_python_knows_of_the_layers(kind, table, names):
+    assert list(kind.variants) == sorted(table) == names.split()
+    for name, section in kind.variants.items():
+        layer = table[name]
+        own = section.model_fields
+        assert all(field.description for field in own.values()), section
+        parameters = inspect.signature(layer.__init__).parameters.values()
+        options = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
+        assert {"type", *(option.name for option in options)} == own.keys()
+        facts = vars(section).keys() & set(dir(layer)) - set(dir(LayerSection))
+        assert {fact: getattr(layer, fact) for fact in facts} == {
+            fact: getattr(section, fact) for fact in facts
+        }
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [(ScoreSection, SCORES), (AlignmentSection, ALIGNMENTS), (PoolingSection, POOLINGS)],
+)
+def test_a_layer_takes_every_option_of_its_section(kind, table):
+    for name, section in kind.variants.items():
+        table[name](**section().to_kwargs())

@@ -2,13 +2,18 @@
 
 import itertools
 
+import grpc
+import httpx
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text as text
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
+from regard.components.settings.trainer import TrainerConfig
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
+from regard.components.trainer.export import export
 from regard.models import tasks
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.settings.training import TrainingConfig
@@ -18,6 +23,9 @@ from regard.models.tasks.text_preprocessing import to_dense
 from tests.models.tasks.exported import servable
 from tests.models.tasks.task_parts import as_rows, check_output_names, module_of, one_row
 from tests.models.tasks.tokenizers import trained
+from tests.pipeline.deployment.test_serve import start
+from tests.processes import free_port
+from tests.serving.server.requests import predict_request
 from tests.tolerances import assert_close, close_to
 
 PREPROCESSING, NETWORK = tasks.get_preprocessing("span"), tasks.get_network("span")
@@ -233,6 +241,44 @@ def test_the_best_answers_are_all_spans_in_the_order_of_their_probability(rules)
     assert not nbest["ends"][2:].any()
     empty = served.signatures["nbest"](tf.constant([], tf.string), tf.constant([], tf.string))
     assert empty["hypotheses"].shape == (0, 20)
+
+
+@pytest.mark.slow
+def test_a_server_gives_the_same_over_rest_and_grpc(rules, tmp_path):
+    tokenizer = created_tokenizer(rules)
+    model, served = created(tokenizer)
+    config = TrainerConfig(task="span", model=section().model_dump(), training={}, search=None)
+    export(model, NETWORK, config, {"passage": tokenizer}, tmp_path / "reader" / "1")
+    ports = free_port(), free_port()
+    arguments = ("reader", "--port", str(ports[0]), "--rest-api-port", str(ports[1]))
+    process = start(tmp_path, *arguments)
+    try:
+        assert process.stdout.readline().startswith("Serving reader@1")
+        channel = grpc.insecure_channel(f"127.0.0.1:{ports[0]}")
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        inputs = {"passage": PASSAGES[:2], "question": QUESTIONS[:2]}
+        for name, signature in served.contract["signatures"].items():
+            response = stub.Predict(predict_request("reader", name, **inputs), timeout=60)
+            outputs = {key: tf.make_ndarray(one) for key, one in response.outputs.items()}
+            answer = httpx.post(
+                f"http://127.0.0.1:{ports[1]}/v1/models/reader:predict",
+                json={"inputs": inputs, "signature_name": name},
+                timeout=60,
+            )
+            by_name = answer.json()["outputs"]
+            assert set(by_name) == set(outputs) == set(signature["outputs"])
+            expected = served.signatures[name](*(tf.constant(x) for x in inputs.values()))
+            for key, value in outputs.items():
+                if value.dtype == object:
+                    assert np.char.decode(value.astype(bytes), "utf-8").tolist() == by_name[key]
+                    assert value.tolist() == expected[key].numpy().tolist()
+                else:
+                    assert_close(by_name[key], value)
+                    assert_close(expected[key], value, roundings=1000)
+        channel.close()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_list_of_encoders(rules):

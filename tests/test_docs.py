@@ -296,7 +296,7 @@ def test_the_reference_lists_every_key(generators):
             }
             assert names - {"type"} <= keys
     assert "| `batch_tokens` |" in reference
-    assert "| `type: scaled_dot` | q·k / √width (Vaswani 2017). |  |" in reference
+    assert "| `type: scaled_dot` | q·k / √width for equal widths (Vaswani 2017). |  |" in reference
 
 
 def test_the_reference_shows_signatures_of_every_metric(generators):

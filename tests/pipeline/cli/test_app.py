@@ -336,5 +336,5 @@ def test_a_uri_never_becomes_a_local_folder(tmp_path, monkeypatch):
     assert isinstance(result.exception, UserError)
     assert (result.exception.where, "'gs://b/x'" in str(result.exception)) == ("--out", True)
     result = CliRunner().invoke(app, ["validate", "s3://b/x.yaml"])
-    assert (result.exception.where, "'s3://b/x.yaml'" in str(result.exception)) == ("FILE", True)
+    assert (result.exception.where, "'s3://b/x.yaml'" in str(result.exception)) == ("CONFIG", True)
     assert [*tmp_path.iterdir()] == []

@@ -31,7 +31,6 @@ from regard.core import owned_folders
 from regard.core.errors import UserError
 from regard.core.files import atomic_write, read_json_object, write_json
 from regard.pipeline.runners.failures import explain
-from regard.pipeline.runners.job_service import check_job_service
 
 if TYPE_CHECKING:
     from kfp.pipeline_spec.pipeline_spec_pb2 import (
@@ -103,6 +102,8 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
     from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
     from tfx.utils import import_utils
+
+    from regard.pipeline.runners.job_service import check_job_service  # imports Beam
 
     # TFX gives Beam's arguments to all nodes.
     if issubclass(import_utils.import_class_by_path(options.executor_class_path), BaseBeamExecutor):

@@ -50,7 +50,7 @@ CASES = {
         "4: model.decoder.score: cosine needs equal widths of decoder and encoder, but the d"
     ],
     "model: {decoder: {score: location}}": [
-        "4: model.decoder.score.type: 'location' is not a choice. Choices: dot, "
+        "4: model.decoder.score.type: 'location' is not a choice. Choices: additive, "
     ],
     "model: {visits: twice}": ["4: model.visits: 'twice' is not a choice"],
     "training: {label_smoothing: 0.1}": [

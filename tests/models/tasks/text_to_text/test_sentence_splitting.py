@@ -159,7 +159,7 @@ def test_evaluation_has_the_outputs_of_the_default_signature(served):
 
 def test_the_serving_check_accepts_split_sources(folder):
     version = folder / "1"
-    settings = {"seed": 11, "search": SEARCH, "split_sentences": True}
+    settings = {"seed": 11, "search": SEARCH, "serving": {"split_sentences": True}}
     export_model(folder, version, ENCODER, DECODER, [LONG, "a cat"], **settings)()
     model = load(version)
     rows = exported_rows(version, model.contract)

@@ -196,6 +196,13 @@ class DataConfig(PinnedSchemaConfig):
     bad_rows_limit: Annotated[Share, NotInTrainingKey] = 0.1
     checks: Annotated[DataChecksConfig, NotInTrainingKey] = DataChecksConfig()
 
+    def for_trainer(self) -> dict[str, Any]:
+        """Return the fields that the Trainer reads; which file has which tag is not among them."""
+        values = super().for_trainer()
+        if self.tags is not None:
+            values["tags"] = {"names": list(self.tags.known), "temperature": self.tags.temperature}
+        return values
+
     def key_json(self) -> str:
         """Return also the checks that change rows."""
         return super().key_json() + json.dumps(self.checks.row_changes(), sort_keys=True)

@@ -134,7 +134,7 @@ class SlicesConfig(Section):
         dict[str, dict[str, float]], Field(examples=[{"domain=news": {"bleu": 25.0}}])
     ] = {}
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield bounds that do not increase."""
         if self.oov is not None and not (self.oov and _increases(self.oov)):
             yield Problem(("oov",), "must be a list of increasing bounds, or null")
@@ -232,7 +232,7 @@ class EvaluationConfig(Section):
     samples: Count = 1000
     batch_size: Positive = 64
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield lists with repeated items, and a comparison without samples."""
         if len(set(self.metrics)) < len(self.metrics):
             yield Problem(("metrics",), "a metric is given twice")

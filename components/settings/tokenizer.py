@@ -46,7 +46,7 @@ class TokenizerConfig(Section):
     user_defined_symbols: Listed[Annotated[str, Field(min_length=1)]] = ()
     byte_fallback: bool = False
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield repeated symbols, and a word list that is not used."""
         if len(set(self.user_defined_symbols)) < len(self.user_defined_symbols):
             yield Problem(("user_defined_symbols",), "a symbol is listed twice")

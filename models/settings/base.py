@@ -99,7 +99,7 @@ class Section(BaseModel):
             if name in texts and is_field:
                 setattr(cls, name, Field(default, description=" ".join(texts[name].split())))
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield keys of this section that cannot work together; their paths begin in the section.
 
         Sections in this section have their own problems, see `find_problems`.
@@ -141,7 +141,7 @@ def find_problems(section: Section, path: KeyPath = ()) -> Iterator[Problem]:
         section: The section.
         path: Its key.
     """
-    for problem in section.problems():
+    for problem in section.own_problems():
         yield replace(problem, path=(*path, *problem.path))
     for name, value in section:
         yield from _find_problems_in(value, (*path, name))

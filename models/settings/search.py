@@ -28,7 +28,7 @@ class SearchLimits(Section):
     max_source_length: Positive = 256
     long_source: Literal["truncate", "refuse"] = "truncate"
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield limits that no output can meet."""
         if self.max_length_factor == 0 and self.max_length_offset == 0:
             message = "with max_length_factor: 0 every hypothesis would be empty"
@@ -78,9 +78,9 @@ class BeamSearchConfig(_DeterministicSearchConfig):
     n_best: Positive = 1
     patience: PositiveFloat | None = None
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield options with which there are not ``n_best`` hypotheses."""
-        yield from super().problems()
+        yield from super().own_problems()
         if self.n_best > self.beam_size:
             yield Problem(("n_best",), f"{self.n_best} is more than beam_size: {self.beam_size}")
         elif self.patience is not None and self.patience * self.beam_size < self.n_best:

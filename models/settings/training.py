@@ -293,7 +293,7 @@ class TrainingConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
     deterministic: bool = False
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield limits and schedules that cannot work."""
         minimum = 2 * self.max_length
         if self.batch_tokens != "auto" and self.batch_tokens < minimum:

@@ -65,7 +65,7 @@ class ScheduleConfig(Section):
     keep: Annotated[Positive | None, Field(examples=[10])] = None
     keep_versions: Annotated[Positive | None, Field(examples=[5])] = None
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield times that are ambiguous, invalid or without effect."""
         if self.cron is not None and self.every is not None:
             yield Problem(("every",), "cannot be combined with schedule.cron; remove one")

@@ -222,9 +222,8 @@ def _run_locked(
         nodes=state.nodes,
         **state.origin.to_dict(),
     )
-    run.update(end)
-    if executions is not None:
-        run.update(executions)
+    # At once: a finished run without the origin of its executions would lose their outputs.
+    run.update(end if executions is None else end.with_changes(executions))
     summary = summarize(run, state, str(path))
     if not request.tune:
         run.update(_results(summary))

@@ -34,7 +34,7 @@ class ScaleConfig(Section):
     low: float = 0.0
     high: float = 5.0
 
-    def problems(self) -> Iterator[Problem]:
+    def own_problems(self) -> Iterator[Problem]:
         """Yield an empty range."""
         if self.low >= self.high:
             message = f"must be more than low: {self.low:g}; {self.high:g} was given"

@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from regard.components.settings.data import DataConfig
 from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
 from regard.core.yaml_text import from_yaml
 from regard.models import tasks
@@ -30,3 +31,12 @@ def test_sections_of_every_task_are_parsed(task):
 def test_unknown_settings_are_refused():
     with pytest.raises(ValidationError, match="widht"):
         TrainerConfig(task="translation", model={"widht": 3}, training={})
+
+
+def test_the_trainer_does_not_depend_on_the_files_of_tags():
+    tags = {"train": ["de", "fr"], "temperature": 2.0}
+    plain = DataConfig.model_validate({"train": ["a.tsv", "b.tsv"], "tags": tags})
+    tested = plain.model_copy(update={"tags": plain.tags.model_copy(update={"test": ("de",)})})
+    assert plain.for_trainer() == tested.for_trainer()
+    assert plain.for_trainer() == {"tags": {"names": ["de", "fr"], "temperature": 2.0}}
+    assert DataConfig.model_validate({"train": "a.tsv"}).for_trainer() == {"tags": None}

@@ -3,6 +3,7 @@
 The ExampleValidator reports affected rows, and the corpus filter drops them, with the same check.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, get_args
@@ -111,9 +112,9 @@ class RowCheck(DataCheck):
     # Whether a text takes so long that the other checks should come first.
     is_slow: ClassVar[bool] = False
 
+    @abstractmethod
     def affects(self, row: RowTexts, context: CheckContext) -> bool:
         """Return whether a row is affected."""
-        raise NotImplementedError
 
     def details(self, row: RowTexts, context: CheckContext) -> Iterator[str]:
         """Yield what is wrong with an affected row if the name of the check does not say it."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.components.checks.base import RowCheck
 from regard.components.settings.data_checks import DataChecksConfig
 from tests.components.corpora import affected
 
@@ -51,3 +52,11 @@ def test_slow_checks_come_last():
 def test_checks_that_cannot_drop():
     fixed = {name for name, check in DataChecksConfig().data_checks.items() if not check.can_drop()}
     assert fixed == {"target_overlap", "normalization"}
+
+
+def test_a_check_that_judges_no_row_cannot_be_created():
+    class Incomplete(RowCheck):
+        """A check without `affects`."""
+
+    with pytest.raises(TypeError, match="affects"):
+        Incomplete()

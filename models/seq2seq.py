@@ -11,6 +11,7 @@ from regard.models.losses import PENALTIES, guided_alignment, penalty, token_los
 from regard.models.reinforce import Reinforce
 from regard.models.scheduled_sampling import ScheduledSampling
 from regard.models.search import Hypotheses, Search
+from regard.models.search.base import longest_limit
 from regard.models.serialization import check_name, constructor_arguments, register
 from regard.models.tensors import Memory, Tensor
 from regard.models.trainable_model import TrainableModel
@@ -174,21 +175,30 @@ class Seq2Seq(TrainableModel):
         perplexity = math.exp(min(metrics["loss"], 50.0))
         return {**metrics, "perplexity": perplexity, "accuracy": float(results["accuracy"])}
 
-    def search(self, source: Tensor, search: Search, limits: Tensor, **options: Any) -> Hypotheses:
+    def search(
+        self,
+        source: Tensor,
+        search: Search,
+        limits: Tensor,
+        longest: int | None = None,
+        **options: Any,
+    ) -> Hypotheses:
         """Decode ``source`` ``[batch, source]``.
 
         Args:
             source: the tokens, EOS and padding.
             search: the search algorithm.
             limits: the maximum lengths of the targets, ``[batch]``, including EOS.
+            longest: at least the largest limit, see ``Search.__call__``.
             options: further arguments of ``Search.__call__``.
         """
         memory = self.encode(source)
         # Copied once: a loop in a graph would read the variables at every step.
         values = [(weight, ops.copy(weight)) for weight in self.decoder.weights]
         with keras.StatelessScope(values):
-            state = self.decoder.start(memory, ops.max(limits, initial=1), search.beam_width)
-            return search(self.decoder.step, state, limits, **options)
+            size = longest_limit(limits) if longest is None else longest
+            state = self.decoder.start(memory, size, search.beam_width)
+            return search(self.decoder.step, state, limits, longest=longest, **options)
 
     def score(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the log-probabilities of given targets, ``[batch]`` in nats, including EOS."""

@@ -10,12 +10,11 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from regard.components.settings.trainer import NODE
+from regard.components.trainer.backends import current_backend
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
@@ -57,7 +56,7 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
             remedy = f"Remove the folder {checkpoints.folder}; the training then starts again."
             raise UserError(message, _KEY, remedy)
         single = dataclasses.replace(batches, sharing=None, tag_temperature=1.0)
-        has_gpu = bool(tf.config.list_physical_devices("GPU"))
+        has_gpu = current_backend().has_gpu
         sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)
         variables = [*model.variables, *model.optimizer.variables]
         values = [np.asarray(variable).copy() for variable in variables]
@@ -103,9 +102,11 @@ def _fits(model: TrainableModel, batches: Batches) -> bool:
     counts = -(-batches.buckets.count_rows(batches.lengths) // batches.buckets.sizes)
     numbers = (np.cumsum(counts) - counts)[counts > 0]
     try:
-        model.fit(epoch_dataset(batches, numbers=numbers), shuffle=False, verbose=0)
-    except tf.errors.ResourceExhaustedError:
-        return False
+        _fit(model, batches, numbers)
+    except Exception as error:
+        if current_backend().is_out_of_memory(error):
+            return False
+        raise
     return True
 
 
@@ -130,6 +131,11 @@ def _rate(model: TrainableModel, batches: Batches) -> float:
     rates = []
     for _ in range(1 + _PASSES):  # the first one compiles
         start = time.perf_counter()
-        model.fit(epoch_dataset(batches, numbers=numbers), shuffle=False, verbose=0)
+        _fit(model, batches, numbers)
         rates.append(float(model.plain_loss.count) / (time.perf_counter() - start))
     return max(rates[1:])
+
+
+def _fit(model: TrainableModel, batches: Batches, numbers: np.ndarray) -> None:
+    """Train on some batches of the train split."""
+    model.fit(current_backend().data(batches).epoch(numbers=numbers), shuffle=False, verbose=0)

@@ -142,6 +142,10 @@ class Batches:
             for name, array in self.network.model_inputs(columns).items()
         }
 
+    def count_rows(self, epoch: int | None, number: int) -> int:
+        """Return the number of rows of a batch, without the empty ones that pad it."""
+        return len(self._plan(epoch).batch(number)[0])
+
     def plan(self, epoch: int | None) -> int:
         """Plan an epoch before several threads read its batches, and return their number."""
         return len(self._plan(epoch))

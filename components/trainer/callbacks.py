@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import keras
-import tensorflow as tf
 
 from regard.components.settings.trainer import NODE
+from regard.components.trainer.backends import current_backend
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
-from regard.components.trainer.distributed import DeviceGroup
+from regard.components.trainer.device_group import DeviceGroup
+from regard.components.trainer.summaries import SummaryWriter
 from regard.core import events
 from regard.core.formatting import format_duration
 from regard.models.metrics import METRICS
@@ -35,7 +36,7 @@ class TrainingProgress(keras.callbacks.Callback):
         state: TrainState,
         training: TrainingConfig,
         batches_per_epoch: int,
-        writer: tf.summary.SummaryWriter,
+        writer: SummaryWriter,
         group: DeviceGroup | None = None,
     ):
         super().__init__()
@@ -126,6 +127,7 @@ class TrainingProgress(keras.callbacks.Callback):
         return loss
 
     def _report(self, now: float) -> None:
+        current_backend().synchronize(self.model)
         self.count_tokens()
         if not self._counted_tokens:
             return  # an evaluation has just restarted the means
@@ -145,10 +147,9 @@ class TrainingProgress(keras.callbacks.Callback):
             text += f" · {format_duration(left)} left"
         step = self.state.step
         events.emit("progress", node=NODE, text=text, fraction=fraction, step=step)
-        with self.writer.as_default(step=self.state.step):
-            tf.summary.scalar("train/loss", loss)
-            tf.summary.scalar("train/tokens_per_second", rate)
-            tf.summary.scalar("train/learning_rate", float(self.model.optimizer.learning_rate))
+        learning_rate = float(self.model.optimizer.learning_rate)
+        scalars = {"loss": loss, "tokens_per_second": rate, "learning_rate": learning_rate}
+        self.writer.write("train", scalars, step)
 
     def _fraction(self) -> float:
         """The share of the training that is complete, by the limit that is nearest."""
@@ -174,6 +175,7 @@ class PeriodicCheckpoint(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.checkpoints.check()
         if time.monotonic() - self._last_save >= self.interval:
+            current_backend().synchronize(self.model)
             self.progress.count_tokens()
             self.checkpoints.save(self.model, self.progress.state)
             self._last_save = time.monotonic()

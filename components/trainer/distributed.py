@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from regard.components.trainer.batches import Sharing
+from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep
 from regard.models.trainable_model import TrainableModel
 
 
-class DeviceGroup:
-    """All devices of a training, some of them in this process.
+class StrategyGroup(DeviceGroup):
+    """The devices of a strategy of TensorFlow.
 
     Args:
         strategy: a ``MirroredStrategy`` or a ``MultiWorkerMirroredStrategy``. No variable is
@@ -27,24 +27,9 @@ class DeviceGroup:
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, worker: int = 0, workers: int = 1):
-        self.strategy, self.worker, self.workers = strategy, worker, workers
+        self.strategy = strategy
         self.device_names: Sequence[str] = strategy.extended.worker_devices
-        self.local_devices = len(self.device_names)
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process evaluates, writes and reports."""
-        return self.worker == 0
-
-    @property
-    def size(self) -> int:
-        """The number of devices of all workers."""
-        return self.workers * self.local_devices
-
-    @property
-    def sharing(self) -> Sharing:
-        """How the devices share each batch."""
-        return Sharing(self.worker, self.workers, self.local_devices)
+        super().__init__(worker, workers, len(self.device_names))
 
     def run(self, work: Callable[[int], Any]) -> list[Any]:
         """Call ``work`` on every device of this process in parallel, inside a graph.
@@ -81,11 +66,6 @@ class DeviceGroup:
         return flat.reshape(value.shape).astype(value.dtype)
 
     def broadcast_object(self, compute: Callable[[], Any]) -> Any:
-        """Return the result of ``compute``, which only the chief calls, in every worker.
-
-        Args:
-            compute: returns JSON values.
-        """
         if self.workers == 1:
             return compute()
         content = json.dumps(compute()).encode() if self.is_chief else b""
@@ -101,7 +81,7 @@ class DeviceGroup:
         return self.run(work)[0]
 
 
-def local_device_group(devices: str) -> DeviceGroup | None:
+def local_device_group(devices: str) -> StrategyGroup | None:
     """Return the GPUs of this machine as a group; None for a training on one device.
 
     Args:
@@ -110,11 +90,11 @@ def local_device_group(devices: str) -> DeviceGroup | None:
     if devices == "all":
         gpus = [device.name for device in tf.config.list_logical_devices("GPU")]
         if len(gpus) > 1:
-            return DeviceGroup(tf.distribute.MirroredStrategy(gpus))
+            return StrategyGroup(tf.distribute.MirroredStrategy(gpus))
     return None
 
 
-def connect_workers(worker: int, workers: int) -> DeviceGroup:
+def connect_workers(worker: int, workers: int) -> StrategyGroup:
     """Wait for the workers that ``TF_CONFIG`` names; call it before any TensorFlow operation.
 
     Args:
@@ -127,10 +107,10 @@ def connect_workers(worker: int, workers: int) -> DeviceGroup:
         implementation=implementations.NCCL if has_gpu else implementations.RING
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    return DeviceGroup(strategy, worker, workers)
+    return StrategyGroup(strategy, worker, workers)
 
 
-class DistributedTrainStep:
+class DistributedTrainStep(SharedTrainStep):
     """One training step of several devices, equal to one device's step on all of their rows.
 
     Every device computes on its part of a batch with a copy of the model. The optimizer gets the
@@ -147,7 +127,7 @@ class DistributedTrainStep:
     """
 
     def __init__(
-        self, group: DeviceGroup, model: TrainableModel, build: Callable[[], TrainableModel]
+        self, group: StrategyGroup, model: TrainableModel, build: Callable[[], TrainableModel]
     ):
         self.group, self.model = group, model
         self._build = build

@@ -16,6 +16,7 @@ import tensorflow_text as text
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.tokenizers import read_sentencepiece_models
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.core.errors import UserError
 from regard.core.files import atomic_path, replace_dir, write_json
@@ -57,13 +58,6 @@ def create_tokenizers(models: Mapping[str, bytes]) -> dict[str, Any]:
             name=f"{feature}_tokenizer",
         )
         for feature, serialized in models.items()
-    }
-
-
-def read_sentencepiece_models(folder: str | Path, features: tuple[str, ...]) -> dict[str, bytes]:
-    """Read the tokenizers of a Transform graph as serialized SentencePiece models."""
-    return {
-        feature: tf.io.gfile.GFile(f"{folder}/{feature}.model", "rb").read() for feature in features
     }
 
 

@@ -127,6 +127,11 @@ class LowRankAdapters:
         self._rank, self._scale = config.rank, config.alpha / config.rank
         self._kernels: list[tuple[Any, ...]] = []  # W, W_0, A and B of each
 
+    @property
+    def kernels(self) -> list[Any]:
+        """The kernels of the model, in the order of its trainable weights."""
+        return [kernel for kernel, *_ in self._kernels]
+
     def create(self, optimizer: Any, kernels: Sequence[Any]) -> list[Any]:
         """Create the factors as variables of an optimizer, and return them.
 

@@ -38,7 +38,7 @@ def load(
     model: Any,
     network: Network,
     pretrained: PretrainedEmbeddingsConfig,
-    tokenizers: Mapping[str, Any],
+    processors: Mapping[str, Any],
 ) -> dict[str, dict[str, float]]:
     """Load word vectors into the embeddings, and report their coverage.
 
@@ -51,7 +51,7 @@ def load(
         model: built.
         network: selects the embedding of a file.
         pretrained: the section ``model.pretrained``.
-        tokenizers: one per text feature.
+        processors: the tokenizer of each text feature.
 
     Returns:
         For each key with a file: the number of ``tokens`` (without special ones), the ``covered``
@@ -63,7 +63,7 @@ def load(
     reports = {}
     for key, path in pretrained.files().items():
         embedding, feature = network.embeddings(model, key)
-        tokens = _tokens(tokenizers[feature])
+        tokens = _tokens(processors[feature])
         # An embedding may have more rows than tokens; these have no name.
         tokens += [""] * (embedding.vocabulary - len(tokens))
         vectors = find_vectors(tokens, path, embedding.depth)
@@ -87,10 +87,9 @@ def set_trainable(model: Any, network: Network, pretrained: PretrainedEmbeddings
         embedding.trainable = pretrained.trainable
 
 
-def _tokens(tokenizer: Any) -> list[str]:
+def _tokens(processor: Any) -> list[str]:
     """The vocabulary, by id."""
-    ids = np.arange(int(tokenizer.vocab_size()), dtype=np.int32)
-    return [token.decode("utf-8") for token in tokenizer.id_to_string(ids).numpy()]
+    return processor.id_to_piece(list(range(processor.vocab_size())))
 
 
 @dataclass

@@ -21,7 +21,7 @@ from regard.components.trainer.distributed import (
     connect_workers,
     local_device_group,
 )
-from regard.components.trainer.export import export, write_warm_start
+from regard.components.trainer.export import create_tokenizers, export, write_warm_start
 from regard.components.trainer.optimizer import resolve_precision
 from regard.components.trainer.train import WorkerResult, train
 from regard.core import events
@@ -80,7 +80,8 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     config, model, state = result.config, result.model, result.state
     events.emit("progress", node=NODE, text=f"step {state.step} · exporting the model")
     rows = result.eval_batches.complete_rows(_REFERENCE_ROWS)
-    export(model, result.network, config, result.tokenizers, job.export_folder, rows)
+    tokenizers = create_tokenizers(result.sentencepiece_models)
+    export(model, result.network, config, tokenizers, job.export_folder, rows)
     if not config.ensemble:  # the weights of an ensemble are those of several models
         write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
     model.save(Path(job.run_folder) / "model.keras")

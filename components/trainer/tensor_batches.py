@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from regard.components.trainer.backends.base import EpochData
 from regard.components.trainer.batches import Batches
 
 _PARALLEL_BATCHES = 2
@@ -14,7 +15,7 @@ _PREFETCHED_BATCHES = 4
 _NO_EPOCH = -1  # in the order of evaluation
 
 
-class TensorBatches:
+class TensorBatches(EpochData):
     """The data sets of the epochs of a split, which share one graph.
 
     Args:
@@ -49,6 +50,13 @@ class TensorBatches:
         # which wakes rarely, for up to a minute.
         options.autotune.enabled = False
         return dataset.prefetch(_PREFETCHED_BATCHES).with_options(options)
+
+    def evaluation(self) -> tf.data.Dataset:
+        return self._evaluation
+
+    @functools.cached_property
+    def _evaluation(self) -> tf.data.Dataset:
+        return self.epoch().cache()
 
     @functools.cached_property
     def _load(self) -> Callable[[tf.Tensor, tf.Tensor], Any]:

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
 from regard.components.trainer import fine_tuning, pretrained_embeddings, warm_start
@@ -31,8 +30,7 @@ class TrainingResult:
         model: ready for export.
         state: the final state of the training.
         eval_batches: the eval split.
-        tokenizers: one per text feature.
-        sentencepiece_models: the same, serialized.
+        sentencepiece_models: the serialized tokenizer of each text feature.
         record: the part of ``training.json`` that is known before the training: sizes of the
             vocabularies and the batches, rows of the splits, pretrained embeddings and warm start.
     """
@@ -42,7 +40,6 @@ class TrainingResult:
     model: TrainableModel
     state: TrainState
     eval_batches: Batches
-    tokenizers: Mapping[str, Any]
     sentencepiece_models: Mapping[str, bytes]
     record: Mapping[str, object]
 
@@ -105,7 +102,7 @@ def _train_as_chief(
     if config.training.batch_tokens == "auto":
         inputs = inputs.with_batch_tokens(find_batch_tokens(model, inputs.train, checkpoints))
     compute_metrics = metric_function(
-        inputs.eval, config, inputs.tokenizers, inputs.vocabulary_sizes, objective
+        inputs.eval, config, inputs.processors, inputs.vocabulary_sizes, objective
     )
     train_step = None
     if group is not None:
@@ -127,7 +124,6 @@ def _train_as_chief(
         model=model,
         state=state,
         eval_batches=inputs.eval,
-        tokenizers=inputs.tokenizers,
         sentencepiece_models=inputs.sentencepiece_models,
         record={
             "vocabulary_sizes": inputs.vocabulary_sizes,
@@ -179,7 +175,7 @@ def _load_pretrained(
     pretrained = getattr(config.model, "pretrained", None)
     if not pretrained:
         return {}
-    return pretrained_embeddings.load(model, inputs.network, pretrained, inputs.tokenizers)
+    return pretrained_embeddings.load(model, inputs.network, pretrained, inputs.processors)
 
 
 def _initialize_weights(

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
+from regard.components.trainer.backends import current_backend
 from regard.components.trainer.batches import Batches
-from regard.components.trainer.distributed import DeviceGroup
-from regard.components.trainer.export import read_sentencepiece_models, read_tokenizers
+from regard.components.trainer.device_group import DeviceGroup
 from regard.components.trainer.subword_sampling import SubwordSampling
+from regard.components.trainer.tokenizers import create_processors, read_sentencepiece_models
 from regard.core import events
 from regard.core.errors import UserError
 from regard.models import tasks
-from regard.models.tasks.network import Network
+from regard.models.tasks.network import Network, Processors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +25,7 @@ class TrainingInputs:
 
     Attributes:
         network: what the task trains.
-        tokenizers: one per text feature.
+        processors: the tokenizer of each text feature.
         sentencepiece_models: the same, serialized.
         vocabulary_sizes: one per text feature.
         train: the train split, shared by the devices.
@@ -33,7 +34,7 @@ class TrainingInputs:
     """
 
     network: Network
-    tokenizers: Mapping[str, Any]
+    processors: Processors
     sentencepiece_models: Mapping[str, bytes]
     vocabulary_sizes: Mapping[str, int]
     train: Batches
@@ -64,9 +65,8 @@ def read_inputs(
     """
     training, network = config.training, tasks.get_network(config.task)
     features = network.description.text_features
-    folder = f"{data.transform_graph}/tokenizer"
-    tokenizers = read_tokenizers(folder, features)
-    serialized = read_sentencepiece_models(folder, features)
+    serialized = read_sentencepiece_models(f"{data.transform_graph}/tokenizer", features)
+    processors = create_processors(serialized)
     sampling = None
     if training.subword_sampling:
         alpha = training.subword_sampling.alpha
@@ -77,7 +77,7 @@ def read_inputs(
         batch_tokens=0 if training.batch_tokens == "auto" else training.batch_tokens,
         max_length=training.max_length,
         seed=training.seed,
-        fixed_shapes=training.jit_compile,
+        fixed_shapes=training.jit_compile or current_backend().always_compiles,
     )
     train_batches = make_batches(
         data.train_files,
@@ -90,12 +90,12 @@ def read_inputs(
     for split, counts in rows.items():
         _check_rows(split, counts, training.max_length)
     if train_batches.tag_sampling:
-        _report_tags(train_batches, tokenizers[features[0]])
+        _report_tags(train_batches, processors[features[0]])
     return TrainingInputs(
         network=network,
-        tokenizers=tokenizers,
+        processors=processors,
         sentencepiece_models=serialized,
-        vocabulary_sizes={name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()},
+        vocabulary_sizes={name: one.vocab_size() for name, one in processors.items()},
         train=train_batches,
         eval=eval_batches,
         rows=rows,
@@ -120,10 +120,10 @@ def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
         events.emit("note", node=NODE, text=text)
 
 
-def _report_tags(batches: Batches, tokenizer: Any) -> None:
+def _report_tags(batches: Batches, processor: Any) -> None:
     """Report how often the rows of each tag are drawn, which the statistics do not show."""
     sampling: Any = batches.tag_sampling
     counts, expected = sampling.counts(np.flatnonzero(batches.buckets.usable(batches.lengths)))
-    tags = {i: tokenizer.id_to_string(int(i)).numpy().decode()[1:] for i in np.flatnonzero(counts)}
+    tags = {i: processor.id_to_piece(int(i))[1:] for i in np.flatnonzero(counts)}
     listed = ", ".join(f"{tag} {expected[i]:,.0f} of {counts[i]:,}" for i, tag in tags.items())
     events.emit("note", node=NODE, text=f"rows drawn in an epoch, by tag: {listed}")

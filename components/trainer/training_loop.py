@@ -3,9 +3,9 @@
 import contextlib
 
 import keras
-import tensorflow as tf
 
 from regard.components.settings.trainer import NODE
+from regard.components.trainer.backends import current_backend
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.callbacks import (
     PeriodicCheckpoint,
@@ -13,8 +13,8 @@ from regard.components.trainer.callbacks import (
     format_evaluation,
 )
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
-from regard.components.trainer.distributed import DistributedTrainStep
-from regard.components.trainer.tensor_batches import TensorBatches, epoch_dataset
+from regard.components.trainer.device_group import SharedTrainStep
+from regard.components.trainer.summaries import SummaryWriter
 from regard.components.trainer.training_length import TrainingLength, unused_settings
 from regard.components.trainer.validation import MetricFn, ValidationCallback
 from regard.core import events
@@ -27,7 +27,7 @@ def set_seed(training: TrainingConfig) -> None:
     """Set all seeds; with ``deterministic``, sums keep a fixed order in the whole process."""
     keras.utils.set_random_seed(training.seed)
     if training.deterministic:
-        tf.config.experimental.enable_op_determinism()
+        current_backend().make_deterministic()
 
 
 def fit(
@@ -38,7 +38,7 @@ def fit(
     checkpoints: Checkpoints,
     log_dir: str,
     compute_metrics: MetricFn | None = None,
-    train_step: DistributedTrainStep | None = None,
+    train_step: SharedTrainStep | None = None,
 ) -> TrainState:
     """Train until the first limit, then load the best weights or their average into the model.
 
@@ -78,23 +78,24 @@ def fit(
     if state.batches:
         text = f"resumed at step {state.step}, epoch {state.epoch + 1}"
         events.emit("note", node=NODE, text=text)
-    writer = tf.summary.create_file_writer(log_dir) if is_chief else tf.summary.create_noop_writer()
+    writer = SummaryWriter(log_dir if is_chief else None)
     progress = TrainingProgress(state, training, train_batches.size, writer, group)
-    evaluated = epoch_dataset(eval_batches).cache()
-    train_tensors = TensorBatches(train_batches)
+    backend = current_backend()
+    train_data = backend.data(train_batches)
+    evaluated = backend.data(eval_batches)
     validation = ValidationCallback(evaluated, progress, checkpoints, compute_metrics)
     saver = PeriodicCheckpoint(checkpoints, progress, training.checkpoint_seconds)
     for callback in (progress, validation):
         callback.set_model(model)  # they also work between two calls of Keras's fit
     if state.stop_reason:  # limits may have been raised since, as those of a trial are
         state.stop_reason = progress.limit() or validation.should_stop()
-    with contextlib.closing(checkpoints):
+    with contextlib.closing(checkpoints), contextlib.closing(writer):
         while not state.stop_reason:
             # The checkpoint may lie between the batch that reached a limit and the end.
             may_continue = not (progress.limit() or validation.should_stop())
             if state.epoch_batches < train_batches.size and may_continue:
                 model.fit(
-                    train_tensors.epoch(state.epoch, skip=state.epoch_batches),
+                    train_data.epoch(state.epoch, skip=state.epoch_batches),
                     shuffle=False,  # the batches are shuffled already
                     verbose=0,
                     callbacks=[progress, validation, saver],

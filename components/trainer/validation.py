@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from regard.components.settings.trainer import NODE, TrainerConfig
+from regard.components.trainer.backends import current_backend
+from regard.components.trainer.backends.base import EpochData
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.callbacks import TrainingProgress, format_evaluation
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.core import events
-from regard.models import metrics, tasks
-from regard.models.tasks.network import Batch
-from regard.models.tasks.served_model import DecodeFn
+from regard.models import metrics
+from regard.models.tasks.network import Batch, BatchDecoder, Processors
 from regard.models.trainable_model import TrainableModel
 
 # Computes metrics of a model from its decoded outputs.
@@ -33,7 +33,7 @@ class ValidationCallback(keras.callbacks.Callback):
     It stores the best weights and the snapshots, and decides about early stopping.
 
     Args:
-        batches: the batches of the eval split.
+        data: the batches of the eval split.
         progress: its counters, and its clock, which stops during an evaluation.
         checkpoints: for the best weights and the snapshots.
         compute_metrics: computes metrics from decoded outputs, such as ``bleu``.
@@ -41,13 +41,13 @@ class ValidationCallback(keras.callbacks.Callback):
 
     def __init__(
         self,
-        batches: tf.data.Dataset,
+        data: EpochData,
         progress: TrainingProgress,
         checkpoints: Checkpoints,
         compute_metrics: MetricFn | None = None,
     ):
         super().__init__()
-        self.batches, self.progress, self.checkpoints = batches, progress, checkpoints
+        self.data, self.progress, self.checkpoints = data, progress, checkpoints
         self.compute_metrics = compute_metrics
         self.state, self.training, self.writer = progress.state, progress.training, progress.writer
         self._previous = (self.state.seconds, self.state.tokens)
@@ -68,6 +68,7 @@ class ValidationCallback(keras.callbacks.Callback):
     def run(self) -> None:
         """Evaluate, record the result, and store the weights if required."""
         state = self.state
+        current_backend().synchronize(self.model)
         self.progress.count_tokens()
         entry = {
             "step": state.step,
@@ -83,10 +84,8 @@ class ValidationCallback(keras.callbacks.Callback):
         entry |= self.evaluate()
         state.history.append(entry)
         self._update_best(self._score(entry))
-        with self.writer.as_default(step=state.step):
-            for name, value in entry.items():
-                if name not in PROGRESS_KEYS:
-                    tf.summary.scalar(f"eval/{name}", value)
+        evaluated = {name: value for name, value in entry.items() if name not in PROGRESS_KEYS}
+        self.writer.write("eval", evaluated, state.step)
         self.writer.flush()
         text = text.replace("evaluating", f"eval {format_evaluation(entry)}")
         events.emit("progress", node=NODE, text=text, step=state.step)
@@ -96,7 +95,7 @@ class ValidationCallback(keras.callbacks.Callback):
         return self.progress.broadcast(self._evaluate_locally)
 
     def _evaluate_locally(self) -> dict[str, float]:
-        results = self.model.evaluate(self.batches, verbose=0, return_dict=True)
+        results = self.model.evaluate(self.data.evaluation(), verbose=0, return_dict=True)
         return {
             **self.model.evaluation_metrics(results),
             **(self.compute_metrics(self.model) if self.compute_metrics else {}),
@@ -145,7 +144,7 @@ class ValidationCallback(keras.callbacks.Callback):
 def metric_function(
     eval_batches: Batches,
     config: TrainerConfig,
-    tokenizers: Mapping[str, Any],
+    processors: Processors,
     vocabulary_sizes: Mapping[str, int],
     objective: str = LOSS,
 ) -> MetricFn | None:
@@ -158,7 +157,7 @@ def metric_function(
     Args:
         eval_batches: the eval split.
         config: the configuration of the training.
-        tokenizers: one per text feature.
+        processors: the tokenizer of each text feature.
         vocabulary_sizes: one per text feature.
         objective: a further metric, or the loss, which is measured anyway.
 
@@ -171,32 +170,40 @@ def metric_function(
     if not names and not training.validation_rows:
         return None
     names = names or [eval_batches.network.description.metrics[0]]
-    rows = dataclasses.replace(eval_batches, max_rows=training.validation_rows, fixed_shapes=False)
-    network, served = eval_batches.network, tasks.get_served_module(config.task)
+    rows = dataclasses.replace(
+        eval_batches,
+        max_rows=training.validation_rows,
+        fixed_shapes=current_backend().always_compiles,
+    )
+    network, backend = eval_batches.network, current_backend()
     batches: list[Batch] = []
+    sizes: list[int] = []  # the rows of each batch that are no padding
     float_model: TrainableModel | None = None
-    decode: DecodeFn | None = None
+    decoder: BatchDecoder | None = None
+    decode: Any = None
 
     def compute(model: TrainableModel) -> dict[str, float]:
-        nonlocal float_model, decode
+        nonlocal float_model, decoder, decode
         if not batches:
-            batches.extend(rows.read(None, number) for number in range(rows.plan(None)))
+            numbers = range(rows.plan(None))
+            batches.extend(rows.read(None, number) for number in numbers)
+            sizes.extend(rows.count_rows(None, number) for number in numbers)
         if float_model is None:
             float_model = model
             if training.precision != "float32":
                 settings = training.model_copy(update={"precision": "float32"})
                 float_model = network.build(config.model, settings, vocabulary_sizes)
-        if decode is None:
-            sections = config.model, config.search
-            decode = served(network.description, float_model, tokenizers, *sections).decode_fn()
+        if decoder is None:
+            decoder = network.batch_decoder(float_model, processors, config.model, config.search)
+            decode = backend.compile_decoder(float_model, decoder, rows)
         if float_model is not model:
             float_model.set_weights(model.get_weights())
         outputs: list[Any] = []
         references: list[list[Any]] = []
-        for batch in batches:
-            batch_outputs, batch_references = decode(batch)
-            outputs += batch_outputs
-            references += batch_references
+        for batch, size in zip(batches, sizes, strict=True):
+            computed = decode(*(batch[name] for name in decoder.inputs))
+            outputs += decoder.outputs(computed, batch)[:size]
+            references += [[reference] for reference in decoder.references(batch)[:size]]
         options = metrics.MetricOptions(tokenize=training.validation_tokenize)
         values = metrics.compute(names, metrics.Rows(outputs, references), options)
         return {name: round(metric.value, 4) for name, metric in zip(names, values, strict=True)}

@@ -79,6 +79,7 @@ class Search:
         prefix: Tensor = None,
         phrases: Tensor = None,
         keys: Tensor = None,
+        longest: int | None = None,
     ) -> Hypotheses:
         """Search hypotheses for every row.
 
@@ -94,6 +95,8 @@ class Search:
                 room for them.
             keys: ``[batch]`` integers. A search that samples draws the same tokens for rows with
                 the same key, in any batch. The default is the row number.
+            longest: at least the largest of the limits. A function that JAX compiles must give
+                it, since it is the size of arrays; elsewhere it is computed.
 
         Returns:
             The hypotheses, best first.
@@ -101,14 +104,28 @@ class Search:
         keys = ops.arange(ops.shape(limits)[0]) if keys is None else keys
         values = {"limits": limits, "minimums": minimums, "prefix": prefix, "phrases": phrases}
         constraints: Any = {n: ops.cast(x, "int32") for n, x in values.items() if x is not None}
-        keys = ops.cast(keys, "int32")
-        return self.run(
-            step, state, {"memory": state["memory"], "constraints": constraints, "keys": keys}
-        )
+        inputs: RowInputs = {
+            "memory": state["memory"],
+            "constraints": constraints,
+            "keys": ops.cast(keys, "int32"),
+        }
+        return self.run(step, state, inputs, longest_limit(limits) if longest is None else longest)
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
-        """Search with the constant tensors of the rows; called by ``__call__``."""
+    def run(self, step: Step, state: State, inputs: RowInputs, longest: Tensor) -> Hypotheses:
+        """Search with the constant tensors of the rows; called by ``__call__``.
+
+        Args:
+            step: the decoder's ``step``.
+            state: the decoder's state before its first token.
+            inputs: the constant tensors of the rows.
+            longest: the largest of their limits.
+        """
         raise TypeError(f"{type(self).__name__} does not implement run.")
+
+
+def longest_limit(limits: Tensor) -> Tensor:
+    """Return the largest of the limits ``[batch]``; 1 without rows."""
+    return ops.max(limits, initial=1)
 
 
 def beam_state(state: State) -> State:

@@ -82,9 +82,9 @@ class BeamSearch(Search):
         """Return the divisor of the log-probability of a hypothesis of this length."""
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
+    def run(self, step: Step, state: State, inputs: RowInputs, longest: Tensor) -> Hypotheses:
         size, limits = self.beam_size, inputs["constraints"]["limits"]
-        batch, longest = ops.shape(limits)[0], ops.max(limits, initial=1)
+        batch = ops.shape(limits)[0]
 
         # Prefixes ("active") have log-probabilities, [batch, count], and hypotheses ("finished")
         # have scores too. At first a row has one prefix and no hypothesis.

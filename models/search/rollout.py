@@ -30,10 +30,9 @@ class RollOutSearch(base.Search):
         """
         raise TypeError(f"{type(self).__name__} does not implement choose.")
 
-    def start(self, state: State, inputs: base.RowInputs) -> State:
+    def start(self, state: State, inputs: base.RowInputs, longest: Tensor) -> State:
         """Return the hypotheses before the first token, ``[batch * hypotheses, ...]``."""
         limits = ops.repeat(inputs["constraints"]["limits"], self.hypotheses, axis=0)
-        longest = ops.max(limits, initial=1)
         return {
             # The hypotheses are independent, so each has its own copy of the shared cache too.
             **base.tile_beams(
@@ -46,10 +45,11 @@ class RollOutSearch(base.Search):
             "total": ops.cast(ops.zeros_like(limits), "float32"),
         }
 
-    def run(self, step: base.Step, state: State, inputs: base.RowInputs) -> base.Hypotheses:
+    def run(
+        self, step: base.Step, state: State, inputs: base.RowInputs, longest: Tensor
+    ) -> base.Hypotheses:
         """Append tokens until all hypotheses have ended; they stay in the order of their number."""
-        beams = self.start(state, inputs)
-        longest = ops.shape(beams["ids"])[1]
+        beams = self.start(state, inputs, longest)
 
         def result(_: Any, beams: State) -> tuple[Tensor, Tensor]:
             ids = ops.reshape(beams["ids"], (-1, self.hypotheses, longest))

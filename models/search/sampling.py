@@ -55,8 +55,8 @@ class SamplingSearch(RollOutSearch):
         chosen = ops.argmax(logits + noise, axis=-1)[:, None]
         return ops.take_along_axis(tokens, chosen, axis=-1)[:, 0]
 
-    def run(self, step: Step, state: State, inputs: RowInputs) -> Hypotheses:
-        ids, lengths, total, _ = super().run(step, state, inputs)
+    def run(self, step: Step, state: State, inputs: RowInputs, longest: Tensor) -> Hypotheses:
+        ids, lengths, total, _ = super().run(step, state, inputs, longest)
         total, order = ops.top_k(total, self.hypotheses)
         return Hypotheses(
             ops.take_along_axis(ids, order[:, :, None], axis=1),

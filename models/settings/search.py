@@ -28,6 +28,11 @@ class SearchLimits(Section):
     max_source_length: Positive = 256
     long_source: Literal["truncate", "refuse"] = "truncate"
 
+    @property
+    def longest_output(self) -> int:
+        """The maximum number of tokens of an output, EOS not included."""
+        return self.max_length_offset + int(self.max_source_length * self.max_length_factor)
+
     def own_problems(self) -> Iterator[Problem]:
         """Yield limits that no output can meet."""
         if self.max_length_factor == 0 and self.max_length_offset == 0:

@@ -6,10 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.vocabulary import UNK
-
-# SentencePiece's character for the space before a word.
-SPACE = "\u2581"
+from regard.models.vocabulary import SPACE, UNK
 
 
 class CopyTokenizer:

@@ -10,12 +10,45 @@ import numpy as np
 from regard.core.ragged import Ragged
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
+from regard.models.tensors import Tensor
 from regard.models.trainable_model import TrainableModel
 
+# The SentencePiece model of each text feature, as ``sentencepiece.SentencePieceProcessor``.
+Processors = Mapping[str, Any]
 # The columns of transformed rows, by name.
 Rows = Mapping[str, Ragged]
 # The inputs of a model, by name.
 Batch = dict[str, np.ndarray]
+
+
+class BatchDecoder(ABC):
+    """Maps a batch to the outputs of its rows, and to the references of each output.
+
+    ``compute`` holds all that runs on the device, so that the Trainer can compile it for its
+    backend. The weights of the model may change between calls.
+
+    Attributes:
+        inputs: the names of the arrays of a batch that ``compute`` takes, in their order.
+    """
+
+    inputs: tuple[str, ...]
+
+    @abstractmethod
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Return what ``outputs`` needs, one row for each of the batch, in operations of Keras."""
+
+    @abstractmethod
+    def outputs(self, computed: np.ndarray, batch: Batch) -> list[Any]:
+        """Return the output of each row.
+
+        Args:
+            computed: the result of ``compute``.
+            batch: the batch.
+        """
+
+    @abstractmethod
+    def references(self, batch: Batch) -> list[Any]:
+        """Return the reference of each row of a batch."""
 
 
 class Network(ABC):
@@ -57,6 +90,19 @@ class Network(ABC):
             model: The section ``model``, of the class ``description.model``.
             training: The section ``training``; its precision and its losses matter.
             vocabulary_sizes: The vocabulary size of each text feature.
+        """
+
+    @abstractmethod
+    def batch_decoder(
+        self, model: Any, processors: Processors, settings: Any, search: Any
+    ) -> BatchDecoder:
+        """Return what decodes batches during a training, for speed with a greedy search.
+
+        Args:
+            model: The model, in float32.
+            processors: The tokenizer of each text feature.
+            settings: The section ``model``.
+            search: The section ``search``, whose limits apply; None for a task without one.
         """
 
     def embeddings(self, model: Any, key: str) -> tuple[Any, str]:

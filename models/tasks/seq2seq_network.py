@@ -1,5 +1,6 @@
 """Networks of sequence-to-sequence models: the decoder is the same whatever its source is."""
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +10,10 @@ import numpy as np
 from regard.core.ragged import Ragged
 from regard.models.decoders import DECODERS
 from regard.models.seq2seq import Seq2Seq
+from regard.models.settings.search import SearchLimits
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.network import Network, Rows, dtype_policy
+from regard.models.tasks.greedy_decoding import GreedyDecoder, OutputLimits, texts_of_ids
+from regard.models.tasks.network import Network, Processors, Rows, dtype_policy
 from regard.models.vocabulary import EOS, PAD
 
 
@@ -87,6 +90,16 @@ class TextOutputNetwork(Seq2SeqNetwork):
         )
         seq2seq.build()
         return seq2seq
+
+    def batch_decoder(
+        self, model: Seq2Seq, processors: Processors, settings: Any, search: SearchLimits
+    ) -> GreedyDecoder:
+        to_texts = functools.partial(texts_of_ids, processors[self.target])
+        return GreedyDecoder(model, self.output_limits(search), to_texts)
+
+    @abstractmethod
+    def output_limits(self, search: SearchLimits) -> OutputLimits:
+        """Return the maximum lengths of outputs by the section ``search``."""
 
     def vocab_weights(self, model: Seq2Seq) -> list[tuple[Any, int, str]]:
         return [(weight, axis, self.target) for weight, axis in model.decoder.vocab_weights]

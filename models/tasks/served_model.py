@@ -12,7 +12,6 @@ import tensorflow as tf
 from regard.core.characters import BLANK
 from regard.core.kinds import KINDS
 from regard.models.tasks.description import Description
-from regard.models.tasks.network import Batch
 from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel
 
@@ -23,8 +22,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 OutputLengths = dict[str, list[str | None]]
 # The columns of a training row, by name.
 Row = Mapping[str, np.ndarray]
-# Maps a batch to the outputs of its rows, and to the references of each output.
-DecodeFn = Callable[[Batch], tuple[list[Any], list[list[Any]]]]
 
 _MIN_QUANTIZED = 1024  # numbers of a matrix that is stored as integers
 
@@ -159,13 +156,6 @@ class ServedModule(tf.Module):
         """Convert a training row to raw inputs of the exported model.
 
         A text is ``bytes``, an image the bytes of a file, points an array ``[n, dimensions]``.
-        """
-        raise NotImplementedError
-
-    def decode_fn(self) -> DecodeFn:
-        """Return the function that decodes batches during training, for speed with a greedy search.
-
-        The weights of the model may change between calls.
         """
         raise NotImplementedError
 

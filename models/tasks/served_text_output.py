@@ -10,14 +10,8 @@ from regard.models.search import BeamSearch, Hypotheses, Search
 from regard.models.search.base import count_tokens
 from regard.models.seq2seq import Seq2Seq
 from regard.models.tasks import search_outputs
-from regard.models.tasks.copy_tokenizer import detokenize, token_strings
-from regard.models.tasks.greedy_decoding import greedy_decode_fn
-from regard.models.tasks.served_model import (
-    DecodeFn,
-    ExportedSignature,
-    OutputLengths,
-    ServedModule,
-)
+from regard.models.tasks.copy_tokenizer import token_strings
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, ServedModule
 from regard.models.tasks.text_preprocessing import limit_characters
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
@@ -56,8 +50,7 @@ class ServedTextOutput(ServedModule):
 
     @property
     def _max_length(self) -> int:
-        limits = self._search_settings
-        return limits.max_length_offset + int(limits.max_source_length * limits.max_length_factor)
+        return self._search_settings.longest_output
 
     def signatures(self) -> dict[str, ExportedSignature]:
         """Return the signatures; ``nbest`` for several hypotheses, ``heads`` for Transformers."""
@@ -112,11 +105,6 @@ class ServedTextOutput(ServedModule):
         """
         raise NotImplementedError
 
-    @property
-    def _encoded_spec(self) -> tf.TensorSpec:
-        """The shape and type of a batch of inputs of the model."""
-        raise NotImplementedError
-
     def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
         """Return the maximum lengths of the outputs, EOS included, int32 ``[batch]``."""
         raise NotImplementedError
@@ -124,16 +112,6 @@ class ServedTextOutput(ServedModule):
     def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the ``keys`` and perhaps ``minimums`` of ``Search.__call__``."""
         raise NotImplementedError
-
-    def decode_fn(self) -> DecodeFn:
-        return greedy_decode_fn(
-            self._model, self._encoded_spec, self._limits_of, self._texts_of_training
-        )
-
-    def _texts_of_training(self, ids: tf.Tensor) -> list[str]:
-        """Return the texts of padded ids ``[batch, length]`` whose sources are not known."""
-        tokens = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
-        return [text.decode("utf-8") for text in detokenize(self._tokenizer, tokens).numpy()]
 
     def predict(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best text of each source ``[batch]``, and its ``score`` ``[batch]``.

@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from regard.models.tasks.captioning.network import limits_of_images
 from regard.models.tasks.image_decoding import check_batch, decode_images
 from regard.models.tasks.served_model import OutputLengths, Row
 from regard.models.tasks.served_text_output import ServedTextOutput
@@ -31,15 +32,11 @@ class ServedCaptioner(ServedTextOutput):
         return tf.reshape(weights, shape)
 
     def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
-        return tf.fill([tf.shape(encoded)[0]], self._max_length + 1)
+        return limits_of_images(self._max_length).of_rows(encoded)
 
     def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         # Sampling depends only on the pixels and the seed.
         return {"keys": tf.reduce_sum(tf.cast(encoded, tf.int32), axis=[1, 2, 3])}
-
-    @property
-    def _encoded_spec(self) -> tf.TensorSpec:
-        return tf.TensorSpec([None, *self._model.encoder.settings["size"], 3], tf.uint8)
 
     def raw_inputs(self, row: Row) -> dict[str, Any]:
         return {"image": row["image"][0]}

@@ -7,16 +7,9 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.search import Hypotheses
 from regard.models.seq2seq import Seq2Seq
-from regard.models.tasks.greedy_decoding import greedy_decode_fn
 from regard.models.tasks.pointer.points import mark_points, normalize_points
 from regard.models.tasks.search_outputs import N_BEST
-from regard.models.tasks.served_model import (
-    DecodeFn,
-    ExportedSignature,
-    OutputLengths,
-    Row,
-    ServedModule,
-)
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row, ServedModule
 from regard.models.vocabulary import EOS, FIRST_POSITION, PAD
 
 NO_POSITION = -1  # after the last position of an output
@@ -64,10 +57,6 @@ class ServedPointer(ServedModule):
 
     def raw_inputs(self, row: Row) -> dict[str, Any]:
         return {"points": row["points"].reshape(int(row["points_length"][0]), -1)}
-
-    def decode_fn(self) -> DecodeFn:
-        source = tf.TensorSpec([None, None, self._settings.dimensions + 1], tf.float32)
-        return greedy_decode_fn(self._model, source, _limits_of_marked, _positions_of_training)
 
     def predict(self, points: tf.Tensor, points_length: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the best positions for points and their numbers ``[batch]``.
@@ -214,13 +203,3 @@ def _positions(ids: tf.Tensor, lengths: tf.Tensor, width: tf.Tensor) -> tf.Tenso
     positions = tf.where(mask, tf.cast(ids, tf.int32) - FIRST_POSITION, NO_POSITION)
     padding = [[0, 0]] * (len(ids.shape) - 1) + [[0, width]]
     return tf.pad(positions, padding, constant_values=NO_POSITION)[..., :width]
-
-
-def _limits_of_marked(source: tf.Tensor) -> tf.Tensor:
-    """Return the numbers of points of ``mark_points``, and one step for the end."""
-    return tf.cast(tf.reduce_sum(source[:, :, -1], axis=1), tf.int32) + 1
-
-
-def _positions_of_training(ids: tf.Tensor) -> list[list[int]]:
-    """Return the positions of padded ids ``[batch, length]``."""
-    return [[int(i) - FIRST_POSITION for i in row if i >= FIRST_POSITION] for row in ids.numpy()]

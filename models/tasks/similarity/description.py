@@ -40,6 +40,10 @@ class ScaleConfig(Section):
             message = f"must be more than low: {self.low:g}; {self.high:g} was given"
             yield Problem(("high",), message)
 
+    def to_scale(self, similarities: Any) -> Any:
+        """Return similarities from 0 to 1, an array or a tensor, in this range."""
+        return self.low + (self.high - self.low) * similarities
+
 
 _POOLINGS = Path(__file__).parents[2] / "layers" / "pooling.py"
 

@@ -8,9 +8,41 @@ import numpy as np
 from regard.models.encoders import create_encoder
 from regard.models.settings.training import TrainingConfig
 from regard.models.similarity import Similarity
-from regard.models.tasks.network import Network, Rows, dtype_policy
-from regard.models.tasks.similarity.description import SIDES, SimilarityModelConfig
+from regard.models.tasks.network import (
+    Batch,
+    BatchDecoder,
+    Network,
+    Processors,
+    Rows,
+    dtype_policy,
+)
+from regard.models.tasks.similarity.description import SIDES, ScaleConfig, SimilarityModelConfig
+from regard.models.tensors import Tensor
 from regard.models.vocabulary import PAD
+
+
+class SimilarityDecoder(BatchDecoder):
+    """Computes similarities on the scale of the data.
+
+    Args:
+        model: in float32.
+        scale: the scale of the data.
+    """
+
+    inputs = SIDES
+
+    def __init__(self, model: Similarity, scale: ScaleConfig):
+        self._model, self._scale = model, scale
+
+    def compute(self, first: Tensor, second: Tensor) -> Tensor:  # type: ignore[override]
+        """Return similarities from 0 to 1, ``[batch]``."""
+        return self._model.compare(first, second)["similarity"]
+
+    def outputs(self, computed: np.ndarray, batch: Batch) -> list[float]:
+        return self._scale.to_scale(computed).tolist()
+
+    def references(self, batch: Batch) -> list[float]:
+        return self._scale.to_scale(batch["score"]).tolist()
 
 
 class SimilarityNetwork(Network):
@@ -22,6 +54,11 @@ class SimilarityNetwork(Network):
         """Return ``first`` and ``second`` as int32, and ``score``, ``[batch]``."""
         ids = {side: rows[f"{side}_ids"].to_dense(padding=PAD).astype(np.int32) for side in SIDES}
         return {**ids, "score": rows["target"].values}
+
+    def batch_decoder(
+        self, model: Similarity, processors: Processors, settings: Any, search: Any
+    ) -> BatchDecoder:
+        return SimilarityDecoder(model, settings.scale)
 
     def build(
         self,

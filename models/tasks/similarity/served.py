@@ -6,15 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from regard.models.similarity import Similarity
-from regard.models.tasks.network import Batch
-from regard.models.tasks.served_model import (
-    DecodeFn,
-    ExportedSignature,
-    OutputLengths,
-    Row,
-    ServedModule,
-    with_signature,
-)
+from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row, ServedModule
 from regard.models.tasks.similarity.description import SIDES
 from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 from regard.models.tasks.text_preprocessing import limit_characters, to_dense
@@ -66,20 +58,6 @@ class ServedSimilarity(ServedModule):
             texts[side] = tokenizer.detokenize(known).numpy()
         return texts
 
-    def decode_fn(self) -> DecodeFn:
-        ids = tf.TensorSpec([None, None], tf.int32)
-
-        @with_signature([ids, ids])
-        def compare(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-            return self._to_scale(self._model.compare(first, second)["similarity"])
-
-        def decode(batch: Batch) -> tuple[list[float], list[list[float]]]:
-            scores = compare(tf.constant(batch["first"]), tf.constant(batch["second"]))
-            references = self._to_scale(tf.constant(batch["score"]))
-            return scores.numpy().tolist(), [[number] for number in references.numpy().tolist()]
-
-        return decode
-
     def predict(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return ``similarity`` ``[batch]`` of texts ``[batch]``, on the scale of the data."""
         ids = [self._tokenize(text)[0] for text in (first, second)]
@@ -120,5 +98,4 @@ class ServedSimilarity(ServedModule):
         return ids, words.to_tensor("", shape=tf.shape(ids, tf.int64)), cut
 
     def _to_scale(self, similarity: tf.Tensor) -> tf.Tensor:
-        scale = self._settings.scale
-        return scale.low + (scale.high - scale.low) * similarity
+        return self._settings.scale.to_scale(similarity)

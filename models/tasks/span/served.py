@@ -9,15 +9,12 @@ import tensorflow as tf
 from regard.models.attention.alignments.base import MASKED
 from regard.models.layers.answer_pointer import best_spans
 from regard.models.span import SpanReader
-from regard.models.tasks.network import Batch
 from regard.models.tasks.search_outputs import N_BEST
 from regard.models.tasks.served_model import (
-    DecodeFn,
     ExportedSignature,
     OutputLengths,
     Row,
     ServedModule,
-    with_signature,
 )
 from regard.models.tasks.span.tokens import Tokens, to_characters, tokenize
 from regard.models.tasks.text_preprocessing import is_blank, limit_characters, to_dense
@@ -62,29 +59,6 @@ class ServedSpan(ServedModule):
     def raw_inputs(self, row: Row) -> dict[str, Any]:
         names = [entry["name"] for entry in self._inputs]
         return {name: self._detokenize([row[f"{name}_ids"]])[0] for name in names}
-
-    def decode_fn(self) -> DecodeFn:
-        ids = tf.TensorSpec([None, None], tf.int32)
-
-        @with_signature([ids, ids])
-        def find(passage: tf.Tensor, question: tf.Tensor) -> tf.Tensor:
-            logits = self._model({"passage": passage, "question": question})["logits"]
-            log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-            most = self._settings.max_answer_tokens
-            return tf.concat(best_spans(log_probs[:, -2], log_probs[:, -1], most)[:2], axis=1)
-
-        def texts(passage: np.ndarray, spans: np.ndarray) -> list[str]:
-            rows = zip(passage, spans, strict=True)
-            tokens = [row[begin : end + 1] for row, (begin, end) in rows]
-            return [text.decode() for text in self._detokenize(tokens)]
-
-        def decode(batch: Batch) -> tuple[list[str], list[list[str]]]:
-            passage, question = batch["passage"], batch["question"]
-            spans = find(tf.constant(passage), tf.constant(question)).numpy()
-            references = texts(passage, batch["answer"])
-            return texts(passage, spans), [[text] for text in references]
-
-        return decode
 
     def _detokenize(self, rows: list[np.ndarray]) -> list[bytes]:
         """Return the texts of tokens; each row has its own number of them."""

@@ -3,8 +3,9 @@
 import tensorflow as tf
 
 from regard.models.settings.training import AlignmentLinksConfig
-from regard.models.tasks.copy_tokenizer import SPACE, string_tokens
+from regard.models.tasks.copy_tokenizer import string_tokens
 from regard.models.tasks.preprocessing import Columns, Tokenizers, flat_values
+from regard.models.vocabulary import SPACE
 
 
 def link_features(

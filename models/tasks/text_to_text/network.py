@@ -8,7 +8,9 @@ import numpy as np
 from regard.core.ragged import Ragged
 from regard.models.encoders import create_encoder
 from regard.models.seq2seq import Seq2Seq
+from regard.models.settings.search import SearchLimits
 from regard.models.settings.training import TrainingConfig
+from regard.models.tasks.greedy_decoding import OutputLimits, limits_of_texts
 from regard.models.tasks.network import Rows, dtype_policy
 from regard.models.tasks.seq2seq_network import TextOutputNetwork, append_eos
 from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
@@ -47,6 +49,9 @@ class TextNetwork(TextOutputNetwork):
         )
         scale = tied or "target" not in files
         return self.build_seq2seq(encoder, model, training, vocabulary_sizes, scale)
+
+    def output_limits(self, search: SearchLimits) -> OutputLimits:
+        return limits_of_texts(search.max_length_factor, search.max_length_offset)
 
     def embeddings(self, model: Seq2Seq, key: str) -> tuple[Any, str]:
         return {"source": model.encoder, "target": model.decoder}[key].embedding, key

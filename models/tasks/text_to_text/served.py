@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from regard.models.search.base import count_tokens
 from regard.models.tasks.copy_tokenizer import CopyTokenizer, detokenize, token_strings
+from regard.models.tasks.greedy_decoding import limits_of_texts
 from regard.models.tasks.search_outputs import token_ids
 from regard.models.tasks.served_model import ExportedSignature, OutputLengths, Row
 from regard.models.tasks.served_text_output import ServedTextOutput
@@ -82,14 +83,10 @@ class ServedText(ServedTextOutput):
             "source_cut": cut,
         }
 
-    @property
-    def _encoded_spec(self) -> tf.TensorSpec:
-        return tf.TensorSpec([None, None], tf.int32)
-
     def _limits_of(self, encoded: tf.Tensor) -> tf.Tensor:
         search = self._search_settings
-        longest = tf.cast(_source_tokens(encoded) * search.max_length_factor, tf.int32)
-        return longest + search.max_length_offset + 1
+        limits = limits_of_texts(search.max_length_factor, search.max_length_offset)
+        return limits.of_rows(encoded)
 
     def _row_options(self, source: tf.Tensor, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         # Sampling depends only on the text and the seed.

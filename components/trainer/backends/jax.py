@@ -1,0 +1,198 @@
+"""Training on JAX. Nothing here, or below, imports TensorFlow."""
+
+import functools
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from regard.components.trainer.backends.base import EpochData, TrainingBackend
+from regard.components.trainer.batches import Batches
+from regard.components.trainer.optimizer_state import unwrap
+from regard.components.trainer.unit_weighting import UnitWeighting
+from regard.models.tasks.network import Batch, BatchDecoder
+from regard.models.trainable_model import TrainableModel
+
+_PREFETCHED_BATCHES = 4
+
+
+class JaxBackend(TrainingBackend):
+    """Training on JAX: XLA compiles one step for each shape of a batch."""
+
+    always_compiles = True
+
+    def data(self, batches: Batches) -> "JaxData":
+        return JaxData(batches)
+
+    def adam(self, decoupled: bool = False) -> type[keras.optimizers.Optimizer]:
+        return JaxAdamW if decoupled else JaxAdam
+
+    def prepare(self, model: TrainableModel) -> None:
+        """Let the train step tell the optimizer the units of a batch, if it accumulates."""
+        if unwrap(model.optimizer).gradient_accumulation_steps:
+            model.train_step = functools.partial(_unit_weighted_train_step, model)
+
+    def compile_decoder(
+        self, model: TrainableModel, decoder: BatchDecoder, batches: Batches
+    ) -> Callable[..., np.ndarray]:
+        @jax.jit
+        def compute(values: Sequence[jax.Array], *inputs: jax.Array) -> jax.Array:
+            with keras.StatelessScope(list(zip(model.variables, values, strict=True))):
+                return decoder.compute(*inputs)
+
+        def run(*inputs: np.ndarray) -> np.ndarray:
+            return np.asarray(compute([variable.value for variable in model.variables], *inputs))
+
+        return run
+
+    def compute_capabilities(self) -> Sequence[tuple[int, int]]:
+        devices = [device for device in jax.devices() if device.platform == "gpu"]
+        return [_compute_capability(device) for device in devices]
+
+    def is_out_of_memory(self, error: Exception) -> bool:
+        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+
+    def make_deterministic(self) -> None:
+        # XLA reads the variable when it first compiles; on a CPU its sums always keep their order.
+        flags = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+
+    def synchronize(self, model: TrainableModel) -> None:
+        model.jax_state_sync()
+
+
+def _compute_capability(device: Any) -> tuple[int, int]:
+    major, _, minor = str(getattr(device, "compute_capability", "0.0")).partition(".")
+    return int(major), int(minor or 0)
+
+
+class JaxData(EpochData):
+    """The batches of a split as a ``PyDataset``.
+
+    Args:
+        batches: the batches as NumPy arrays.
+    """
+
+    def __init__(self, batches: Batches):
+        self._batches = batches
+        self._evaluation: list[Batch] = []
+
+    def epoch(
+        self, number: int | None = None, skip: int = 0, numbers: np.ndarray | None = None
+    ) -> "_PrefetchedBatches":
+        count = self._batches.plan(number)
+        numbers = np.arange(skip, count) if numbers is None else numbers
+        return _PrefetchedBatches(lambda batch: self._batches.read(number, batch), numbers)
+
+    def evaluation(self) -> "_PrefetchedBatches":
+        if not self._evaluation:
+            count = self._batches.plan(None)
+            self._evaluation = [self._batches.read(None, number) for number in range(count)]
+        numbers = np.arange(len(self._evaluation))
+        return _PrefetchedBatches(self._evaluation.__getitem__, numbers)
+
+
+class _PrefetchedBatches(keras.utils.PyDataset):
+    """Batches that a thread reads while the device computes; Keras asks for them in their order.
+
+    Args:
+        read: returns the batch of a number.
+        numbers: the numbers of the batches.
+    """
+
+    def __init__(self, read: Callable[[int], Batch], numbers: np.ndarray):
+        super().__init__()
+        self._read, self._numbers = read, numbers
+        self._reader = ThreadPoolExecutor(1, "batches")
+        self._pending: deque[Future[Batch]] = deque()
+        self._next = 0  # the index of the first batch that is not requested yet
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int) -> Batch:
+        if index + len(self._pending) != self._next:  # the first batch, or not in order
+            self._pending.clear()
+            self._next = index
+        while self._next < min(index + _PREFETCHED_BATCHES, len(self)):
+            self._pending.append(self._reader.submit(self._read, int(self._numbers[self._next])))
+            self._next += 1
+        return self._pending.popleft().result()
+
+
+class _JaxUnitWeighting(UnitWeighting):
+    """``UnitWeighting`` as a function of values, which ``_unit_weighted_train_step`` calls."""
+
+    def build(self, variables: list[Any]) -> None:
+        super().build(variables)
+        if self.gradient_accumulation_steps:
+            adam: Any = self
+            self.batch_units = adam.add_variable((), name="batch_units")
+
+    def units_of_batch(self) -> Any:
+        return self.batch_units.value
+
+    def stateless_apply(
+        self, optimizer_variables: Any, grads: Any, trainable_variables: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the new values of weights and optimizer, as Keras's method of this name.
+
+        With LoRA, the weights of the model are not those that the optimizer was built with.
+        """
+        adam: Any = self
+        kernels = self.adapters.kernels if self.adapters else adam._trainable_variables
+        variables = [*kernels, *adam.variables]
+        values = [*trainable_variables, *optimizer_variables]
+        with keras.StatelessScope(list(zip(variables, values, strict=True))) as scope:
+            adam.apply(grads)
+        updated = [scope.get_current_value(variable) for variable in variables]
+        return updated[: len(kernels)], updated[len(kernels) :]
+
+
+class JaxAdam(_JaxUnitWeighting, keras.optimizers.Adam):
+    """Kingma & Ba 2015, "Adam: A Method for Stochastic Optimization", as in Keras."""
+
+
+class JaxAdamW(_JaxUnitWeighting, keras.optimizers.AdamW):
+    """Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", as in Keras."""
+
+
+def _unit_weighted_train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]:
+    """Return the logs and the state after a step: Keras's ``train_step``, and one line more.
+
+    Keras gives the optimizer no metrics. The one that counts the units of the batch is copied into
+    a variable of the optimizer.
+    """
+    trainable, non_trainable, optimizer_values, metrics = state
+    x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
+    count = _index(model.plain_loss.count, model.metrics_variables)
+    before = metrics[count]
+    (_, aux), gradients = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)(
+        trainable,
+        non_trainable,
+        metrics,
+        x,
+        y,
+        weight,
+        training=True,
+        optimizer_variables=optimizer_values,
+    )
+    loss, outputs, non_trainable, metrics = aux
+    units = _index(unwrap(model.optimizer).batch_units, model.optimizer.variables)
+    optimizer_values = list(optimizer_values)
+    optimizer_values[units] = metrics[count] - before
+    trainable, optimizer_values = model.optimizer.stateless_apply(
+        optimizer_values, gradients, trainable
+    )
+    logs, metrics = model._update_metrics_variables(metrics, loss, x, y, outputs, weight)
+    return logs, (trainable, non_trainable, optimizer_values, metrics)
+
+
+def _index(variable: Any, variables: Sequence[Any]) -> int:
+    """Return the place of a variable in a list."""
+    return next(index for index, other in enumerate(variables) if other is variable)

@@ -1,0 +1,57 @@
+"""The devices and processes that share a training, as its loop sees them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from regard.components.trainer.batches import Sharing
+
+
+class DeviceGroup(ABC):
+    """All devices of a training, some of them in this process.
+
+    Attributes:
+        worker: the index of this process; 0 is the chief.
+        workers: the number of processes.
+        local_devices: the number of devices of each process.
+    """
+
+    def __init__(self, worker: int, workers: int, local_devices: int):
+        self.worker, self.workers, self.local_devices = worker, workers, local_devices
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process evaluates, writes and reports."""
+        return self.worker == 0
+
+    @property
+    def size(self) -> int:
+        """The number of devices of all workers."""
+        return self.workers * self.local_devices
+
+    @property
+    def sharing(self) -> Sharing:
+        """How the devices share each batch."""
+        return Sharing(self.worker, self.workers, self.local_devices)
+
+    @abstractmethod
+    def broadcast_object(self, compute: Callable[[], Any]) -> Any:
+        """Return the result of ``compute``, which only the chief calls, in every worker.
+
+        Args:
+            compute: returns JSON values.
+        """
+
+
+class SharedTrainStep(ABC):
+    """A training step that the devices of a group take together.
+
+    Attributes:
+        group: the devices.
+    """
+
+    group: DeviceGroup
+
+    @abstractmethod
+    def initialize(self) -> None:
+        """Copy the chief's state to all devices, and let Keras's ``fit`` call this step."""

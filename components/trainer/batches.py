@@ -8,7 +8,7 @@ import numpy as np
 from typing_extensions import Self
 
 from regard.components.common.row_files import RowFiles
-from regard.components.trainer.epoch_plan import Buckets, EpochPlan, TagSampling
+from regard.components.trainer.epoch_plan import GROWTH, Buckets, EpochPlan, TagSampling
 from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.models.tasks.network import Batch, Network, Rows
 
@@ -54,8 +54,9 @@ class Batches:
         max_length: the length limit in tokens, EOS included; longer rows are skipped.
         seed: of the order.
         max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
-        fixed_shapes: pad to the bound of the bucket instead of the longest row, and fill a bucket's
-            last batch with empty rows, so that XLA compiles once per bucket.
+        fixed_shapes: pad to the bound of a bucket instead of the longest row, and fill a bucket's
+            last batch with empty rows, so that XLA compiles few shapes.
+        growth: the ratio of the bounds of neighbouring buckets.
         sharing: how devices share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
         sampling: draws segmentations of the texts; None for those of the tokenizer.
@@ -70,6 +71,7 @@ class Batches:
     seed: int = 0
     max_rows: int | None = None
     fixed_shapes: bool = False
+    growth: float = GROWTH
     sharing: Sharing | None = None
     sampling: SubwordSampling | None = None
     tag_temperature: float = 1.0
@@ -83,7 +85,7 @@ class Batches:
     @functools.cached_property
     def buckets(self) -> Buckets:
         """The lengths that share a batch."""
-        return Buckets.create(self.batch_tokens, self.max_length)
+        return Buckets.create(self.batch_tokens, self.max_length, self.growth)
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
@@ -191,9 +193,15 @@ class Batches:
         return self.network.select_references(columns, references)
 
     def _pad(self, name: str, array: np.ndarray, rows: int, width: int) -> np.ndarray:
-        """Pad with empty rows, and axes whose size depends on the rows to at least ``width``."""
+        """Pad with empty rows, and axes whose size depends on the rows to at least ``width``.
+
+        A longer axis, of texts that are segmented again, gets the next bound of a bucket.
+        """
         sizes = [rows, *array.shape[1:]]
         for axis in self.network.variable_axes[name]:
             sizes[axis] = max(sizes[axis], width)
+            if width < sizes[axis] <= self.buckets.bounds[-1] and self.fixed_shapes:
+                bounds = self.buckets.bounds
+                sizes[axis] = int(bounds[np.searchsorted(bounds, sizes[axis])])
         padding = [(0, size - old) for size, old in zip(sizes, array.shape, strict=True)]
         return np.pad(array, padding)

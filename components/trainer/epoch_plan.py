@@ -8,6 +8,10 @@ import numpy as np
 
 Seed = tuple[int, ...] | None
 
+# The ratio of the bounds of neighbouring buckets: little padding. Where every shape is compiled,
+# the larger ratio leaves about ten shapes, up to a length of 100 for example.
+GROWTH, COARSE_GROWTH = 1.15, 1.35
+
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
@@ -22,12 +26,18 @@ class Buckets:
     sizes: np.ndarray
 
     @classmethod
-    def create(cls, batch_tokens: int, max_length: int) -> Buckets:
-        """Return buckets for sources and targets that have the tokens of a batch together."""
+    def create(cls, batch_tokens: int, max_length: int, growth: float = GROWTH) -> Buckets:
+        """Return buckets for sources and targets that have the tokens of a batch together.
+
+        Args:
+            batch_tokens: the padded tokens of a batch, of both sides.
+            max_length: the largest length.
+            growth: the ratio of neighbouring bounds, which differ by at least 2.
+        """
         bounds, length = [], 8
         while length < max_length:
             bounds.append(length)
-            length = max(length + 2, int(length * 1.15))
+            length = max(length + 2, int(length * growth))
         bounds.append(max_length)
         sizes = [max(1, batch_tokens // (2 * bound)) for bound in bounds]
         return cls(np.array(bounds), np.array(sizes))

@@ -11,6 +11,7 @@ from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
 from regard.components.trainer.backends import current_backend
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.device_group import DeviceGroup
+from regard.components.trainer.epoch_plan import COARSE_GROWTH, GROWTH
 from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.components.trainer.tokenizers import create_processors, read_sentencepiece_models
 from regard.core import events
@@ -71,13 +72,15 @@ def read_inputs(
     if training.subword_sampling:
         alpha = training.subword_sampling.alpha
         sampling = SubwordSampling(serialized, alpha, training.max_length, training.seed)
+    compiles = current_backend().always_compiles
     make_batches = functools.partial(
         Batches,
         network=network,
         batch_tokens=0 if training.batch_tokens == "auto" else training.batch_tokens,
         max_length=training.max_length,
         seed=training.seed,
-        fixed_shapes=training.jit_compile or current_backend().always_compiles,
+        fixed_shapes=training.jit_compile or compiles,
+        growth=COARSE_GROWTH if compiles else GROWTH,
     )
     train_batches = make_batches(
         data.train_files,

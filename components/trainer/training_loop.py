@@ -98,7 +98,7 @@ def fit(
                     train_data.epoch(state.epoch, skip=state.epoch_batches),
                     shuffle=False,  # the batches are shuffled already
                     verbose=0,
-                    callbacks=[progress, validation, saver],
+                    callbacks=backend.callbacks([progress, validation, saver], model),
                 )
             if state.epoch_batches == train_batches.size:
                 state.epoch, state.epoch_batches = state.epoch + 1, 0

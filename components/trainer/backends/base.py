@@ -81,6 +81,12 @@ class TrainingBackend(ABC):
         """Let sums keep a fixed order in the whole process."""
 
     @abstractmethod
+    def callbacks(
+        self, callbacks: Sequence[keras.callbacks.Callback], model: TrainableModel
+    ) -> Any:
+        """Return callbacks as ``fit`` takes them; none of them reads the logs of a step."""
+
+    @abstractmethod
     def synchronize(self, model: TrainableModel) -> None:
         """Write the state of a running ``fit`` into the variables, before they are read."""
 

@@ -19,6 +19,7 @@ from regard.models.tasks.network import Batch, BatchDecoder
 from regard.models.trainable_model import TrainableModel
 
 _PREFETCHED_BATCHES = 4
+_STEPS_AHEAD = 2
 
 
 class JaxBackend(TrainingBackend):
@@ -33,9 +34,7 @@ class JaxBackend(TrainingBackend):
         return JaxAdamW if decoupled else JaxAdam
 
     def prepare(self, model: TrainableModel) -> None:
-        """Let the train step tell the optimizer the units of a batch, if it accumulates."""
-        if unwrap(model.optimizer).gradient_accumulation_steps:
-            model.train_step = functools.partial(_unit_weighted_train_step, model)
+        model.train_step = functools.partial(_train_step, model)
 
     def compile_decoder(
         self, model: TrainableModel, decoder: BatchDecoder, batches: Batches
@@ -61,6 +60,11 @@ class JaxBackend(TrainingBackend):
         # XLA reads the variable when it first compiles; on a CPU its sums always keep their order.
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+
+    def callbacks(
+        self, callbacks: Sequence[keras.callbacks.Callback], model: TrainableModel
+    ) -> keras.callbacks.CallbackList:
+        return _LaggingCallbacks(callbacks, model)
 
     def synchronize(self, model: TrainableModel) -> None:
         model.jax_state_sync()
@@ -126,7 +130,7 @@ class _PrefetchedBatches(keras.utils.PyDataset):
 
 
 class _JaxUnitWeighting(UnitWeighting):
-    """``UnitWeighting`` as a function of values, which ``_unit_weighted_train_step`` calls."""
+    """``UnitWeighting`` as a function of values, which ``_train_step`` calls."""
 
     def build(self, variables: list[Any]) -> None:
         super().build(variables)
@@ -162,11 +166,13 @@ class JaxAdamW(_JaxUnitWeighting, keras.optimizers.AdamW):
     """Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", as in Keras."""
 
 
-def _unit_weighted_train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]:
-    """Return the logs and the state after a step: Keras's ``train_step``, and one line more.
+def _train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]:
+    """Return the logs and the state after a step: Keras's ``train_step`` with two differences.
 
-    Keras gives the optimizer no metrics. The one that counts the units of the batch is copied into
-    a variable of the optimizer.
+    Keras gives the optimizer no metrics; here, one that accumulates gets the units of the batch in
+    a variable of its own. Keras returns all metrics as logs, and waits for them after each step;
+    here they stay in the state, and the logs are the number of units, on which
+    ``_LaggingCallbacks`` waits later.
     """
     trainable, non_trainable, optimizer_values, metrics = state
     x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -182,15 +188,36 @@ def _unit_weighted_train_step(model: TrainableModel, state: Any, data: Any) -> t
         training=True,
         optimizer_variables=optimizer_values,
     )
-    loss, outputs, non_trainable, metrics = aux
-    units = _index(unwrap(model.optimizer).batch_units, model.optimizer.variables)
-    optimizer_values = list(optimizer_values)
-    optimizer_values[units] = metrics[count] - before
+    _, _, non_trainable, metrics = aux
+    units = metrics[count] - before
+    adam = unwrap(model.optimizer)
+    if adam.gradient_accumulation_steps:
+        optimizer_values = list(optimizer_values)
+        optimizer_values[_index(adam.batch_units, model.optimizer.variables)] = units
     trainable, optimizer_values = model.optimizer.stateless_apply(
         optimizer_values, gradients, trainable
     )
-    logs, metrics = model._update_metrics_variables(metrics, loss, x, y, outputs, weight)
-    return logs, (trainable, non_trainable, optimizer_values, metrics)
+    return {"units": units}, (trainable, non_trainable, optimizer_values, metrics)
+
+
+class _LaggingCallbacks(keras.callbacks.CallbackList):
+    """Callbacks that run while the device still computes the last steps.
+
+    Keras waits for the logs of a step before it starts the next one, so that the device is idle
+    meanwhile. Here it waits for those of an earlier step, which bounds the number of batches on
+    their way.
+    """
+
+    def __init__(self, callbacks: Sequence[keras.callbacks.Callback], model: TrainableModel):
+        super().__init__(list(callbacks), add_history=True, model=model)
+        self._running: deque[Any] = deque()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._running.append(logs)
+        if len(self._running) > _STEPS_AHEAD:
+            jax.block_until_ready(self._running.popleft())
+        for callback in self.callbacks:
+            callback.on_train_batch_end(batch)
 
 
 def _index(variable: Any, variables: Sequence[Any]) -> int:

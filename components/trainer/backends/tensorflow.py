@@ -50,6 +50,11 @@ class TensorFlowBackend(TrainingBackend):
     def make_deterministic(self) -> None:
         tf.config.experimental.enable_op_determinism()
 
+    def callbacks(
+        self, callbacks: Sequence[keras.callbacks.Callback], model: TrainableModel
+    ) -> Sequence[keras.callbacks.Callback]:
+        return callbacks
+
     def synchronize(self, model: TrainableModel) -> None:
         pass
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from regard.pipeline.scheduling import attempt, state
+from regard.pipeline.scheduling import attempt, daemon, state
 from regard.pipeline.scheduling.daemon import ScheduleDaemon
 from regard.pipeline.scheduling.settings import ScheduleSettings
 from regard.pipeline.workspace import Workspace
@@ -38,7 +38,8 @@ class FakeDaemon(ScheduleDaemon):
         return self.time
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(self.pace)
+        if self.pace:
+            time.sleep(self.pace)
         self.time += max(seconds, 0.001)
         while self.events and self.time >= self.events[0][0]:
             self.events.pop(0)[1]()
@@ -80,6 +81,7 @@ class Simulation(GrowingCorpus):
         self.now = START
         self._start_process = attempt.start_run
         monkeypatch.setattr(attempt, "start_run", self.start_run)
+        monkeypatch.setattr(daemon, "_MAX_SLEEP_SECONDS", 300.0)  # fewer steps
         self.plan()
         self.write_span(1)
 
@@ -95,11 +97,11 @@ class Simulation(GrowingCorpus):
 
     def serve(self, hours: float, events=None, pace: float = 0.0) -> FakeDaemon:
         """Keeps the schedule for some hours; the next call continues from there."""
-        daemon = FakeDaemon(self, hours, events, pace)
-        with daemon.open():
-            daemon.serve()
-        self.now = daemon.time
-        return daemon
+        scheduler = FakeDaemon(self, hours, events, pace)
+        with scheduler.open():
+            scheduler.serve()
+        self.now = scheduler.time
+        return scheduler
 
     @property
     def state(self) -> state.ScheduleState:

@@ -18,7 +18,7 @@ def read_facts(run: Run) -> RunFacts:
     state, status = run.progress(), store.status(run)
     if status != RUNNING:
         state.stop()  # after a kill, the events still list a running node
-    folders = {}
+    folders: dict[str, Path] = {}
     for name, (node, key) in ARTIFACTS.items():
         uri = state.outputs(node).get(key)
         if uri and Path(uri).is_dir():

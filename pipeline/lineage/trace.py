@@ -244,7 +244,8 @@ class _Tracer:
         """Return the versions that were in production before, newest first."""
         parents: list[Parent] = []
         child = self.record
-        numbers = set[str]()  # of the parents; a removed number may be used again: no cycles
+        # The number of a removed version may be used again, so the parents may form a cycle.
+        numbers = set[str]()
         while (number := str(child.compared_with or "")) and number not in numbers:
             numbers.add(number)
             parent, model = self._parent_record(child), f"{self.record.name}@{number}"

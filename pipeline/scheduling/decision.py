@@ -144,8 +144,8 @@ def _find_decided_run(config: Config, paths: PipelinePaths, snapshot: DataSnapsh
     digest = settings_digest(config)
     for run in reversed(runs_of(paths)):
         record = run.record()
-        is_part = record.first or record.last  # of the nodes
-        if is_part or record.status not in (SUCCEEDED, NOT_BLESSED):
+        is_partial = record.first or record.last  # some nodes were left out
+        if is_partial or record.status not in (SUCCEEDED, NOT_BLESSED):
             continue
         if record.data_fingerprint != snapshot.fingerprint:
             continue

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from encodings.aliases import aliases
 
 from regard.components.checks.language import known_languages
-from regard.components.data import span_patterns
+from regard.components.data import formats, span_patterns
 from regard.components.data.file_kinds import conversion, kind_of_name
 from regard.components.data.reserved_names import reserved_names
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
@@ -83,6 +83,7 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
         features = [one for one in features if data.tags.column or not one.tags]
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
+    yield from _validate_keys(data)
     if data.encoding and (message := _encoding_error(data.encoding)):
         yield Problem(("data", "encoding"), message)
     yield from _validate_languages(data, features)
@@ -164,23 +165,42 @@ def _validate_format(
         message = "the file names do not show one format; set data.format, for example to csv"
         yield Problem(path, f"{message}, or give one path for each side: {{{needed}}}")
     elif isinstance(files, dict):
-        if kind != "parallel":
+        if not formats.get_format(kind).is_parallel:
             message = f"{kind} files hold all sides; give a path, a glob or a list"
             yield Problem(path, message)
         yield from _validate_names(path, files, features)
-    elif kind == "parallel":
-        yield Problem(path, f"parallel files need one path for each side: {{{needed}}}")
-    elif any(name.lower().endswith((".parquet.gz", ".arrow.gz")) for name in path_list(files)):
+    elif formats.get_format(kind).is_parallel:
+        yield Problem(path, f"{kind} files need one path for each side: {{{needed}}}")
+    elif not formats.get_format(kind).is_compressible and any(map(_is_gzip, path_list(files))):
         yield Problem(path, f"{kind} in gzip is not supported; unpack the file with `gunzip`")
-    elif kind == "squad" and not any(feature.part_of for feature in features):
-        message = (
-            "json files hold passages and questions, for the task span only; set data.format: "
-        )
-        message += "jsonl if each line is a JSON object, or convert a JSON array: "
-        yield Problem(path, f"{message}`jq -c '.[]' FILE.json > FILE.jsonl`")
-    elif kind == "tmx" and data.columns is None:
-        message = "tmx files need the language of each side, such as {source: en, target: fr}"
-        yield Problem(("data", "columns"), message)
+    else:
+        yield from formats.get_format(kind).problems(path, features, data.columns)
+
+
+def _is_gzip(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+def _validate_keys(data: DataConfig) -> Iterator[Problem]:
+    """Each key about the content of files must have an effect on some of them."""
+    names: set[str] = set()
+    used = {"encoding"} if data.monolingual else set()
+    for files in filter(None, (data.train, data.eval, data.test)):
+        name = data.format_of(files)
+        if name is None:
+            return  # which is another problem
+        keys = set(formats.get_format(name).keys)
+        if isinstance(files, dict):  # columns stand for the endings of files, which are given here
+            keys -= {"columns"}
+            name += " with a path for each side"
+        names.add(name)
+        used |= keys
+    for key in formats.FILE_KEYS:
+        default = type(data).model_fields[key].default
+        if key not in used and getattr(data, key) != default:
+            others = ", ".join(formats.formats_with(key))
+            message = f"{key} has no effect on the format {' and '.join(sorted(names))}; "
+            yield Problem(("data", key), f"{message}remove the key. Formats that use it: {others}")
 
 
 def _other_kind(path: str) -> str | None:
@@ -207,16 +227,23 @@ def _validate_columns(
 ) -> Iterator[Problem]:
     path = ("data", "columns")
     yield from _validate_names(path, columns, features)
-    formats = {data.format_of(files) for files in data.files_by_split().values()}
+    names = {data.format_of(files) for files in data.files_by_split().values()} - {None}
+    used = [formats.get_format(name) for name in sorted(names)]
+    numbering = [data_format for data_format in used if data_format.numbers_columns]
+    naming = [
+        data_format
+        for data_format in used
+        if not (data_format.numbers_columns or data_format.is_parallel)
+    ]
     for side, column in columns.items():
         if isinstance(column, str):
-            if formats & {"tsv", "csv"} and data.header is False:
+            if numbering and data.header is False:
                 message = "without data.header a column is a number from 1"
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif others := sorted(formats - {"parallel", "tsv", "csv", None}, key=str):
-            message = f"{others[0]} needs the name of a column, key or language; got {column}"
+        elif naming:
+            message = f"{naming[0].name} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")

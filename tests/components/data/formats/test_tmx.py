@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from regard.components.data import tmx
+from regard.components.data.formats import tmx
 from regard.components.data.sources import FileGroup
 from regard.core.features import Feature
 from regard.core.kinds import TEXT

@@ -74,13 +74,13 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
 
     Args:
         data: the section.
-        features: of a row, those of ``data.extra`` included.
+        features: the features of a row, those of ``data.extra`` included.
     """
     yield from _validate_splits(data, features)
     yield from _validate_features(data, features)
     if data.tags is not None:
         yield from _validate_tags(data, data.tags)
-        features = [one for one in features if data.tags.column or not one.tags]
+        features = [feature for feature in features if data.tags.column or not feature.tags]
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
     yield from _validate_keys(data)
@@ -103,7 +103,7 @@ def _encoding_error(name: str) -> str | None:
 
 def _validate_languages(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
     check, path = data.checks.language, ("data", "checks", "language", "languages")
-    texts = [one.name for one in features if one.tokenized]
+    texts = [feature.name for feature in features if feature.tokenized]
     for name, language in check.languages.items() if check else ():
         if name not in texts:
             sides = suggest(name, texts) if texts else "This task has no texts; remove the check"
@@ -120,9 +120,9 @@ def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[
     path = ("data", "split")
     has_files = data.eval is not None or data.test is not None
     if has_files and (data.eval is None or data.test is None):
-        one, other = ("eval", "test") if data.test is None else ("test", "eval")
-        message = f"data.{one} needs data.{other} too; or leave both out and use data.split"
-        yield Problem(("data", one), message)
+        present, missing = ("eval", "test") if data.test is None else ("test", "eval")
+        message = f"data.{present} needs data.{missing} too; or leave both out and use data.split"
+        yield Problem(("data", present), message)
     split = data.split
     if split is None:
         if not has_files:
@@ -185,7 +185,9 @@ def _validate_keys(data: DataConfig) -> Iterator[Problem]:
     """Each key about the content of files must have an effect on some of them."""
     names: set[str] = set()
     used = {"encoding"} if data.monolingual else set()
-    for files in filter(None, (data.train, data.eval, data.test)):
+    for files in (data.train, data.eval, data.test):
+        if files is None:
+            continue
         name = data.format_of(files)
         if name is None:
             return  # which is another problem
@@ -227,8 +229,8 @@ def _validate_columns(
 ) -> Iterator[Problem]:
     path = ("data", "columns")
     yield from _validate_names(path, columns, features)
-    names = {data.format_of(files) for files in data.files_by_split().values()} - {None}
-    used = [formats.get_format(name) for name in sorted(names)]
+    names = {data.format_of(files) for files in data.files_by_split().values()}
+    used = [formats.get_format(name) for name in sorted(filter(None, names))]
     numbering = [data_format for data_format in used if data_format.numbers_columns]
     naming = [
         data_format
@@ -261,19 +263,21 @@ def _validate_tags(data: DataConfig, tags: TagsConfig) -> Iterator[Problem]:
         yield Problem(path, "in a growing corpus, tags must come from a column: set column")
     files = data.files_by_split()
     for split in SPLITS:
-        own, sides = getattr(tags, split), files.get(split, ())
+        path_tags, sides = getattr(tags, split), files.get(split, ())
         paths = path_list(next(iter(sides.values())) if isinstance(sides, dict) else sides)
-        if len(own) != (needed := 0 if tags.column else len(paths)):
+        needed = 0 if tags.column else len(paths)
+        if len(path_tags) != needed:
             rule = f"one for each path of data.{split}, none with data.tags.column"
-            yield Problem((*path, split), f"has {len(own)} tags, but needs {needed}: {rule}")
-        for tag in sorted(set(own).difference(tags.known)):
+            yield Problem((*path, split), f"has {len(path_tags)} tags, but needs {needed}: {rule}")
+        for tag in sorted(set(path_tags).difference(tags.known)):
             message = f"{tag!r} is no tag of the model. {suggest(tag, tags.known)}"
             yield Problem((*path, split), message)
 
 
 def pattern_locations(data: DataConfig) -> list[PatternLocation]:
     """Return all patterns of the section."""
-    return [one for one in path_locations(data) if span_patterns.is_pattern(one.pattern)]
+    locations = path_locations(data)
+    return [location for location in locations if span_patterns.is_pattern(location.pattern)]
 
 
 def path_locations(data: DataConfig) -> list[PatternLocation]:
@@ -319,7 +323,7 @@ def _validate_spans(data: DataConfig) -> Iterator[Problem]:
 def _validate_sides(split: str, files: Mapping[str, str | list[str]]) -> Iterator[Problem]:
     """All sides need a placeholder at the same positions of their lists."""
     flags = {
-        side: [span_patterns.is_pattern(path) for path in path_list(files[side])] for side in files
+        side: list(map(span_patterns.is_pattern, path_list(paths))) for side, paths in files.items()
     }
     first = next(iter(flags))
     for side, row in flags.items():

@@ -38,7 +38,7 @@ def read_rows(
     Raises:
         UnreadableFile: a file cannot be used at all, or parallel files have different lengths.
     """
-    features = tuple(one for one in corpus.features if not (one.tags and group.tag))
+    features = tuple(feature for feature in corpus.features if not (feature.tags and group.tag))
     rows = _valid_rows(group, replace(corpus, features=features), problems, images)
     if corpus.config.tags:
         rows = _check_tags(rows, group, corpus.features, problems)
@@ -94,7 +94,8 @@ def _valid_rows(
 def _default_layout(group: FileGroup, corpus: Corpus) -> Layout:
     """Return where features are read from in files without columns: a file, a language, a key."""
     columns = corpus.config.columns or {}
-    names = {one.name: str(columns.get(one.name, one.name)) for one in corpus.features}
+    features = [feature.name for feature in corpus.features]
+    names = {feature: str(columns.get(feature, feature)) for feature in features}
     if group.sides:
         names = dict(zip(group.sides, map(os.path.basename, group.files), strict=True))
     return Layout(group.files[0], names, has_names=not group.sides)

@@ -47,7 +47,7 @@ class TableFormat(DataFormat):
 
         Args:
             lines: The lines of the file, without one that names the delimiter.
-            separator: The delimiter that the first line names; None without such a line.
+            separator: The delimiter that the first line names; None without it.
             path: The file.
             config: The section ``data``.
             problems: Receives rows that are skipped, and notes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -57,10 +57,10 @@ def paths_in(files: Files) -> Iterator[str]:
         yield from [value] if isinstance(value, str) else value
 
 
-def _add_suffix(path: str, suffix: int | str) -> str:
-    """Return the path of a language: ``corpus.gz`` becomes ``corpus.en.gz``."""
-    stem = path.removesuffix(".gz")
-    return f"{stem}.{suffix}{path[len(stem) :]}"
+def _add_suffixes(paths: Sequence[str], suffix: int | str) -> list[str]:
+    """Return the paths of a language: ``corpus.gz`` becomes ``corpus.en.gz``."""
+    stems = [path.removesuffix(".gz") for path in paths]
+    return [f"{stem}.{suffix}{path[len(stem) :]}" for stem, path in zip(stems, paths, strict=True)]
 
 
 class SplitConfig(Section):
@@ -224,10 +224,7 @@ class DataConfig(PinnedSchemaConfig):
         has_languages = languages and all(isinstance(code, str) for code in languages.values())
         if isinstance(files, dict) or not is_stem or not has_languages:
             return files
-        return {
-            side: [_add_suffix(path, language) for path in paths]
-            for side, language in languages.items()
-        }
+        return {side: _add_suffixes(paths, language) for side, language in languages.items()}
 
     def _has_format(self, path: str) -> bool:
         suffix = Path(path.removesuffix(".gz")).suffix.lower()
@@ -241,8 +238,8 @@ class DataConfig(PinnedSchemaConfig):
         if isinstance(self._sides(files), dict):
             return formats.parallel_format()
         names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
-        shown = {formats.format_of_ending(Path(name).suffix) for name in names}
-        return shown.pop() if len(shown) == 1 else None
+        candidates = {formats.format_of_ending(Path(name).suffix) for name in names}
+        return candidates.pop() if len(candidates) == 1 else None
 
     @property
     def tag_feature(self) -> str | None:

@@ -39,7 +39,7 @@ def _changed_field(name: str, **changes: Any) -> tuple[Any, Any]:
     field = DataConfig.model_fields[name]
     annotation = changes.pop("annotation", field.annotation)
     if field.metadata:
-        annotation = Annotated[(annotation, *field.metadata)]  # type: ignore[assignment]
+        annotation = Annotated[(annotation, *field.metadata)]
     options = {
         "default": field.default,
         "description": field.description,

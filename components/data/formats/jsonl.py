@@ -108,7 +108,7 @@ def _missing_keys(
     names: Sequence[str | None], content: Mapping[str, Any], corpus: Corpus
 ) -> list[str]:
     pairs = zip(names, corpus.features, strict=True)
-    return [str(name) for name, one in pairs if not one.optional and name not in content]
+    return [str(name) for name, feature in pairs if not feature.optional and name not in content]
 
 
 def _keys_remedy(corpus: Corpus, content: Mapping[str, Any], missing: str) -> str:

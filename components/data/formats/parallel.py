@@ -42,10 +42,10 @@ class ParallelFormat(DataFormat):
         else:
             return
         # Count the rest of the longer files, for the message.
-        counts = [
-            line - 1 if value is _END else line + sum(1 for _ in side)
-            for value, side in zip(row, sides, strict=True)
-        ]
+        counts = []
+        for value, side in zip(row, sides, strict=True):
+            rest = sum(1 for _ in side)
+            counts.append(line - 1 if value is _END else line + rest)
         lengths = " but ".join(
             f"{path} has {count:,} lines" for path, count in zip(group.files, counts, strict=True)
         )

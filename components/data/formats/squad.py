@@ -98,9 +98,9 @@ def _to_row(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     answers = entry.get("answers")
     if not (isinstance(answers, list) and answers and all(isinstance(a, dict) for a in answers)):
         return {}, "the value of 'answers' is not a list of answers"
-    starts = [one.get("answer_start") for one in answers]
+    starts = [answer.get("answer_start") for answer in answers]
     row = {name: entry.get(name) for name in ("id", "title", "question")}
-    row |= {"passage": entry["context"], "answer": [one.get("text") for one in answers]}
+    row |= {"passage": entry["context"], "answer": [answer.get("text") for answer in answers]}
     return row | {"answer_start": None if None in starts else starts}, ""
 
 

@@ -139,7 +139,8 @@ def _rows(
 ) -> Iterator[Cells]:
     """Yield a row for each combination of the texts of a unit."""
     count = math.prod(len(texts) or 1 for texts in values)
-    problem = next(filter(None, (find_forbidden(t or "") for texts in values for t in texts)), None)
+    texts_of_row = itertools.chain.from_iterable(values)
+    problem = next(filter(None, (find_forbidden(text or "") for text in texts_of_row)), None)
     if count > _MAX_ROWS:
         problem = f"the unit has {count:,} combinations of texts; at most {_MAX_ROWS} are read"
     if problem:

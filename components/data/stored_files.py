@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from regard.components.data import span_patterns
-from regard.components.data.config_rules import path_locations
 from regard.components.data.sources import Corpus
+from regard.components.data.span_rules import path_locations
 from regard.components.settings.data import Files
 from regard.core.errors import UserError
 from regard.core.storage import ObjectStore, is_copy, is_uri, local_copy

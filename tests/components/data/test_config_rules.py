@@ -2,7 +2,8 @@
 
 import pytest
 
-from regard.components.data.config_rules import pattern_locations, validate_data
+from regard.components.data.config_rules import validate_data
+from regard.components.data.span_rules import pattern_locations
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from tests.components.corpora import CAPTIONED, SCORED, SUMMARISED, TRANSLATION, corpus_of

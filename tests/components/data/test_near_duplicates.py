@@ -81,9 +81,7 @@ def altered():
 def test_near_duplicates_are_those_of_all_pairs(altered, min_similarity):
     train, nearest = altered
     expected = {
-        row_reference(1, i)
-        for i, nearest_one in enumerate(nearest.values())
-        if nearest_one >= min_similarity
+        row_reference(1, i) for i, value in enumerate(nearest.values()) if value >= min_similarity
     }
     hits = near_hits(train, [*nearest], min_similarity, batch=64)
     assert set(hits) <= expected

@@ -13,8 +13,7 @@ from regard.components.common.references import References, restore_references
 from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus, extra_features
 from regard.components.settings.augmentation import AugmentationConfig
-from regard.components.settings.data import DataConfig, Files
-from regard.components.settings.data_checks import DataChecksConfig
+from regard.components.settings.data import DataConfig
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
@@ -23,10 +22,11 @@ from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models import tasks
-from regard.models.settings.base import NotInTrainingKey, Section
+from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
+from regard.pipeline.config.data_section import data_class
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.schedule import ScheduleConfig
@@ -227,35 +227,13 @@ def config_class(task: str) -> type[Config]:
         sections[name] = (kind, kind.model_validate(defaults.get(name, {})))
     if described.search is not None:
         sections["search"] = described.search
-    doc, description = DataConfig.__doc__, DataConfig.model_fields["train"].description
-    train = Field(description=description, examples=[described.example_files])
-    checks_class = _checks_class(described)
-    description = DataConfig.model_fields["checks"].description
-    checks: Any = (
-        Annotated[checks_class, NotInTrainingKey],
-        Field(description=description, default=checks_class()),
-    )
-    data = create_model(
-        "Data", __base__=DataConfig, __doc__=doc, train=(Files, train), checks=checks
-    )
     fields: dict[str, tuple[Any, Any]] = dict.fromkeys(("tokenizer", "search"), (type(None), None))
     task_options = {"default": task} if task == DEFAULT_TASK else {"examples": [task]}
     fields["task"] = (Literal[task], _field("task", **task_options))
-    fields["data"] = (data, _field("data"))
+    fields["data"] = (data_class(described), _field("data"))
     for name, (annotation, default) in sections.items():
         fields[name] = (annotation, _field(name, default=default))
     return create_model("Config", __base__=Config, __doc__=Config.__doc__, **fields)  # type: ignore[call-overload]
-
-
-def _checks_class(task: Description) -> type[DataChecksConfig]:
-    """Return the class of the section ``data.checks`` with the task's own defaults."""
-    fields: dict[str, Any] = {}
-    for name, values in task.data_checks.items():
-        field = DataChecksConfig.model_fields[name]
-        default = None if values is None else field.default.model_copy(update=values)
-        fields[name] = (field.annotation, Field(description=field.description, default=default))
-    doc = DataChecksConfig.__doc__
-    return create_model("DataChecks", __base__=DataChecksConfig, __doc__=doc, **fields)
 
 
 def _field(name: str, **options: Any) -> Any:

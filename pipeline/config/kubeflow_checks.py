@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from regard.components.data.config_rules import path_locations
+from regard.components.data.span_rules import path_locations
 from regard.models.settings.base import KeyPath, Problem
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common.prediction_table import Row
-from regard.components.data import config_rules
+from regard.components.data import config_rules, formats
 from regard.components.data.columns import MissingColumn
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.example_rows import ExampleRow
@@ -100,8 +100,12 @@ def _corpus(
     recorded = record.config.get("data") or {}
     trained = DataConfig.model_validate(recorded) if recorded else None
     kind = DataConfig.model_validate(settings).format_of(files)
-    if trained is not None and kind == trained.format_of(trained.train) != "parallel":
-        settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
+    data_format = None if kind is None else formats.get_format(kind)
+    is_equal = trained is not None and kind == trained.format_of(trained.train)
+    if trained is not None and data_format is not None and is_equal and not data_format.is_parallel:
+        unused = set(formats.FILE_KEYS).difference(data_format.keys)  # of files of other formats
+        omitted = unused.union(_NOT_INHERITED)
+        settings |= {key: value for key, value in trained if key not in omitted}
         if trained.tags and not trained.tags.column:
             del settings["tags"]
     if columns is not None:

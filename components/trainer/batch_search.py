@@ -131,5 +131,5 @@ def _rate(model: TrainableModel, batches: Batches) -> float:
     for _ in range(1 + _PASSES):  # the first one compiles
         start = time.perf_counter()
         model.fit(epoch_dataset(batches, numbers=numbers), shuffle=False, verbose=0)
-        rates.append(float(model.plain_loss.count) / (time.perf_counter() - start))
+        rates.append(float(model.loss_mean.count) / (time.perf_counter() - start))
     return max(rates[1:])

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ def initialize_weights(
     model: keras.Model,
     network: Network,
     config: TrainerConfig,
+    start: StartingModel | None,
     tokenizers: Mapping[str, bytes],
     checkpoints: Checkpoints,
 ) -> dict[str, Any]:
@@ -55,9 +56,10 @@ def initialize_weights(
     Args:
         model: compiled.
         network: what the task trains.
-        config: its ``start`` is the model to start from.
+        config: the settings of the training.
+        start: the model to start from; None for random weights.
         tokenizers: the serialized SentencePiece model of each text feature.
-        checkpoints: of this training.
+        checkpoints: the files of this training.
 
     Returns:
         ``model`` and ``digest`` of the start and what ``load_weights`` returns; empty without one.
@@ -72,27 +74,27 @@ def initialize_weights(
         return read_json_object(path)
     report: dict[str, Any] = {}
     text = "there is no model to start from yet: the initial weights are random"
-    if config.start:
-        old = _read_checkpoint(config.start)
+    if start:
+        old = _read_checkpoint(start)
         details = load_weights(model, network, config, tokenizers, old)
-        report = {"model": config.start.model, "digest": config.start.digest, **details}
+        report = {"model": start.model, "digest": start.digest, **details}
         text = _describe(report, model, old, _wants_optimizer(config))
     write_json(path, report)
     events.emit("note", node=NODE, text=text)
     return report
 
 
-def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> None:
+def check_ensemble(ensemble: Sequence[StartingModel], tokenizers: Mapping[str, bytes]) -> None:
     """Check that the other models of an ensemble can be read and have these vocabularies.
 
     Args:
-        config: its ``ensemble`` names the models.
+        ensemble: the other models.
         tokenizers: the serialized SentencePiece model of each text feature.
 
     Raises:
         UserError: a model cannot be read or has changed, or a vocabulary differs.
     """
-    for member in config.ensemble:
+    for member in ensemble:
         try:
             old = _read_checkpoint(member)
         except UserError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from regard.components.settings.trainer import TrainingData
+from regard.components.settings.trainer import RunInputs, TrainingData
 from regard.components.settings.tune import MAX_SEED
 from regard.components.tuner import search as search_module
 from regard.components.tuner.space import Dimension, SearchSpace, replace_values
@@ -359,6 +359,11 @@ def open_files(process):
 
 def task_in(folder, source, **values):
     """A trial with real training; ``values`` are by their dotted keys."""
-    own = checkpoint_folder(folder)
-    config = {**tiny.config(), "checkpoints": str(own.parent), "checkpoint_key": own.name}
-    return TrialTask(str(folder), replace_values(config, values), source, "loss")
+    checkpoints = checkpoint_folder(folder)
+    return TrialTask(
+        folder=str(folder),
+        config=replace_values(tiny.config(), values),
+        run=RunInputs(checkpoints=str(checkpoints.parent), checkpoint_key=checkpoints.name),
+        source=source,
+        objective="loss",
+    )

@@ -26,7 +26,7 @@ class TrainingProgress(keras.callbacks.Callback):
         state: the counters.
         training: the section ``training``.
         batches_per_epoch: the number of batches in an epoch.
-        writer: of TensorBoard summaries.
+        writer: the writer of TensorBoard summaries.
         group: the devices that train together; None for a single device.
     """
 

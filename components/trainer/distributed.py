@@ -142,7 +142,7 @@ class DistributedTrainStep:
 
     Args:
         group: the devices.
-        model: compiled; on the first device, and the one that is evaluated and stored.
+        model: the compiled model on the first device, which is evaluated and stored.
         build: creates another model of the same architecture.
     """
 

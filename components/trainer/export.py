@@ -175,7 +175,7 @@ class WarmStartCheckpoint:
         task: the name of its task.
         model: the section ``model`` of its configuration.
         search: the section ``search``; None without a search.
-        weight_names: in order.
+        weight_names: the paths of the weights, in their order.
         weights: their values.
         tokenizers: the serialized SentencePiece model of each text feature.
         updates: the updates of its training.
@@ -199,7 +199,7 @@ def write_warm_start(
     """Write the file for a warm start into the folder of a SavedModel.
 
     Args:
-        folder: of the SavedModel.
+        folder: the folder of the SavedModel.
         model: the trained model, with its optimizer.
         config: the configuration of the training.
         tokenizers: the serialized SentencePiece model of each text feature.
@@ -210,7 +210,10 @@ def write_warm_start(
         "search": config.search and config.search.model_dump(mode="json"),
         "weights": [weight.path for weight in model.weights],
     }
-    data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
+    data = {
+        f"tokenizer/{name}": np.frombuffer(serialized, np.uint8)
+        for name, serialized in tokenizers.items()
+    }
     start: Any = config.training.warm_start
     if start and start.optimizer:
         about["updates"] = int(model.optimizer.iterations)
@@ -224,7 +227,7 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
     """Read what a SavedModel provides for a warm start; None if it has no such file.
 
     Args:
-        folder: of the SavedModel.
+        folder: the folder of the SavedModel.
         name: the name of the model in messages.
 
     Raises:

@@ -34,8 +34,8 @@ class ValidationCallback(keras.callbacks.Callback):
 
     Args:
         batches: the batches of the eval split.
-        progress: its counters, and its clock, which stops during an evaluation.
-        checkpoints: for the best weights and the snapshots.
+        progress: the counters of the training, and its clock, which stops during an evaluation.
+        checkpoints: the files for the best weights and the snapshots.
         compute_metrics: computes metrics from decoded outputs, such as ``bleu``.
     """
 

@@ -54,7 +54,7 @@ def initialize_weights(
     A training with a checkpoint keeps its own weights.
 
     Args:
-        model: compiled.
+        model: the compiled model.
         network: what the task trains.
         config: the settings of the training.
         start: the model to start from; None for random weights.
@@ -116,7 +116,10 @@ def load_weights(
     The optimizer state is not taken over then.
 
     Args:
-        model: as in ``initialize_weights``, like ``network``, ``config`` and ``tokenizers``.
+        model: the compiled model.
+        network: what the task trains.
+        config: the settings of the training.
+        tokenizers: the serialized SentencePiece model of each text feature.
         old: the old model.
 
     Returns:
@@ -251,9 +254,9 @@ def _weight_differences(
         here.append(f"{_strip_counters(weight.path)} {tuple(shape)}")
     pairs = zip(old.weight_names, old.weights, strict=True)
     there = [f"{_strip_counters(path)} {value.shape}" for path, value in pairs]
-    for one, other in itertools.zip_longest(here, there, fillvalue="missing"):
-        if one != other:
-            yield f"the weight {one} here is {other} there"
+    for ours, theirs in itertools.zip_longest(here, there, fillvalue="missing"):
+        if ours != theirs:
+            yield f"the weight {ours} here is {theirs} there"
 
 
 def _strip_counters(path: str) -> str:

@@ -232,11 +232,11 @@ def _copy_checkpoints(task: TrialTask) -> None:
 
     Without them the trial starts from the beginning, which gives the same result.
     """
-    own = checkpoint_folder(task.folder)
-    if task.continued_from is None or own.exists():
+    checkpoints = checkpoint_folder(task.folder)
+    if task.continued_from is None or checkpoints.exists():
         return
     if checkpoint_folder(task.continued_from).exists():
-        with atomic_path(own) as temporary:
+        with atomic_path(checkpoints) as temporary:
             shutil.copytree(checkpoint_folder(task.continued_from), temporary)
 
 

@@ -56,7 +56,7 @@ class WorkerSpec:
 
     Attributes:
         addresses: ``HOST:PORT`` of every worker.
-        index: of this process; 0 is the chief.
+        index: the number of this process; 0 is the chief.
     """
 
     addresses: tuple[str, ...]
@@ -82,7 +82,8 @@ class WorkerSpec:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"]))
-            message = f"Invalid value{f' at {key}' * bool(key)}: {first['msg']}."
+            place = f" at {key}" if key else ""
+            message = f"Invalid value{place}: {first['msg']}."
             raise UserError(message, VARIABLE, _REMEDY) from error
         addresses, index = tuple(config.cluster.get("worker", ())), int(config.task.index)
         for address in addresses:

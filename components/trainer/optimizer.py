@@ -1,37 +1,30 @@
-"""Adam with fused updates, and the number format of the computation."""
+"""Adam with fused updates, and the compilation of a model with it."""
 
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.fine_tuning import LowRankAdapters
-from regard.core import events
-from regard.core.processor import describe_slow_precision, read_features
 from regard.models.schedules import schedule
 from regard.models.settings.training import TrainingConfig
 from regard.models.trainable_model import LossMean, TrainableModel
-
-# Weight decay harms offsets, the scales of normalizations, and the temperature of a cosine.
-_NOT_DECAYED = ["bias", "gamma", "beta", "temperature"]
-# NVIDIA's compute capabilities from which tensor cores support a format: Ampere and Volta.
-_FORMATS = {(8, 0): "mixed_bfloat16", (7, 0): "mixed_float16"}
 
 
 class _FusedUpdate:
     """Updates a weight in one pass, with Keras's formulas, with and without weight decay.
 
-    Keras's dozen operations, each over all weights, took an eighth of the step of a small
-    Transformer on a CPU (benchmarks/training.md). Keras weighs accumulated batches equally; here
-    they weigh by their units, so that an update equals that of the joint batch.
+    Keras's dozen operations, each over all weights, took 8% of the time of a step on a CPU; the
+    fused update made a training 1.07 to 1.23 times as fast (benchmarks/optimization_log.md). Keras
+    weighs accumulated batches equally; here they weigh by their units, so that an update equals
+    that of the joint batch.
 
     Attributes:
-        loss: the running mean of the loss of the model, which counts the units of a batch.
+        loss_mean: the model's running mean of the loss, which knows the units of the last batch.
         adapters: what is trained in place of the kernels; None: the weights themselves.
     """
 
-    loss: LossMean
+    loss_mean: LossMean
     adapters: LowRankAdapters | None = None
     gradient_accumulation_steps: int | None
 
@@ -48,7 +41,7 @@ class _FusedUpdate:
         if self.adapters:
             grads, trainable_variables = self.adapters.gradients(grads), None
         if self.gradient_accumulation_steps:
-            units = tf.cast(self.loss.last_weight, tf.float32)
+            units = tf.cast(self.loss_mean.last_weight, tf.float32)
             self._units.assign_add(units)
             grads = [None if g is None else units * tf.convert_to_tensor(g) for g in grads]
         adam.apply(grads, trainable_variables)
@@ -137,49 +130,11 @@ def compile_model(model: TrainableModel, training: TrainingConfig) -> None:
     }
     if training.weight_decay:
         optimizer = AdamW(weight_decay=training.weight_decay, **options)
-        optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
+        optimizer.exclude_from_weight_decay(var_list=model.undecayed_weights())
     else:
         optimizer = Adam(**options)
-    optimizer.loss = model.plain_loss
+    optimizer.loss_mean = model.loss_mean
     if training.lora:
         optimizer.adapters = LowRankAdapters(training.lora)
     model.compile(optimizer=optimizer, jit_compile=training.jit_compile)
     model.optimizer.build(model.trainable_variables)
-
-
-def resolve_precision(config: TrainerConfig) -> TrainerConfig:
-    """Replace the precision ``auto`` by the fast format of this machine's GPUs.
-
-    Report another one that is slow on this machine.
-
-    A training in a mixed format gets a checkpoint folder of its own, since its state differs: in
-    float16, there is the scale of the loss.
-    """
-    capabilities = _gpu_capabilities()
-    if config.training.precision != "auto":
-        text = describe_slow_precision(config.training.precision, read_features())
-        if text and not capabilities:
-            events.emit("note", node=NODE, text=text)
-        return config
-    precision = fast_precision(capabilities)
-    key = config.checkpoint_key
-    if precision != "float32":
-        key = f"{key}-{precision}"
-        events.emit("note", node=NODE, text=f"training.precision: auto is {precision} on this GPU")
-    training = config.training.model_copy(update={"precision": precision})
-    return config.model_copy(update={"training": training, "checkpoint_key": key})
-
-
-def fast_precision(capabilities: list[tuple[int, int]]) -> str:
-    """The format that is fast on all GPUs of these compute capabilities; float32 without GPUs."""
-    if capabilities:
-        for capability, name in _FORMATS.items():
-            if min(capabilities) >= capability:
-                return name
-    return "float32"
-
-
-def _gpu_capabilities() -> list[tuple[int, int]]:
-    gpus = tf.config.list_physical_devices("GPU")
-    details = map(tf.config.experimental.get_device_details, gpus)
-    return [gpu.get("compute_capability", (0, 0)) for gpu in details]

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from regard.components.common.tokenizers import (
+    create_tokenizers,
+    read_sentencepiece_models,
+    vocabulary_sizes,
+)
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.distributed import DeviceGroup
-from regard.components.trainer.export import read_sentencepiece_models, read_tokenizers
 from regard.components.trainer.subword_sampling import SubwordSampling
 from regard.core import events
 from regard.core.errors import UserError
@@ -64,9 +68,8 @@ def read_inputs(
     """
     training, network = config.training, tasks.get_network(config.task)
     features = network.description.text_features
-    folder = f"{data.transform_graph}/tokenizer"
-    tokenizers = read_tokenizers(folder, features)
-    serialized = read_sentencepiece_models(folder, features)
+    serialized = read_sentencepiece_models(f"{data.transform_graph}/tokenizer", features)
+    tokenizers = create_tokenizers(serialized)
     sampling = None
     if training.subword_sampling:
         alpha = training.subword_sampling.alpha
@@ -83,7 +86,7 @@ def read_inputs(
         data.train_files,
         sharing=group.sharing if group else None,
         sampling=sampling,
-        tag_temperature=config.data.tags.temperature if config.data.tags else 1.0,
+        tag_temperature=config.tags.temperature if config.tags else 1.0,
     )
     eval_batches = make_batches(data.eval_files)
     rows = {"train": train_batches.count(), "eval": eval_batches.count()}
@@ -95,7 +98,7 @@ def read_inputs(
         network=network,
         tokenizers=tokenizers,
         sentencepiece_models=serialized,
-        vocabulary_sizes={name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()},
+        vocabulary_sizes=vocabulary_sizes(tokenizers),
         train=train_batches,
         eval=eval_batches,
         rows=rows,

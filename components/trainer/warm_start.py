@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ def initialize_weights(
     model: keras.Model,
     network: Network,
     config: TrainerConfig,
+    start: StartingModel | None,
     tokenizers: Mapping[str, bytes],
     checkpoints: Checkpoints,
 ) -> dict[str, Any]:
@@ -53,11 +54,12 @@ def initialize_weights(
     A training with a checkpoint keeps its own weights.
 
     Args:
-        model: compiled.
+        model: the compiled model.
         network: what the task trains.
-        config: its ``start`` is the model to start from.
+        config: the settings of the training.
+        start: the model to start from; None for random weights.
         tokenizers: the serialized SentencePiece model of each text feature.
-        checkpoints: of this training.
+        checkpoints: the files of this training.
 
     Returns:
         ``model`` and ``digest`` of the start and what ``load_weights`` returns; empty without one.
@@ -72,27 +74,27 @@ def initialize_weights(
         return read_json_object(path)
     report: dict[str, Any] = {}
     text = "there is no model to start from yet: the initial weights are random"
-    if config.start:
-        old = _read_checkpoint(config.start)
+    if start:
+        old = _read_checkpoint(start)
         details = load_weights(model, network, config, tokenizers, old)
-        report = {"model": config.start.model, "digest": config.start.digest, **details}
+        report = {"model": start.model, "digest": start.digest, **details}
         text = _describe(report, model, old, _wants_optimizer(config))
     write_json(path, report)
     events.emit("note", node=NODE, text=text)
     return report
 
 
-def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> None:
+def check_ensemble(ensemble: Sequence[StartingModel], tokenizers: Mapping[str, bytes]) -> None:
     """Check that the other models of an ensemble can be read and have these vocabularies.
 
     Args:
-        config: its ``ensemble`` names the models.
+        ensemble: the other models.
         tokenizers: the serialized SentencePiece model of each text feature.
 
     Raises:
         UserError: a model cannot be read or has changed, or a vocabulary differs.
     """
-    for member in config.ensemble:
+    for member in ensemble:
         try:
             old = _read_checkpoint(member)
         except UserError as error:
@@ -114,7 +116,10 @@ def load_weights(
     The optimizer state is not taken over then.
 
     Args:
-        model: as in ``initialize_weights``, like ``network``, ``config`` and ``tokenizers``.
+        model: the compiled model.
+        network: what the task trains.
+        config: the settings of the training.
+        tokenizers: the serialized SentencePiece model of each text feature.
         old: the old model.
 
     Returns:
@@ -249,9 +254,9 @@ def _weight_differences(
         here.append(f"{_strip_counters(weight.path)} {tuple(shape)}")
     pairs = zip(old.weight_names, old.weights, strict=True)
     there = [f"{_strip_counters(path)} {value.shape}" for path, value in pairs]
-    for one, other in itertools.zip_longest(here, there, fillvalue="missing"):
-        if one != other:
-            yield f"the weight {one} here is {other} there"
+    for ours, theirs in itertools.zip_longest(here, there, fillvalue="missing"):
+        if ours != theirs:
+            yield f"the weight {ours} here is {theirs} there"
 
 
 def _strip_counters(path: str) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.run_record import FAILED, Origin, RunRecord
+from regard.components.settings.trainer import RUN
 from regard.core import events, owned_folders
 from regard.core.garbage_collection import without_gc
 from regard.core.processes import end_with_parent
@@ -211,7 +212,7 @@ def _repeats_training(nodes: Sequence[str], first: str | None, last: str | None)
 def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
     """Emit the digests of the data, the version in production, and other models that are read."""
     properties = {node.id: node.exec_properties for node in pipeline.components}
-    training = json.loads(properties["Trainer"]["custom_config"])
+    training = json.loads(properties["Trainer"]["custom_config"])[RUN]
     models = properties.get("Augmenter", {}).get("models")
     origin = Origin(
         data_fingerprint=properties["CorpusGen"]["fingerprint"],

@@ -164,7 +164,7 @@ def test_options_combine_with_a_prefix_but_not_lists(version, capfd):
 def test_a_model_that_is_built_again_has_its_tags(version, tmp_path):
     assert read_contract(version)["tags"] == []
     tags = {"names": ["de", "fr"]}
-    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, data={"tags": tags})()
+    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, tags=tags)()
     contract = read_contract(tmp_path / "saved")
     assert contract["tags"] == ["de", "fr"]
     assert contract["size"]["minus"] == 2  # neither the tag nor EOS counts

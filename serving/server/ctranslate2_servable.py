@@ -14,7 +14,7 @@ from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, Contract, read
 from regard.serving.export.ctranslate2 import POSITIONS
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
-from regard.serving.session import numpy_type
+from regard.serving.tensors import numpy_type
 
 # The signatures that CTranslate2 computes.
 SIGNATURES = (DEFAULT_SIGNATURE, "align", "nbest")

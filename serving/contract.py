@@ -79,6 +79,7 @@ class Contract(TypedDict):
     """The contents of ``contract.json``."""
 
     task: str
+    about: NotRequired[str]
     inputs: list[InputEntry]
     answer: str
     answer_kind: str

@@ -51,6 +51,7 @@ class Reverser(tf.Module):
         arguments = {"name": "target", "kind": "text", "like": "translation"}
         return {
             "task": "translation",
+            "about": "The model translates a text.",
             "inputs": [source],
             "answer": "translation",
             "answer_kind": "text",

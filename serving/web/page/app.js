@@ -11,16 +11,9 @@ const CONSTRAINT_LABELS = {
   prefix: "Output begins with",
   phrases: "Output contains these phrases or glossary terms, one on a line",
 };
-const TASKS = {
-  translation: "The model translates a text.",
-  summarisation: "The model summarises a text.",
-  captioning: "The model describes an image.",
-  similarity: "The model scores how similar two texts are, from 0 to 1.",
-  span: "The model finds the answer to a question in a passage.",
-  pointer: "The model puts points in an order, for example that of a short tour.",
-};
 const MAX_HEADS_TOKENS = 80; // the size of all heads grows with the square of the length
 const MAX_LINK_CHARACTERS = 2000; // that are sent to the model when a link is opened
+const ABOUT = "Enter the inputs of the model and select Run."; // for models whose contract says nothing
 const TAGS = "The tag selects the kind of output, for example its language.";
 let models = [];
 let model = null;
@@ -83,7 +76,7 @@ function selectModel(next) {
   byId("model").value = next.name;
   document.title = `${next.name} – Regard`;
   byId("output").hidden = byId("attention").hidden = true;
-  byId("about").textContent = [TASKS[next.contract?.task], next.contract?.tags?.length && TAGS].filter(Boolean).join(" ");
+  byId("about").textContent = describe(next.contract);
   showExamples(next.examples ?? []);
   showMessage(next.problem ?? "", Boolean(next.problem));
   inputs = {};
@@ -99,6 +92,13 @@ function selectModel(next) {
   byId("constraints").querySelector("div").replaceChildren(...Object.values(constraints).map((input) => input.element));
   updateButton();
   byId("inputs").querySelector("textarea, input")?.focus();
+}
+
+// Returns what the page says about a model; nothing if the model has no contract.
+function describe(contract) {
+  if (contract === null) return "";
+  const about = contract.about || ABOUT;
+  return contract.tags?.length ? `${about} ${TAGS}` : about;
 }
 
 // Buttons that fill in a row of the training and run the model.

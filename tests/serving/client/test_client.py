@@ -327,7 +327,7 @@ def test_the_client_works_without_tensorflow(ports):
     code = f"""
 import sys
 sys.modules["tensorflow"] = sys.modules["tensorflow_serving"] = None
-from regard.serving import Client
+from regard.serving.client import Client
 for target in ("grpc://127.0.0.1:{ports[0]}", "http://127.0.0.1:{ports[1]}"):
     with Client(target, "reverser") as client:
         print(client.predict(["ab"])[0]["translation"], client.status()[1])

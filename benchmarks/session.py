@@ -2,7 +2,7 @@
 
     python benchmarks/session.py registry/quickstart/1 "Friday, 20 November 2026" "3 May 1999"
 
-The programs take turns with each sentence, so that other processes disturb all of them alike.
+The programs take turns with each sentence, so that other processes disturb each of them equally.
 Prints medians in milliseconds, of single sentences and of batches, for each of three rounds, and
 the processor time of loading TensorFlow in a new process. benchmarks/startup.md has the results.
 """

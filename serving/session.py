@@ -182,7 +182,7 @@ def _new_config() -> Any:
     """
     config = message_class("ConfigProto")()
     # With one thread, a single sentence takes half the time, and two batches at once are a tenth to
-    # a third faster (benchmarks/optimization_log.md). Delete it if TensorFlow has such a default.
+    # a third faster (benchmarks/optimization_log.md). Delete it if TensorFlow does so by default.
     if "TF_NUM_INTRAOP_THREADS" not in os.environ:
         config.intra_op_parallelism_threads = 1
     return config

@@ -23,8 +23,8 @@ def declarations():
     folder = c_api.find_package("tensorflow") / "include" / "tensorflow" / "c"
     text = "\n".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.h")))
     text = re.sub(r"//.*|\bextern\b", "", text)
-    found = re.findall(r"TF_CAPI_EXPORT\s+([^;()]*?)\s*\b(TF_\w+)\(([^;]*?)\);", text)
-    return {name: (result, arguments) for result, name, arguments in found}
+    matches = re.findall(r"TF_CAPI_EXPORT\s+([^;()]*?)\s*\b(TF_\w+)\(([^;]*?)\);", text)
+    return {name: (result, arguments) for result, name, arguments in matches}
 
 
 def number_of(arguments):

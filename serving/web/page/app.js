@@ -30,18 +30,18 @@ async function start() {
   } catch (error) {
     return showMessage(error.message, true);
   }
-  byId("model").append(...models.map((one) => make("option", { value: one.name }, label(one))));
+  byId("model").append(...models.map((listed) => make("option", { value: listed.name }, label(listed))));
   if (!models.length) return showMessage("The server has no models.", true);
   addEventListener("hashchange", openLink);
   await openLink();
 }
 
-const label = (one) => (one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`);
+const label = ({ name, version }) => (version === null ? `${name} (not available)` : `${name} · version ${version}`);
 
 // Shows the view of the link in the address bar.
 async function openLink() {
   const link = new URLSearchParams(location.hash.slice(1));
-  selectModel(models.find((one) => one.name === link.get("model")) ?? models[0]);
+  selectModel(models.find(({ name }) => name === link.get("model")) ?? models[0]);
   let characters = 0;
   for (const [name, input] of Object.entries({ ...inputs, ...constraints })) {
     if (!link.has(name)) continue;
@@ -67,7 +67,7 @@ async function openLink() {
 
 const selectNth = (selector, index) => index && [...document.querySelectorAll(selector)][Number(index)]?.click();
 const selectedIndex = (selector) => (
-  [...document.querySelectorAll(selector)].findIndex((one) => one.getAttribute("aria-pressed") === "true"));
+  [...document.querySelectorAll(selector)].findIndex((button) => button.getAttribute("aria-pressed") === "true"));
 
 function selectModel(next) {
   model = next;
@@ -156,7 +156,7 @@ async function run() {
 
 // Returns the selected model as the server has it now, if its version has changed; otherwise null.
 async function findNewVersion() {
-  const newest = (await listModels().catch(() => [])).find((one) => one.name === model.name);
+  const newest = (await listModels().catch(() => [])).find(({ name }) => name === model.name);
   return newest?.contract && newest.version !== model.version ? newest : null;
 }
 
@@ -282,7 +282,7 @@ byId("form").addEventListener("keydown", (event) => {
 byId("heads").addEventListener("toggle", () => {
   if (byId("heads").open && current && !byId("all-heads").hasChildNodes()) headsShown = showHeads();
 });
-byId("model").addEventListener("change", () => selectModel(models.find((one) => one.name === byId("model").value)));
+byId("model").addEventListener("change", () => selectModel(models.find(({ name }) => name === byId("model").value)));
 byId("link").addEventListener("click", async () => {
   history.replaceState(null, "", link());
   try {

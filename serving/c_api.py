@@ -41,7 +41,7 @@ class Buffer(ctypes.Structure):
     @classmethod
     def of(cls, content: bytes) -> Buffer:
         """Return a buffer with the given bytes."""
-        buffer = cls(ctypes.cast(content, c_void_p), len(content))
+        buffer = cls(ctypes.cast(c_char_p(content), c_void_p), len(content))
         buffer.content = content  # the bytes exist as long as the buffer
         return buffer
 

@@ -75,11 +75,6 @@ def engine(version):
     servable.close()
 
 
-@pytest.fixture(scope="module")
-def tensorflow(version):
-    return Servable("small", version)
-
-
 @pytest.fixture
 def in_process(monkeypatch):
     """Convert without another process, which takes seconds to start; `engine` has one."""
@@ -88,6 +83,11 @@ def in_process(monkeypatch):
         return to_ctranslate2(str(version), version.parent, folder, quantization).arguments
 
     monkeypatch.setattr(engines, "_convert", convert)
+
+
+def run_saved_model(engine, name, inputs):
+    """Run a signature with TensorFlow, in the session of the engine."""
+    return Servable.run(engine, name, inputs)
 
 
 def batch(texts):
@@ -105,14 +105,14 @@ def assert_same(outputs, expected):
 
 
 @pytest.mark.parametrize("name", ["", *SIGNATURES[:2], "score"])  # TensorFlow runs the last one
-def test_the_outputs_are_those_of_the_saved_model(engine, tensorflow, name):
+def test_the_outputs_are_those_of_the_saved_model(engine, name):
     inputs = batch(TEXTS)
-    for other in set(tensorflow.signature(name).inputs) - set(inputs):
+    for other in set(engine.signature(name).inputs) - set(inputs):
         inputs[other] = np.array([b"a"] * len(TEXTS), object)
-    assert_same(engine.run(name, inputs), tensorflow.run(name, inputs))
+    assert_same(engine.run(name, inputs), run_saved_model(engine, name, inputs))
 
 
-def test_an_unknown_token_is_no_end_of_the_source(engine, tensorflow, monkeypatch):
+def test_an_unknown_token_is_no_end_of_the_source(engine, monkeypatch):
     """SentencePiece returns an unknown run of characters as it is in the text."""
     text = "\u2603\u2603".encode()
     ids = engine._token_ids(text)
@@ -128,7 +128,7 @@ def test_an_unknown_token_is_no_end_of_the_source(engine, tensorflow, monkeypatc
         ),
     )
     inputs = batch([text, *TEXTS])
-    assert_same(engine.run("align", inputs), tensorflow.run("align", inputs))
+    assert_same(engine.run("align", inputs), run_saved_model(engine, "align", inputs))
     assert received[0] == engine._source.id_to_piece(ids)
     assert "<unk>" in received[0]
 
@@ -177,7 +177,7 @@ def test_threads_share_an_engine(engine):
 def test_n_best_of_a_beam(tmp_path, in_process):
     version = publish(tmp_path, BEAM, ["serving_default", "align", "nbest"])
     engine = ctranslate2_loader("float32", 1)("small", version)
-    expected = Servable("small", version).run("nbest", batch(TEXTS))
+    expected = run_saved_model(engine, "nbest", batch(TEXTS))
     outputs = engine.run("nbest", batch(TEXTS))
     engine.close()
     assert set(outputs) == set(expected)

@@ -41,7 +41,8 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
         "vectors": context.data.word_vectors,
         "start": context.models.start,
     }
-    tune, space = with_defaults(config), SearchSpace(dimensions(config))
+    tune = with_defaults(config)
+    space = SearchSpace(dimensions(config))
     identity = tune.model_dump_json(exclude={"search_space", *_RESUMABLE})
     settings = json.dumps([trainer, dataclasses.asdict(space), identity], sort_keys=True)
     key = cache_keys.digest(context.keys.training, settings)

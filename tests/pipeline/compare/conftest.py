@@ -13,15 +13,18 @@ WORKER = Path(__file__).with_name("fake_worker.py")
 # The job with a worker that does not need TFX, and the command with that job.
 JOB = f"""
 import sys
+from regard.core.processes import end_with_parent
 from regard.pipeline.runs import supervise
 supervise.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
-from regard.pipeline.compare import jobs
-jobs.main(sys.argv[1])
+from regard.pipeline.cli.app import main
+end_with_parent()
+main()
 """
 COMMAND = f"""
 import sys
 from regard.pipeline.compare import jobs
-jobs.job_command = lambda config: [sys.executable, "-c", {JOB!r}, str(config)]
+command = jobs.job_command
+jobs.job_command = lambda config: [sys.executable, "-c", {JOB!r}, *command(config)[3:]]
 if "--with-plots" in sys.argv:
     sys.argv.remove("--with-plots")
 else:  # they take longer than everything else

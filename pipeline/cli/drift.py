@@ -41,12 +41,12 @@ def drift(
     findings, lines = measure(model, root, logs, hours)
     rows = []
     for name, check in findings["checks"].items():
-        for feature, drift in check["features"].items():
+        for feature, finding in check["features"].items():
             verdict, words = "ok", ""
-            if drift["value"] > check["limit"]:
+            if finding["value"] > check["limit"]:
                 verdict = "drift"
-                words = ", ".join(example["word"] for example in drift.get("examples", [])[:5])
-            value = f"{drift['value']:.3f}"
+                words = ", ".join(example["word"] for example in finding.get("examples", [])[:5])
+            value = f"{finding['value']:.3f}"
             rows.append((_LABELS[name] + feature, value, f"{check['limit']:g}", verdict, words))
     if as_json:
         terminal.print_json({**findings, "lines": lines})

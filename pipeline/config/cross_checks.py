@@ -80,7 +80,7 @@ def _uris(config: Config) -> Iterator[Problem]:
     """Yield the URIs of keys that need local paths."""
     paths = [*input_paths(config), (("data", "schema"), config.data.schema or "")]
     for key, value in paths:
-        # A local run copies the files of these keys itself.
+        # Without Kubeflow, a run copies the files of these keys to its machine.
         is_copied = key[0] == "data" and key[1] not in ("schema", "monolingual")
         may_be_uri = is_copied and not config.kubeflow
         if may_be_uri or not is_uri(value):

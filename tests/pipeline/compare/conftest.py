@@ -99,12 +99,20 @@ class SimulatedComparison:
             text=True,
         )
 
-    def run(self, *arguments: str, with_plots: bool = False) -> tuple[int, str, str]:
-        """Runs the command in this process; returns its exit status, output and errors."""
+    def run(
+        self, *arguments: str, with_plots: bool = False, with_worker: bool = False
+    ) -> tuple[int, str, str]:
+        """Runs the command in this process; returns its exit status, output and errors.
+
+        Args:
+            with_plots: Whether the plots are drawn.
+            with_worker: Whether the jobs start the worker that needs TFX.
+        """
         self._set_environment()
         self._monkeypatch.chdir(self.folder)
         self._monkeypatch.setattr(sys, "argv", ["regard", "compare", "sizes.yaml", *arguments])
-        self._monkeypatch.setattr(jobs, "job_command", fake_job_command)
+        if not with_worker:
+            self._monkeypatch.setattr(jobs, "job_command", fake_job_command)
         if not with_plots:
             self._monkeypatch.setattr(plots, "write_plots", lambda *_: [])
         with pytest.raises(SystemExit) as ended:

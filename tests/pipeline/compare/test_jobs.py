@@ -46,7 +46,7 @@ def test_failed_models_do_not_stop_the_others(simulation):
 def test_job_that_fails_before_its_run(simulation):
     (simulation.home / "pipelines").mkdir(parents=True)
     (simulation.home / "pipelines" / "sizes-large").touch()  # a file where the folder should be
-    code, out, _ = simulation.run("--only", "large")
+    code, out, _ = simulation.run("--only", "large", with_worker=True)
     assert code == 1
     assert "large: failed: Set REGARD_HOME" in out
 

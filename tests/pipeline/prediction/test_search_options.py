@@ -1,6 +1,7 @@
 """Models with another search than the one that they were exported with."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from regard.pipeline.cli.predict import predict
 from regard.pipeline.cli.score import score
 from regard.pipeline.prediction import models
 from regard.pipeline.prediction.search_options import load_with_search
-from regard.serving.contract import TRAINING, read_contract
+from regard.serving.contract import CONTRACT, TRAINING, read_contract
 from regard.serving.saved_model import load
 from tests.models.tasks.exported import config, export_model
 from tests.tolerances import close_to
@@ -166,11 +167,22 @@ def test_options_combine_with_a_prefix_but_not_lists(version, capfd):
 
 
 def test_a_model_that_is_built_again_has_its_tags(version, tmp_path):
-    assert read_contract(version)["tags"] == []
+    contract = read_contract(version)
+    assert (contract["tags"], contract["size"]["minus"]) == ([], 1)
+    shutil.copytree(version, tmp_path / "tagged")
+    content = json.dumps({**contract, "tags": ["de", "fr"]})
+    (tmp_path / "tagged" / CONTRACT).write_text(content, encoding="utf-8")
+    rebuilt = load_with_search(tmp_path / "tagged", {"type": "greedy"}).contract
+    assert rebuilt["tags"] == ["de", "fr"]
+    assert rebuilt["size"]["minus"] == 2  # neither the tag nor EOS counts
+
+
+@pytest.mark.slow
+def test_an_exported_model_has_the_tags_of_its_data(tmp_path):
     tags = {"names": ["de", "fr"]}
     export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, data={"tags": tags})()
     contract = read_contract(tmp_path / "saved")
     assert contract["tags"] == ["de", "fr"]
-    assert contract["size"]["minus"] == 2  # neither the tag nor EOS counts
+    assert contract["size"]["minus"] == 2
     rebuilt = load_with_search(tmp_path / "saved", {"type": "greedy"}).contract
     assert (rebuilt["tags"], rebuilt["size"]) == (contract["tags"], contract["size"])

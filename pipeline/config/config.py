@@ -39,7 +39,8 @@ NODES: tuple[str, ...] = (
     *("CorpusGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "TokenizerTrainer"),
     *("Preprocess", "Trainer", "Predictor", "Evaluator", "ServingCheck", "Pusher", "Reporter"),
 )
-AUGMENTER, TUNER = "Augmenter", "Tuner"
+AUGMENTER = "Augmenter"
+TUNER = "Tuner"
 # With the node of the section ``augmentation``.
 ALL_NODES = (*NODES[:4], AUGMENTER, *NODES[4:])
 
@@ -98,8 +99,11 @@ class Config(Section):
             return value
         (task,) = typing.get_args(cls.model_fields["task"].annotation)
         defaults = _section_defaults(tasks.describe(task))
-        partial = {name: value[name] for name in defaults if isinstance(value.get(name), dict)}
-        return {**value, **{name: {**defaults[name], **own} for name, own in partial.items()}}
+        filled = dict(value)
+        for name, keys in defaults.items():
+            if isinstance(value.get(name), dict):
+                filled[name] = {**keys, **value[name]}
+        return filled
 
     @model_validator(mode="after")
     def _compare_newest_span(self) -> Self:
@@ -107,7 +111,8 @@ class Config(Section):
 
         On all rows together, a model that learned bad data from a span can win by that span's rows.
         """
-        production, slices = self.evaluation.production, self.evaluation.slices
+        production = self.evaluation.production
+        slices = self.evaluation.slices
         is_tested = self.data.has_spans and self.data.spans.test_share > 0
         if production is None or "slices" in production.model_fields_set or not is_tested:
             return self
@@ -138,9 +143,10 @@ class Config(Section):
     def features(self) -> tuple[Feature, ...]:
         """The features of a raw row, as ``model`` limits them, ``data.extra``, and the tag."""
         limit = self.description.limit_features
-        own = limit(self.model) if limit else self.description.features
+        task_features = limit(self.model) if limit else self.description.features
         guidance = self.training.guided_alignment
-        return (*own, *extra_features(self.data, guidance.links if guidance else None))
+        links = guidance.links if guidance else None
+        return (*task_features, *extra_features(self.data, links))
 
     @property
     def corpus(self) -> Corpus:
@@ -158,9 +164,12 @@ class Config(Section):
         """The section ``tokenizer`` as JSON, with the tags of other sections as symbols."""
         if self.tokenizer is None:
             return "null"
+        symbols = list(self.tokenizer.user_defined_symbols)
         tag = getattr(self.augmentation and self.augmentation.back_translation, "tag", None)
-        symbols = dict.fromkeys((*self.tokenizer.user_defined_symbols, *([tag] if tag else [])))
-        return self.tokenizer.model_copy(update={"user_defined_symbols": (*symbols,)}).to_json()
+        if tag:
+            symbols.append(tag)
+        changes = {"user_defined_symbols": tuple(dict.fromkeys(symbols))}
+        return self.tokenizer.model_copy(update=changes).to_json()
 
     @property
     def has_references(self) -> bool:
@@ -196,8 +205,9 @@ class Config(Section):
 
 def _section_defaults(task: Description) -> dict[str, dict[str, JsonValue]]:
     """Return the task's own defaults of sections that all tasks have."""
-    own = {name: dict(values) for name, values in task.defaults.items()}
-    return {**own, "evaluation": {"metrics": task.metrics, **own.get("evaluation", {})}}
+    sections = {name: dict(values) for name, values in task.defaults.items()}
+    sections["evaluation"] = {"metrics": task.metrics, **sections.get("evaluation", {})}
+    return sections
 
 
 def require_task(name: str, where: str) -> str:

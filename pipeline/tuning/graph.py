@@ -40,7 +40,8 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
     run = RunInputs.model_validate(
         {"vectors": context.data.word_vectors, "start": context.models.start}
     )
-    tune, space = with_defaults(config), SearchSpace(dimensions(config))
+    tune = with_defaults(config)
+    space = SearchSpace(dimensions(config))
     identity = tune.model_dump_json(exclude={"search_space", *_RESUMABLE})
     settings = json.dumps(
         [trainer, run.model_dump(mode="json"), code, dataclasses.asdict(space), identity],

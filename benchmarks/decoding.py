@@ -190,8 +190,9 @@ def _export_with_patience(job: Mapping[str, Any], patience: float) -> str:
     """Export the model with another patience on first use, and return its folder."""
     folder = Path(job["vocabulary"]).parent / f"patience-{patience:g}"
     if not folder.exists():
+        from regard.components.common.tokenizers import read_tokenizers
         from regard.components.settings.trainer import TrainerConfig
-        from regard.components.trainer.export import export, read_tokenizers, read_warm_start
+        from regard.components.trainer.export import export, read_warm_start
         from regard.models import tasks
 
         model = read_warm_start(Path(job["models"]["regard"]))

@@ -82,8 +82,7 @@ async def measure(
     arguments: argparse.Namespace, base: Path, server: int, port: int, texts: list[str]
 ) -> dict[str, Any]:
     """Send requests for the given time, and return the measurements."""
-    from regard.serving import AsyncClient
-    from regard.serving.client import ClientError
+    from regard.serving.client import AsyncClient, ClientError
 
     target = f"grpc://127.0.0.1:{port}"
     options: dict[str, Any] = {"timeout": 60.0, "retries": 0}

@@ -35,6 +35,7 @@ from regard.components.preprocess.executor import PreprocessExecutor
 from regard.components.pusher.executor import PusherExecutor
 from regard.components.reporter.executor import ReporterExecutor
 from regard.components.serving_check.executor import ServingCheckExecutor
+from regard.components.settings.trainer import CONFIG, RUN
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.components.trainer.executor import TrainerExecutor
 
@@ -197,8 +198,8 @@ class Trainer(Component):
         examples: the transformed examples; the model is trained on the split ``train`` and
             evaluated on ``eval``.
         transform_graph: the Transform graph, with the tokenizers.
-        custom_config: a ``TrainerConfig`` as plain JSON values, and the digests that belong in the
-            cache key.
+        config: a ``TrainerConfig`` as plain JSON values.
+        run: a ``RunInputs`` as plain JSON values.
         code: the digest of the code that trains, for the cache.
         run_parameters: the run-time parameters by name; None for a local run.
 
@@ -216,13 +217,13 @@ class Trainer(Component):
     INPUTS = {"examples": Examples, "transform_graph": TransformGraph}
     OUTPUTS = {"model": Model, "model_run": ModelRun}
 
-    def __init__(self, custom_config: Mapping[str, object], **arguments: Any):
+    def __init__(self, config: Mapping[str, object], run: Mapping[str, object], **arguments: Any):
         super().__init__(
             train_args=trainer_pb2.TrainArgs(splits=["train"]),
             eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
             # TFX's executor, which `TrainerExecutor` extends, imports it and calls it.
             run_fn="regard.components.trainer.run_fn.run_fn",
-            custom_config=json_utils.dumps(dict(custom_config)),
+            custom_config=json_utils.dumps({CONFIG: dict(config), RUN: dict(run)}),
             **arguments,
         )
 

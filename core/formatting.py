@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-_CONTROL_CHARACTERS = {
-    code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))
-}
+# Tabs (9) and line feeds (10) are not among them.
+_CONTROL_CODES = [*range(9), *range(11, 32), *range(127, 160)]
+_CONTROL_CHARACTERS = {code: f"\\x{code:02x}" for code in _CONTROL_CODES}
+_CONTEXT = 20  # characters before a difference
 
 
 def format_count(number: int, noun: str) -> str:
@@ -22,9 +23,12 @@ def truncate(text: str, limit: int = 60) -> str:
 
 def changed_part(text: str, other: str) -> str:
     """Return the part of a text that starts shortly before its first difference from another."""
-    pairs = enumerate(zip(text, other, strict=False))
-    start = max(0, next((i for i, pair in pairs if len({*pair}) > 1), 0) - 20)
-    return ("…" if start else "") + truncate(text[start:])
+    pairs = zip(text, other, strict=False)
+    differences = (position for position, (a, b) in enumerate(pairs) if a != b)
+    start = next(differences, 0) - _CONTEXT
+    if start <= 0:
+        return truncate(text)
+    return f"…{truncate(text[start:])}"
 
 
 def printable(text: str) -> str:
@@ -62,7 +66,7 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
     """Return a short list of spans: ``11 to 12 (2), replaying 1 to 10 (10)``.
 
     Args:
-        spans: of each its ``name``, and whether it is ``replayed``.
+        spans: the ``name`` of each span, and whether it is ``replayed``.
     """
     replayed = [span["name"] for span in spans if span.get("replayed")]
     text = _format_range([span["name"] for span in spans if not span.get("replayed")])

@@ -142,18 +142,18 @@ def run_jobs(
                 stopped = True
                 on_stop()
                 number = received.pop(0)
-                for one in running:
-                    one.process.send_signal(number)
-            for one in list(running):
-                status = one.process.poll()
-                one.job.watch()
+                for entry in running:
+                    entry.process.send_signal(number)
+            for entry in list(running):
+                status = entry.process.poll()
+                entry.job.watch()
                 if status is not None:
-                    running.remove(one)
-                    seconds = time.monotonic() - one.started
-                    on_end(JobEnd(one.job, one.job.result(status), status, seconds))
+                    running.remove(entry)
+                    seconds = time.monotonic() - entry.started
+                    on_end(JobEnd(entry.job, entry.job.result(status), status, seconds))
             if running:
                 time.sleep(_POLL_SECONDS)
     finally:
-        for one in running:
-            one.process.kill()
+        for entry in running:
+            entry.process.kill()
     return stopped

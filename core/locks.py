@@ -102,7 +102,7 @@ def acquire_existing(path: Path, timeout: float | None = 0.0, shared: bool = Fal
 
 
 def host_id() -> str:
-    """An id of the running kernel, which no other host has; empty if it is not known."""
+    """Return an id of the running kernel, which no other host has; empty if it is not known."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -110,7 +110,7 @@ def host_id() -> str:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds the exclusive lock of a file."""
+    """Return whether a living process holds the exclusive lock of a file."""
     try:
         descriptor = open_regular(path)
     except OSError:
@@ -124,7 +124,7 @@ def is_locked(path: Path) -> bool:
 
 
 def read_holder(path: Path) -> LockHolder:
-    """The process that last described itself in a lock file; empty if there is none."""
+    """Return the process that last described itself in a lock file; empty if there is none."""
     try:
         content = json.loads(read_regular(path, _MAX_HOLDER_BYTES))
     except (OSError, ValueError, RecursionError):

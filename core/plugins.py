@@ -19,16 +19,20 @@ class PluginTable(Mapping[str, T]):
 
     Args:
         group: the group of the entry points, for example ``regard.metrics``.
-        own: the project's choices; a text, ``module:name``, is imported when it is used.
+        choices: the project's own; a text, ``module:name``, is imported when it is used.
         kind: the class of all choices, or their base class if the choices are classes.
         implementations: whether to return what the attribute ``implementation`` of an entry
             point's object names.
     """
 
     def __init__(
-        self, group: str, own: Mapping[str, Any], kind: type[Any], implementations: bool = False
+        self,
+        group: str,
+        choices: Mapping[str, Any],
+        kind: type[Any],
+        implementations: bool = False,
     ):
-        self.group, self.own, self._kind = group, own, kind
+        self.group, self.own, self._kind = group, choices, kind
         self._implementations = implementations
 
     def __getitem__(self, name: str) -> T:
@@ -54,8 +58,9 @@ class PluginTable(Mapping[str, T]):
 
     def module(self, name: str) -> str:
         """Return the module that defines a choice."""
-        own = self.own.get(name)
-        return own.partition(":")[0] if own else self._points()[name].module
+        if name in self.own:
+            return self.own[name].partition(":")[0]
+        return self._points()[name].module
 
     def resolve(self, name: str, reference: str) -> Any:
         """Return the object ``module:name`` that a choice refers to."""
@@ -83,8 +88,13 @@ class PluginTable(Mapping[str, T]):
 
 def plugin_modules(*settings: str) -> list[str]:
     """Return the modules of all entry points whose names are values in JSON settings."""
-    points = [point for group in _GROUPS for point in entry_points(group=group)]
-    return [p.module for p in points if any(f'"{p.name}"' in text for text in settings)]
+    content = "\n".join(settings)
+    modules = []
+    for group in _GROUPS:
+        for point in entry_points(group=group):
+            if f'"{point.name}"' in content:
+                modules.append(point.module)
+    return modules
 
 
 def _error(point: EntryPoint, reason: str) -> UserError:

@@ -63,7 +63,7 @@ class ChildProcess:
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """The exit status (negative: the signal); None while the process is running."""
+        """Return the exit status (negative: the signal); None while the process is running."""
         return self._process.poll()
 
     def wait(self, timeout: float | None = None) -> int | None:
@@ -133,7 +133,7 @@ def collect_stop_signals() -> Iterator[list[int]]:
 
 
 def describe_exit(status: int) -> str:
-    """The end of a process as a verb phrase, such as ``was killed by signal 9 …``."""
+    """Return the end of a process as a verb phrase, such as ``was killed by signal 9 …``."""
     if status == -signal.SIGKILL:
         return "was killed by signal 9, probably because memory ran out"
     if status < 0:
@@ -142,7 +142,7 @@ def describe_exit(status: int) -> str:
 
 
 def child_environment(**variables: str) -> dict[str, str]:
-    """This process's environment, extended so that a Python child process can import Regard."""
+    """Return this process's environment, extended so that a Python child can import Regard."""
     environment = {**os.environ, **variables}
     root = str(Path(regard.__file__).resolve().parents[1])
     if root != sysconfig.get_paths()["purelib"]:  # a checkout that is not installed

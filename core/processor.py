@@ -22,7 +22,7 @@ def read_features() -> set[str]:
 
 
 def has_fast_bfloat16(features: set[str]) -> bool:
-    """Whether products of bfloat16 are faster than those of float32."""
+    """Return whether products of bfloat16 are faster than those of float32."""
     return bool(features & _BFLOAT16)
 
 
@@ -31,7 +31,7 @@ def describe_slow_precision(precision: str, features: set[str]) -> str:
 
     Args:
         precision: ``training.precision``.
-        features: those of the processor.
+        features: the features of the processor.
 
     Returns:
         An empty text if it is not slower, or if the features are unknown.

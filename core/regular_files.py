@@ -23,7 +23,7 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: i
 
     Args:
         path: the file.
-        flags: as for ``os.open``.
+        flags: the flags of ``os.open``.
         mode: permissions of a new file.
 
     Raises:

@@ -43,6 +43,9 @@ def suggest(name: object, choices: Iterable[str], synonyms: Mapping[str, str] = 
     """Return a suggestion for a wrong name, and at most five choices, the closest ones."""
     names = list(choices)
     closest = closest_matches(name, names, _MAX_CHOICES, cutoff=0.0, synonyms=synonyms)
-    visible = names if len(names) <= _MAX_CHOICES else [one for one in names if one in closest]
-    rest = f" and {len(names) - len(visible)} more" if len(names) > len(visible) else ""
-    return f"{did_you_mean(name, names, synonyms=synonyms)}Choices: {', '.join(visible)}{rest}"
+    suggestion = did_you_mean(name, names, synonyms=synonyms)
+    if len(names) <= _MAX_CHOICES:
+        return f"{suggestion}Choices: {', '.join(names)}"
+    visible = [choice for choice in names if choice in closest]
+    rest = len(names) - len(visible)
+    return f"{suggestion}Choices: {', '.join(visible)} and {rest} more"

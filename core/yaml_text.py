@@ -29,7 +29,7 @@ def find_excess(events: Iterable[Any]) -> tuple[int, str] | None:
     Aliases multiply: a file of 400 bytes may stand for billions of values.
 
     Args:
-        events: of PyYAML or ruamel.yaml; nothing has been built from them.
+        events: the events of PyYAML or ruamel.yaml; nothing has been built from them.
     """
     sizes: dict[str | None, int] = {}
     sections: list[tuple[str | None, int]] = [(None, 0)]

@@ -148,7 +148,7 @@ class Seq2Seq(TrainableModel):
             outputs["logits"], target, self.settings["label_smoothing"], vocabulary
         )
         count = ops.sum(mask)
-        self.plain_loss.update_state(ops.sum(losses.plain * mask) / ops.maximum(count, 1.0), count)
+        self.loss_mean.update_state(ops.sum(losses.plain * mask) / ops.maximum(count, 1.0), count)
         correct = ops.sum(losses.correct * mask)
         self.accuracy.update_state(correct / ops.maximum(count, 1.0), count)
         loss = ops.sum(losses.smoothed * mask) / ops.maximum(count, 1.0)

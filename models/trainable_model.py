@@ -10,6 +10,9 @@ from typing_extensions import Self
 from regard.models.tensors import Tensor
 from regard.models.vocabulary import PAD
 
+# The names of offsets and of the scales of normalizations, also as parts of longer names.
+_OFFSETS_AND_SCALES = ("bias", "gamma", "beta")
+
 
 class LossMean(keras.metrics.Mean):
     """A running mean that keeps the weight of its last update.
@@ -29,15 +32,18 @@ class LossMean(keras.metrics.Mean):
 class TrainableModel(keras.Model):
     """Base class of all models that the Trainer trains.
 
-    ``call`` takes a dictionary of inputs and targets. ``batch_loss`` updates ``plain_loss`` with
+    ``call`` takes a dictionary of inputs and targets. Keras's ``fit`` calls ``call`` and
+    ``compute_loss`` for each batch, and ``compute_loss`` calls ``batch_loss``, which subclasses
+    implement: the loss to minimize is its result. ``batch_loss`` also updates ``loss_mean`` with
     the loss per unit without smoothing and penalties, weighted by the number of units.
 
     Attributes:
         parts: the arguments of the constructor that are layers.
         settings: the other arguments, as in ``ConfiguredLayer``.
         unit: what a loss is averaged over and throughput is counted in: ``tokens`` or ``rows``.
-        plain_loss: the running mean; its ``count`` is the number of units, its ``last_weight`` that
-            of the last batch.
+        loss_mean: the running mean of the loss per unit, a metric, which Keras's logs contain as
+            ``plain_loss``; its ``count`` is the number of units, its ``last_weight`` that of the
+            last batch. What the optimizer minimizes is the result of ``compute_loss``.
     """
 
     parts: tuple[str, ...]
@@ -46,7 +52,7 @@ class TrainableModel(keras.Model):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self.plain_loss = LossMean(name="plain_loss")
+        self.loss_mean = LossMean(name="plain_loss")
 
     def compute_loss(
         self,
@@ -56,11 +62,14 @@ class TrainableModel(keras.Model):
         sample_weight: Tensor = None,
         training: bool = True,
     ) -> Tensor:
-        """Return the loss of a batch, with the losses that layers have added."""
+        """Return the loss of a batch, with the losses that layers have added.
+
+        Keras calls it in each step of ``fit`` and ``evaluate``, after ``call``.
+        """
         return sum(self.losses, self.batch_loss(x, y_pred, training))
 
     def batch_loss(self, inputs: Any, outputs: Any, training: bool) -> Tensor:
-        """Return the mean loss of a batch, and update ``plain_loss``.
+        """Return the mean loss of a batch, and update ``loss_mean``.
 
         Args:
             inputs: what ``call`` takes.
@@ -70,14 +79,14 @@ class TrainableModel(keras.Model):
         raise TypeError(f"{type(self).__name__} does not implement batch_loss.")
 
     def mean_over_rows(self, losses: Tensor, ids: Tensor) -> Tensor:
-        """Return the mean of ``losses`` ``[batch]``, and update ``plain_loss``.
+        """Return the mean of ``losses`` ``[batch]``, and update ``loss_mean``.
 
         Rows whose ``ids`` ``[batch, length]`` are all padding do not count.
         """
         mask = ops.cast(ops.any(ops.not_equal(ids, PAD), axis=-1), "float32")
         count = ops.sum(mask)
         mean = ops.sum(losses * mask) / ops.maximum(count, 1.0)
-        self.plain_loss.update_state(mean, count)
+        self.loss_mean.update_state(mean, count)
         return mean
 
     def compute_metrics(
@@ -94,6 +103,17 @@ class TrainableModel(keras.Model):
         """
         return {"loss": float(results["plain_loss"])}
 
+    def undecayed_weights(self) -> list[Any]:
+        """Return the weights that weight decay would harm, because zero is no neutral value.
+
+        These are offsets and the scales of normalizations, by the names that Keras and our layers
+        give them, and the attributes of a layer that its ``undecayed`` names.
+        """
+        weights = [w for w in self.trainable_variables if _is_offset_or_scale(w.name)]
+        for layer in self._flatten_layers():
+            weights += [getattr(layer, name) for name in getattr(layer, "undecayed", ())]
+        return weights
+
     def get_config(self) -> dict[str, Any]:
         serialize = keras.saving.serialize_keras_object
         parts = {name: serialize(getattr(self, name)) for name in self.parts}
@@ -103,3 +123,7 @@ class TrainableModel(keras.Model):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         deserialize = keras.saving.deserialize_keras_object
         return cls(**{**config, **{name: deserialize(config[name]) for name in cls.parts}})
+
+
+def _is_offset_or_scale(name: str) -> bool:
+    return any(part in name for part in _OFFSETS_AND_SCALES)

@@ -77,7 +77,7 @@ def training_key(
         preprocess_code(config.task),
         trainer_code(config),
         code_digest("regard.components.tokenizer_trainer"),
-        *library_versions(),
+        *library_versions(config.training.backend),
     )
 
 

@@ -26,8 +26,7 @@ from regard.pipeline.context import PipelineContext
 def trainer_sections(config: Config) -> dict[str, JsonValue]:
     """Return the task and the sections that the Trainer receives, as plain values."""
     sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
-    others = {"serving": config.serving.for_trainer(), "data": config.data.for_trainer()}
-    return {**sections, **others}
+    return {**sections, "serving": config.serving.for_trainer(), **config.data.for_trainer()}
 
 
 def build_pipeline(
@@ -201,20 +200,21 @@ def _preprocess(
 def _trainer(
     context: PipelineContext, config: Config, preprocess: nodes.Preprocess
 ) -> nodes.Trainer:
-    run_inputs = {
+    run = {
         "vectors": context.data.word_vectors,
         "start": context.models.start,
         "ensemble": context.models.ensemble,
         "checkpoints": context.folders.checkpoints,
     }
     if context.is_local:
-        run_inputs["checkpoint_key"] = context.keys.checkpoint
+        run["checkpoint_key"] = context.keys.checkpoint
     else:  # the node finds the models, and computes the key
-        run_inputs["published"] = _published_folder(context, config)
+        run["published"] = _published_folder(context, config)
     return nodes.Trainer(
         examples=preprocess.outputs["transformed_examples"],
         transform_graph=preprocess.outputs["transform_graph"],
-        custom_config={**trainer_sections(config), **run_inputs},
+        config=trainer_sections(config),
+        run=run,
         code=trainer_code(config),
         run_parameters=context.run_parameters,
     )

@@ -35,9 +35,9 @@ class CheckRow:
     Attributes:
         name: the row in an error message.
         inputs: values by input name.
-        shown: a short text of the inputs.
+        description: a short text of the inputs.
         expected: the outputs of an earlier run by name; empty if there was none.
-        expected_from: which earlier run.
+        expected_from: the earlier run.
     """
 
     name: str

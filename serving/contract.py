@@ -18,10 +18,10 @@ from regard.core.regular_files import read_regular
 
 CONTRACT = "assets.extra/contract.json"
 MODEL_FILE = "saved_model.pb"
-RECORD = "regard.json"  # of a version in the registry
+RECORD = "regard.json"  # the record of a version in the registry
 # An empty file in a pinned version: it is created atomically and removed with the version.
 PIN = "regard.pinned"
-PROFILE = "assets.extra/profile.json"  # of the training data
+PROFILE = "assets.extra/profile.json"  # the profile of the training data
 WARMUP = "assets.extra/tf_serving_warmup_requests"  # which a model server runs first
 DEFAULT_SIGNATURE = "serving_default"
 IN_MEMORY = "assets.extra/in_memory.json"  # rows, and the model's outputs for them before export
@@ -79,6 +79,7 @@ class Contract(TypedDict):
     """The contents of ``contract.json``."""
 
     task: str
+    about: NotRequired[str]
     inputs: list[InputEntry]
     answer: str
     answer_kind: str

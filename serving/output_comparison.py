@@ -85,7 +85,7 @@ class OutputComparison:
             return f"the {plural} differ: {here} and {there}"
         scores = ["", ""]
         if self._score in actual and self._score in expected:
-            scores = [f" ({one[self._score]:.5f})" for one in (actual, expected)]
+            scores = [f" ({outputs[self._score]:.5f})" for outputs in (actual, expected)]
         return f"the {plural} differ: {here!r}{scores[0]}, {there!r}{scores[1]}"
 
     def _compare_arrays(self, plural: str, actual: Any, expected: Any) -> str:

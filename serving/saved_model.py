@@ -245,12 +245,12 @@ def predict_in_detail(model: Model, rows: Sequence[InputRow]) -> list[Prediction
     ``serving_default``; tokens and attention are those of the truncated source.
     """
     predictions = model.predict(model.contract["detail"], rows)
-    long = [row for row, one in enumerate(predictions) if one.truncated]
+    long = [row for row, prediction in enumerate(predictions) if prediction.truncated]
     if long and splits_sentences(model.contract):
         split = model.predict(DEFAULT_SIGNATURE, [rows[row] for row in long])
-        for row, one in zip(long, split, strict=True):
+        for row, whole in zip(long, split, strict=True):
             outputs = predictions[row].outputs
-            outputs = {name: one.outputs.get(name, value) for name, value in outputs.items()}
+            outputs = {name: whole.outputs.get(name, value) for name, value in outputs.items()}
             predictions[row] = Prediction(outputs, model.contract)
     return predictions
 
@@ -297,7 +297,7 @@ def batch_inputs(entries: Sequence[InputEntry], rows: Sequence[InputRow]) -> dic
         values = [row[name] for row in rows]
         if not kind.has_length:
             arrays[name] = np.empty(len(rows), dtype=object)
-            arrays[name][:] = [one.encode() if isinstance(one, str) else one for one in values]
+            arrays[name][:] = [_encode_text(value) for value in values]
             continue
         dtype, shape = tensor_of(kind)
         inner = (entry.get("dimensions", 2),) if "dimensions" in shape else ()
@@ -336,8 +336,12 @@ def unpad(outputs: Mapping[str, np.ndarray], key: str, row: int, axes: Sequence[
 def decode_texts(value: Any) -> Any:
     """Decode bytes in nested lists; other values stay as they are."""
     if isinstance(value, list):
-        return [decode_texts(one) for one in value]
+        return [decode_texts(element) for element in value]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+
+
+def _encode_text(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
 
 
 def _rank(info: Any) -> int | None:

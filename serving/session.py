@@ -1,83 +1,52 @@
 """Run a SavedModel with TensorFlow's C library, without TensorFlow's Python package.
 
-Importing the package takes 3 s of processor time, loading the library 0.3 s. The functions are
-those of ``tensorflow/c/c_api.h``, TensorFlow's stable interface. A process that also imports the
-package uses the same library, because both load the same file.
+Gain over the Python package: loading takes 1.0 instead of 7.2 s of processor time. A sentence takes
+8.0 ms instead of 8.4 (``tf.compat.v1.Session``) or 8.8 (``tf.saved_model.load``, whose memory is
+never freed): `benchmarks/startup.md`. Delete this module, `c_api` and `tensors` once ``import
+tensorflow`` is as fast.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import importlib.util
-import math
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
-from functools import cache
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from ctypes import c_char_p, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from regard.serving import protobuf
+from regard.serving.c_api import (
+    DEADLINE_EXCEEDED,
+    FAILED_PRECONDITION,
+    INVALID_ARGUMENT,
+    Buffer,
+    Output,
+    SessionError,
+    call,
+    load_library,
+    load_tensorflow,
+)
 from regard.serving.contract import MODEL_FILE
 from regard.serving.protobuf import message_class
+from regard.serving.tensors import create_tensor, to_array
 
-INVALID_ARGUMENT, DEADLINE_EXCEEDED = 3, 4  # codes of TensorFlow and of gRPC
-_FAILED_PRECONDITION, _UNIMPLEMENTED = 9, 12
+__all__ = [
+    "DEADLINE_EXCEEDED",
+    "INVALID_ARGUMENT",
+    "Session",
+    "SessionError",
+    "Signature",
+    "initialize",
+    "operations",
+]
+
 # TensorFlow looks for the variables with their path as a pattern, and would not find them.
 _ESCAPES = frozenset("[\\")
-_STRING, _STRING_BYTES = 7, 24  # the number of the type, and the size of one value
-# Options without TensorFlow's graph optimizer (rewrite_options.disable_meta_optimizer): the first
-# prediction of a Transformer takes 2.0 s of processor time instead of 4.4 s, later ones as before.
-# The functions of a graph have options of their own, with the optimizer.
-_NO_OPTIMIZER = bytes.fromhex("52055203980101")
-# The same, and functions are inlined (optimizer_options.do_function_inlining), so that there is
-# nothing to optimize: loading and three signatures take 2.6 s instead of 9 s. Their later runs are
-# 1.15 times (batches) to 1.5 times (single rows) as long.
-_INLINE_FUNCTIONS = bytes.fromhex("52091a0220015203980101")
-# The first session of a process determines how many threads one operation may use
-# (intra_op_parallelism_threads). With one, a single sentence takes half the time, and two batches
-# at once are a tenth to a third faster: benchmarks/optimization_log.md.
-_THREADS_OF_OPERATION = bytes.fromhex("1001")
-_TYPES = {"v": None, "p": c_void_p, "c": c_char_p, "i": c_int, "l": c_int64, "z": c_size_t}
-# Functions by the types of their result and their arguments.
-_FUNCTIONS = {
-    "p": "GetAllOpList NewGraph NewSessionOptions NewStatus",
-    "vp": "DeleteBuffer DeleteDeviceList DeleteGraph DeleteSessionOptions DeleteStatus"
-    " DeleteTensor StringDealloc StringInit",
-    "vpp": "CloseSession DeleteSession",
-    "ip": "DeviceListCount GetCode NumDims TensorType",
-    "cp": "Message",
-    "cpip": "DeviceListType",
-    "pp": "StringGetDataPointer TensorData",
-    "ppp": "SessionListDevices",
-    "zp": "StringGetSize",
-    "lpi": "Dim",
-    "ppc": "GraphOperationByName",
-    "pcp": "LoadLibrary",
-    "pppp": "NewSession",
-    "vpcz": "StringCopy",
-    "vpczp": "SetConfig",
-    "pipiz": "AllocateTensor",
-    "pppcpippp": "LoadSessionFromSavedModel",
-    "vppppippipipp": "SessionRun",
-}
-
-
-class SessionError(Exception):
-    """An error of TensorFlow.
-
-    Attributes:
-        code: the number of the gRPC status.
-        message: TensorFlow's message.
-    """
-
-    def __init__(self, code: int, message: str):
-        super().__init__(message)
-        self.code, self.message = code, message
+_TAG = "serve"  # of the graph that a model server runs
 
 
 class Signature(NamedTuple):
@@ -85,14 +54,6 @@ class Signature(NamedTuple):
 
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
-
-
-class _Buffer(ctypes.Structure):
-    _fields_ = (("data", c_char_p), ("length", c_size_t), ("deallocator", c_void_p))
-
-
-class _Output(ctypes.Structure):
-    _fields_ = (("operation", c_void_p), ("index", c_int))
 
 
 class Session:
@@ -115,23 +76,9 @@ class Session:
         if names := " ".join(sorted(_ESCAPES.intersection(os.fspath(path)))):
             message = f"The path contains {names}. Rename the folder, or load it by a link."
             raise SessionError(INVALID_ARGUMENT, message)
-        library, tags = _library(), (c_char_p * 1)(b"serve")
-        graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
-        arguments = options, None, os.fsencode(path), tags, 1, graph, None
-        try:
-            _configure(options, _INLINE_FUNCTIONS if few_runs else _NO_OPTIMIZER)
-            session = _call("LoadSessionFromSavedModel", *arguments)
-        except SessionError:
-            library.TF_DeleteGraph(graph)
-            raise
-        finally:
-            library.TF_DeleteSessionOptions(options)
-        self._handle: _Handle | None = _Handle(session, graph)
-        self.device = "GPU" if "GPU" in _device_types(session) else "CPU"
-        content = (Path(path) / MODEL_FILE).read_bytes()
-        graphs = message_class("SavedModel").FromString(content).meta_graphs
-        served = next(one for one in graphs if {*one.meta_info_def.tags} == {"serve"})
-        entries = served.signature_def
+        self._handle: _Handle | None = _load(path, few_runs)
+        self.device = "GPU" if "GPU" in _device_types(self._handle.session) else "CPU"
+        entries = _read_signatures(Path(path) / MODEL_FILE)
         signatures = message_class("SignatureDefMap")(signature_def=entries)
         self.signature_map: bytes = signatures.SerializeToString()
         self.signatures = {
@@ -158,62 +105,15 @@ class Session:
         """
         handle = self._handle  # this reference keeps the session until the end of the run
         if handle is None:
-            raise SessionError(_FAILED_PRECONDITION, "The model is closed.")
+            raise SessionError(FAILED_PRECONDITION, "The model is closed.")
         try:
-            return self._run(handle.session, handle.graph, name, inputs, timeout)
+            return _run(handle.session, handle.graph, self.signatures[name], inputs, timeout)
         finally:
             del handle  # the traceback of an error would keep it
 
     def close(self) -> None:
         """Free the model's memory, once all runs have ended."""
         self._handle = None
-
-    def _run(
-        self, session: int, graph: int, name: str, inputs: Mapping[str, Any], timeout: float
-    ) -> dict[str, np.ndarray]:
-        signature = self.signatures[name]
-        content = message_class("RunOptions")(timeout_in_ms=round(1000 * timeout))
-        options = content.SerializeToString()
-        feeds = _tensors(graph, (signature.inputs[key] for key in inputs))
-        fetches = _tensors(graph, signature.outputs.values())
-        values, results = (c_void_p * len(feeds))(), (c_void_p * len(fetches))()
-        with contextlib.ExitStack() as stack:
-            for index, (key, value) in enumerate(inputs.items()):
-                values[index] = stack.enter_context(_tensor(value, signature.inputs[key].dtype))
-            _call(
-                *("SessionRun", session, ctypes.byref(_Buffer(options, len(options)))),
-                *(feeds, values, len(feeds), fetches, results, len(fetches), None, 0, None),
-            )
-            for result in results:
-                stack.callback(_library().TF_DeleteTensor, result)
-            return dict(zip(signature.outputs, map(_read, results), strict=True))
-
-
-def operations() -> set[str]:
-    """Return the operations that TensorFlow has; those of TensorFlow Text after `initialize`."""
-    library = _tensorflow()
-    address = library.TF_GetAllOpList()
-    start, size = c_void_p.from_address(address).value or 0, _Buffer.from_address(address).length
-    content = ctypes.string_at(start, size)
-    library.TF_DeleteBuffer(address)
-    return {one.name for one in message_class("OpList").FromString(content).op}
-
-
-def initialize() -> None:
-    """Load TensorFlow and find its devices, which prints to the terminal."""
-    library = _library()
-    graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
-    _configure(options, b"")
-    session = _call("NewSession", graph, options)
-    library.TF_DeleteSessionOptions(options)
-    _close(session, graph)
-
-
-def _configure(options: int, content: bytes) -> None:
-    """Set a serialized ``ConfigProto``, with the threads of an operation."""
-    if "TF_NUM_INTRAOP_THREADS" not in os.environ:
-        content += _THREADS_OF_OPERATION
-    _call("SetConfig", options, content, len(content))
 
 
 class _Handle:
@@ -225,134 +125,139 @@ class _Handle:
         self.finalizer.atexit = False
 
 
-def numpy_type(kind: int) -> str:
-    """Return the name of NumPy's type by its number in TensorFlow; texts are objects.
+def operations() -> set[str]:
+    """Return the operations that TensorFlow has; those of TensorFlow Text after `initialize`."""
+    library = load_tensorflow()
+    address = library.TF_GetAllOpList()
+    buffer = Buffer.from_address(address)
+    content = ctypes.string_at(buffer.data, buffer.length)
+    library.TF_DeleteBuffer(address)
+    return {operation.name for operation in message_class("OpList").FromString(content).op}
 
-    Raises:
-        SessionError: the type is not supported.
+
+def initialize() -> None:
+    """Load TensorFlow and find its devices, which prints to the terminal."""
+    library = load_library()
+    graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
+    _set_config(options, _new_config())
+    session = call("TF_NewSession", graph, options)
+    library.TF_DeleteSessionOptions(options)
+    _close(session, graph)
+
+
+def _load(path: str | os.PathLike[str], few_runs: bool) -> _Handle:
+    library, tags = load_library(), (c_char_p * 1)(_TAG.encode())
+    graph, options = library.TF_NewGraph(), library.TF_NewSessionOptions()
+    config = _new_config()
+    # Without the optimizer of graphs, loading and the first runs of two signatures take 2.9 instead
+    # of 4.6 s (benchmarks/startup.md); later runs do not change. Delete it if they become slower.
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    # The functions of a graph have options of their own, with the optimizer. Inlined, they take 1.3
+    # instead of 2.9 s, but later runs up to 1.5 times as long. Delete it with the option above.
+    config.graph_options.optimizer_options.do_function_inlining = few_runs
+    try:
+        _set_config(options, config)
+        session = call(
+            "TF_LoadSessionFromSavedModel",
+            options,
+            None,
+            os.fsencode(path),
+            tags,
+            len(tags),
+            graph,
+            None,
+        )
+    except SessionError:
+        library.TF_DeleteGraph(graph)
+        raise
+    finally:
+        library.TF_DeleteSessionOptions(options)
+    return _Handle(session, graph)
+
+
+def _new_config() -> Any:
+    """Return a ``ConfigProto`` with the number of threads that compute one operation.
+
+    The first session of a process determines it.
     """
-    name = protobuf.numpy_type(kind)
-    if name is None:
-        raise SessionError(_UNIMPLEMENTED, f"Tensors of type {kind} are not supported.")
-    return name
+    config = message_class("ConfigProto")()
+    # With one thread, a single sentence takes half the time, and two batches at once are a tenth to
+    # a third faster (benchmarks/optimization_log.md). Delete it if TensorFlow does so by default.
+    if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+        config.intra_op_parallelism_threads = 1
+    return config
+
+
+def _set_config(options: int, config: Any) -> None:
+    content = config.SerializeToString()
+    call("TF_SetConfig", options, content, len(content))
 
 
 def _device_types(session: int) -> set[str]:
-    library, devices = _library(), _call("SessionListDevices", session)
+    library, devices = load_library(), call("TF_SessionListDevices", session)
     count = library.TF_DeviceListCount(devices)
-    types = {_call("DeviceListType", devices, index).decode() for index in range(count)}
+    types = {call("TF_DeviceListType", devices, index).decode() for index in range(count)}
     library.TF_DeleteDeviceList(devices)
     return types
 
 
-def _tensors(graph: int, infos: Iterable[Any]) -> Any:
-    """Find the tensors of a signature in the graph."""
-    find, outputs = _library().TF_GraphOperationByName, []
+def _read_signatures(path: Path) -> Any:
+    """Return the signatures of the graph for model servers, as messages with key and value."""
+    saved_model = message_class("SavedModel").FromString(path.read_bytes())
+    for meta_graph in saved_model.meta_graphs:
+        if set(meta_graph.meta_info_def.tags) == {_TAG}:
+            return meta_graph.signature_def
+    raise SessionError(FAILED_PRECONDITION, f"The model has no graph with the tag {_TAG}.")
+
+
+def _run(
+    session: int, graph: int, signature: Signature, inputs: Mapping[str, Any], timeout: float
+) -> dict[str, np.ndarray]:
+    options = message_class("RunOptions")(timeout_in_ms=round(1000 * timeout))
+    run_options = Buffer.of(options.SerializeToString())
+    feeds = _find_tensors(graph, (signature.inputs[key] for key in inputs))
+    fetches = _find_tensors(graph, signature.outputs.values())
+    values, results = (c_void_p * len(feeds))(), (c_void_p * len(fetches))()
+    with ExitStack() as stack:
+        for index, (key, value) in enumerate(inputs.items()):
+            values[index] = stack.enter_context(create_tensor(value, signature.inputs[key].dtype))
+        call(
+            "TF_SessionRun",
+            session,
+            ctypes.byref(run_options),
+            feeds,
+            values,
+            len(feeds),
+            fetches,
+            results,
+            len(fetches),
+            None,
+            0,
+            None,
+        )
+        for result in results:
+            stack.callback(load_library().TF_DeleteTensor, result)
+        return dict(zip(signature.outputs, map(to_array, results), strict=True))
+
+
+def _find_tensors(graph: int, infos: Iterable[Any]) -> Any:
+    """Return the tensors of a signature in the graph as an array of `Output`."""
+    outputs = []
     for info in infos:
         name, _, index = info.name.partition(":")
-        operation = find(graph, name.encode())
+        operation = load_library().TF_GraphOperationByName(graph, name.encode())
         if operation is None:  # the library would crash
             message = f"The model's graph has no tensor {info.name!r}."
-            raise SessionError(_FAILED_PRECONDITION, message)
-        outputs.append(_Output(operation, int(index or 0)))
-    return (_Output * len(outputs))(*outputs)
-
-
-@cache
-def _library() -> Any:
-    """Load TensorFlow, and the operations of TensorFlow Text."""
-    library = _tensorflow()
-    for path in sorted(_package("tensorflow_text").glob("python/ops/*.so")):
-        _call("LoadLibrary", os.fsencode(path), library=library)
-    return library
-
-
-@cache
-def _tensorflow() -> Any:
-    import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
-
-    library = ctypes.CDLL(str(_package("tensorflow") / "libtensorflow_cc.so.2"))
-    for types, names in _FUNCTIONS.items():
-        for function in (getattr(library, f"TF_{name}") for name in names.split()):
-            function.restype, *function.argtypes = (_TYPES[letter] for letter in types)
-    return library
-
-
-def _package(name: str) -> Path:
-    """Return the folder of a package without importing it."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or not spec.submodule_search_locations:
-        raise SessionError(_FAILED_PRECONDITION, f"The package {name} is not installed.")
-    return Path(spec.submodule_search_locations[0])
-
-
-def _call(name: str, *arguments: Any, library: Any = None) -> Any:
-    """Call a function whose last argument is a status, and raise its error."""
-    library = library or _library()
-    status = library.TF_NewStatus()
-    try:
-        result = getattr(library, f"TF_{name}")(*arguments, status)
-        if code := library.TF_GetCode(status):
-            raise SessionError(code, library.TF_Message(status).decode("utf-8", "replace"))
-        return result
-    finally:
-        library.TF_DeleteStatus(status)
-
-
-@contextlib.contextmanager
-def _tensor(value: Any, kind: int) -> Iterator[int]:
-    """Yield a tensor with the values of an array or a list."""
-    library, array = _library(), np.asarray(value, numpy_type(kind), order="C")
-    texts = [_encode(text) for text in array.flat] if kind == _STRING else []
-    size = _STRING_BYTES * array.size if kind == _STRING else array.nbytes
-    shape = (c_int64 * array.ndim)(*array.shape)
-    tensor = library.TF_AllocateTensor(kind, shape, array.ndim, size)
-    start = library.TF_TensorData(tensor)
-    for address, text in zip(_addresses(start, len(texts)), texts, strict=True):
-        library.TF_StringInit(address)
-        library.TF_StringCopy(address, text, len(text))
-    if kind != _STRING and size:
-        ctypes.memmove(start, array.ctypes.data, size)
-    try:
-        yield tensor
-    finally:
-        for address in _addresses(start, len(texts)):
-            library.TF_StringDealloc(address)
-        library.TF_DeleteTensor(tensor)
-
-
-def _read(tensor: int) -> np.ndarray:
-    """Return a copy of a tensor's values."""
-    library = _library()
-    kind, start = library.TF_TensorType(tensor), library.TF_TensorData(tensor)
-    dtype = numpy_type(kind)
-    shape = [library.TF_Dim(tensor, axis) for axis in range(library.TF_NumDims(tensor))]
-    array = np.empty(math.prod(shape), dtype)
-    if kind != _STRING:
-        ctypes.memmove(array.ctypes.data, start, array.nbytes)
-        return array.reshape(shape)
-    for index, address in enumerate(_addresses(start, array.size)):
-        data, size = library.TF_StringGetDataPointer(address), library.TF_StringGetSize(address)
-        array[index] = ctypes.string_at(data, size)
-    return array.reshape(shape)
-
-
-def _addresses(start: int | None, count: int) -> range:
-    """Return the addresses of the values of a tensor of texts; an empty one has no address."""
-    return range(start or 0, (start or 0) + _STRING_BYTES * count, _STRING_BYTES)
-
-
-def _encode(text: Any) -> bytes:
-    if not isinstance(text, str | bytes):
-        raise TypeError(f"A text is expected, not {type(text).__name__}.")
-    return text.encode() if isinstance(text, str) else text
+            raise SessionError(FAILED_PRECONDITION, message)
+        outputs.append(Output(operation, int(index or 0)))
+    return (Output * len(outputs))(*outputs)
 
 
 def _sort(tensors: Iterable[Any]) -> dict[str, Any]:
-    return {one.key: one.value for one in sorted(tensors, key=lambda one: one.key)}
+    return {entry.key: entry.value for entry in sorted(tensors, key=lambda entry: entry.key)}
 
 
 def _close(session: int, graph: int) -> None:
-    _call("CloseSession", session)
-    _call("DeleteSession", session)
-    _library().TF_DeleteGraph(graph)
+    call("TF_CloseSession", session)
+    call("TF_DeleteSession", session)
+    load_library().TF_DeleteGraph(graph)

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from regard.serving.contract import MODEL_FILE
+from regard.serving.protobuf import message_class
+from regard.serving.session import operations
 
 _OLDEST_MINOR, _NEWEST_MINOR = 6, 20
 
@@ -54,8 +56,6 @@ def used_ops(saved_model: str | Path) -> dict[str, str]:
     Returns:
         For each operation the name of one node that uses it.
     """
-    from regard.serving.protobuf import message_class
-
     content = (Path(saved_model) / MODEL_FILE).read_bytes()
     proto = message_class("SavedModelOperations").FromString(content)
     ops: dict[str, str] = {}
@@ -75,9 +75,7 @@ def core_ops(names: Iterable[str]) -> set[str]:
 
     Before the first SavedModel is loaded, these are TensorFlow's own, without TensorFlow Text.
     """
-    from regard.serving import session
-
-    return session.operations() & set(names)
+    return operations() & set(names)
 
 
 def unsupported(ops: Iterable[str], core: Iterable[str], server: str) -> list[str]:
@@ -92,8 +90,8 @@ def unsupported(ops: Iterable[str], core: Iterable[str], server: str) -> list[st
         ValueError: the operations of the version are not known.
     """
     all_text_ops = frozenset().union(*_load("tensorflow_text").values())
-    own = set(core) - later_core_ops(server) - all_text_ops
-    return sorted(set(ops) - own - text_ops(server))
+    core_of_server = set(core) - later_core_ops(server) - all_text_ops
+    return sorted(set(ops) - core_of_server - text_ops(server))
 
 
 def _minor(server: str) -> int:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from regard.serving.contract import CONTRACT
 
 FEATURES = [Feature("source", TEXT), Feature("target", TEXT, role="reference")]
 MOST_LETTERS = 100
+_EXPORTS = tempfile.TemporaryDirectory(prefix="regard-models-")
+_EXPORTED: dict[tuple[Any, ...], Path] = {}  # by model, as `_identity` tells them apart
 _SHOWN = ("source_pieces", "source_length", "alignment")
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
 
@@ -51,6 +55,7 @@ class Reverser(tf.Module):
         arguments = {"name": "target", "kind": "text", "like": "translation"}
         return {
             "task": "translation",
+            "about": "The model translates a text.",
             "inputs": [source],
             "answer": "translation",
             "answer_kind": "text",
@@ -248,17 +253,30 @@ class TokenizingReverser(Reverser):
         return super().answer(self.back(self.tokenizer.tokenize(source)))
 
 
+def _identity(model: Any) -> tuple[Any, ...]:
+    """The class and the plain attributes of a model; of one with a tokenizer, the model itself."""
+    if isinstance(model, TokenizingReverser):
+        return (model,)
+    attributes = sorted(vars(model).items())
+    return type(model), *((k, v) for k, v in attributes if isinstance(v, str | int | float))
+
+
 def save(
     model: Any, path: Path, align: bool = True, contract: Mapping[str, Any] | None = None
 ) -> Path:
     """Exports a fake model with its contract, or with another one.
 
-    Without ``align`` that signature is left out of the model, though its contract has it.
+    Without ``align`` that signature is left out of the model, though its contract has it. Exporting
+    takes a second or more, so an equal model is copied from its first export.
     """
-    signatures = model.signatures()
-    if not align:
-        del signatures["align"]
-    tf.saved_model.save(model, str(path), signatures=signatures)
+    key = (*_identity(model), align)
+    if key not in _EXPORTED:
+        signatures = model.signatures()
+        if not align:
+            del signatures["align"]
+        _EXPORTED[key] = Path(_EXPORTS.name, str(len(_EXPORTED)))
+        tf.saved_model.save(model, str(_EXPORTED[key]), signatures=signatures)
+    shutil.copytree(_EXPORTED[key], path, dirs_exist_ok=True, copy_function=shutil.copyfile)
     file = path / CONTRACT
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(model.contract() if contract is None else contract))

@@ -86,7 +86,7 @@ def test_preprocessing_reaches_no_model(task):
 @pytest.mark.parametrize("task", tasks.TASKS.own)
 def test_training_reaches_no_registry_and_no_server(task):
     """An edit of them must not train every model again."""
-    modules = ["regard.components.trainer.run_fn", *tasks.training_modules(task)]
+    modules = ["regard.components.trainer.train_and_export", *tasks.training_modules(task)]
     files = [path.relative_to(PACKAGE) for path in source_files(*modules)]
     others = {"registry", "server", "deploy", "cli", "web", "reporter", "evaluator"}
     modules = [path for path in files if path.suffix == ".py"]

@@ -36,7 +36,7 @@ class ExampleEncoder:
     """Serialises the rows of one file; the same row always gives the same bytes.
 
     Args:
-        features: of a row, in order.
+        features: the features of a row, in order.
         file: the file, whose base name every row holds.
         images: reads the images that rows name.
         span: the name of the file's span; None for a corpus without spans.

@@ -11,7 +11,7 @@ class CellParser:
     """Parses the cells of a row.
 
     Args:
-        features: of the row, in order.
+        features: the features of the row, in order.
         images: checks the images that a row names; None: no checks.
         names: what the file calls each feature, for messages; by default its name.
         from_text: whether every cell is text that has to be parsed, as in a table, or a value

@@ -15,13 +15,13 @@ def fitting_columns(
     Texts are the first columns that hold neither numbers nor one value in all rows.
 
     Args:
-        features: of a row, in order.
+        features: the features of a row, in order.
         rows: the cells of rows of a table, as many in each.
     """
     columns = list(zip(*rows, strict=True))
     free = list(range(len(columns)))
     selection: dict[str, int] = {}
-    for feature in sorted(features, key=lambda one: one.kind.is_text):
+    for feature in sorted(features, key=lambda feature: feature.kind.is_text):
         if feature.optional:
             continue
         fits = [i for i in free if all(map(feature.kind.looks_like, columns[i]))]

@@ -22,13 +22,13 @@ def match_columns(corpus: Corpus, names: Sequence[str]) -> list[list[int | None]
     vague one. Languages are vague unless ``data.checks.language`` gives that of the feature.
     """
     ranks = {feature.name: rank_columns(corpus, feature, names) for feature in corpus.features}
-    own = {name: best_columns(ranks[name], OWN) for name in ranks}
-    claims = set(itertools.chain.from_iterable(own.values()))
+    own_columns = {name: best_columns(ranks[name], OWN) for name in ranks}
+    claims = set(itertools.chain.from_iterable(own_columns.values()))
     choices = []
     for feature in corpus.features:
         if not feature.optional:
             free = {i: rank for i, rank in ranks[feature.name].items() if i not in claims}
-            choices.append(own[feature.name] or best_columns(free, VAGUE))
+            choices.append(own_columns[feature.name] or best_columns(free, VAGUE))
     matches = list(itertools.islice(_assignments(choices), 3))
     return [_add_optional(corpus, match, ranks) for match in matches]
 
@@ -45,7 +45,8 @@ def rank_columns(corpus: Corpus, feature: Feature, names: Sequence[str]) -> dict
     check = corpus.config.checks.language
     language = (check.languages.get(feature.name) if check else None) or ""
     is_text = feature.tokenized
-    languages = {i: code for i, name in enumerate(names) if (code := language_of(name))}
+    codes = [language_of(name) for name in names]
+    languages = {i: code for i, code in enumerate(codes) if code}
     lasts = {i: names[i].rpartition(".")[2].lower() for i in languages}
     is_other = {i: last not in _DOUBTFUL_LANGUAGES for i, last in lasts.items()}
     has_doubtful = any(is_other.values()) and len(names) <= len(corpus.features)
@@ -70,8 +71,12 @@ def _assignments(choices: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         yield []
         return
     for column in choices[0]:
-        rest = [[other for other in columns if other != column] for columns in choices[1:]]
+        rest = [_without(columns, column) for columns in choices[1:]]
         yield from ([column, *others] for others in _assignments(rest))
+
+
+def _without(columns: Sequence[int], column: int) -> list[int]:
+    return [other for other in columns if other != column]
 
 
 def _add_optional(

@@ -42,11 +42,11 @@ def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
         rest.remove(best)
     ways = [match]
     if len(guesses) == 2:  # either may be the other one
-        one, other = guesses
-        same = corpus.features[one].kind == corpus.features[other].kind
-        swapped = list(match)
-        swapped[one], swapped[other] = match[other], match[one]
-        ways += [swapped] if same else []
+        first, second = guesses
+        if corpus.features[first].kind == corpus.features[second].kind:
+            swapped = list(match)
+            swapped[first], swapped[second] = match[second], match[first]
+            ways.append(swapped)
     return f"Set {' or '.join(columns_line(corpus, way, names) for way in ways)}."
 
 
@@ -56,9 +56,8 @@ def _improbability(
     """Return a key that is least for the column that most probably holds a feature."""
     last = names[index].rpartition(".")[2]
     words = column_names.words_of(last)
-    is_number, is_id = (
-        any(map(one.fullmatch, words)) for one in (column_names.NUMBER, column_names.ID)
-    )
+    is_number = any(map(column_names.NUMBER.fullmatch, words))
+    is_id = any(map(column_names.ID.fullmatch, words))
     rank = ranks.get(index, VAGUE)
     return rank, is_number != feature.kind.is_number, is_id, not is_column_name(last)
 

@@ -8,20 +8,19 @@ import contextlib
 import encodings
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from encodings.aliases import aliases
 
 from regard.components.checks.language import known_languages
-from regard.components.data import span_patterns
+from regard.components.data import formats
 from regard.components.data.file_kinds import conversion, kind_of_name
 from regard.components.data.reserved_names import reserved_names
 from regard.components.data.sources import SPAN_FEATURE, Corpus, path_list
+from regard.components.data.span_rules import validate_spans
 from regard.components.data.split_assignment import can_decide_split
 from regard.components.settings.data import (
     SPLITS,
     DataConfig,
     Files,
-    SpansConfig,
     paths_in,
 )
 from regard.components.settings.tags import TagsConfig
@@ -30,37 +29,6 @@ from regard.core.features import Feature
 from regard.core.formatting import truncate
 from regard.core.suggestions import did_you_mean, suggest
 from regard.models.settings.base import KeyPath, Problem
-
-
-@dataclass(frozen=True)
-class PatternLocation:
-    """A path, mostly a pattern, and its location in the section ``data``.
-
-    A list may hold the same pattern twice, such as that of a source with two references.
-
-    Attributes:
-        root: the folder that it is relative to.
-        split: its split.
-        side: its side; None for files that hold all sides.
-        pattern: the path with placeholders.
-        position: its position in the list of paths.
-    """
-
-    root: str
-    split: str
-    side: str | None
-    pattern: str
-    position: int = 0
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The keys of the configuration, the outermost first."""
-        return ("data", self.split) if self.side is None else ("data", self.split, self.side)
-
-    @property
-    def key(self) -> str:
-        """The key of the configuration, for example ``data.train.source``."""
-        return ".".join(self.path)
 
 
 def check_config(corpus: Corpus) -> None:
@@ -74,19 +42,20 @@ def validate_data(data: DataConfig, features: Sequence[Feature]) -> Iterator[Pro
 
     Args:
         data: the section.
-        features: of a row, those of ``data.extra`` included.
+        features: the features of a row, those of ``data.extra`` included.
     """
     yield from _validate_splits(data, features)
     yield from _validate_features(data, features)
     if data.tags is not None:
         yield from _validate_tags(data, data.tags)
-        features = [one for one in features if data.tags.column or not one.tags]
+        features = [feature for feature in features if data.tags.column or not feature.tags]
     for split, files in data.files_by_split().items():
         yield from _validate_format(data, ("data", split), files, features)
+    yield from _validate_keys(data)
     if data.encoding and (message := _encoding_error(data.encoding)):
         yield Problem(("data", "encoding"), message)
     yield from _validate_languages(data, features)
-    yield from _validate_spans(data)
+    yield from validate_spans(data)
     if data.columns is not None:
         yield from _validate_columns(data, data.columns, features)
 
@@ -102,7 +71,7 @@ def _encoding_error(name: str) -> str | None:
 
 def _validate_languages(data: DataConfig, features: Sequence[Feature]) -> Iterator[Problem]:
     check, path = data.checks.language, ("data", "checks", "language", "languages")
-    texts = [one.name for one in features if one.tokenized]
+    texts = [feature.name for feature in features if feature.tokenized]
     for name, language in check.languages.items() if check else ():
         if name not in texts:
             sides = suggest(name, texts) if texts else "This task has no texts; remove the check"
@@ -119,9 +88,9 @@ def _validate_splits(data: DataConfig, features: Sequence[Feature]) -> Iterator[
     path = ("data", "split")
     has_files = data.eval is not None or data.test is not None
     if has_files and (data.eval is None or data.test is None):
-        one, other = ("eval", "test") if data.test is None else ("test", "eval")
-        message = f"data.{one} needs data.{other} too; or leave both out and use data.split"
-        yield Problem(("data", one), message)
+        present, missing = ("eval", "test") if data.test is None else ("test", "eval")
+        message = f"data.{present} needs data.{missing} too; or leave both out and use data.split"
+        yield Problem(("data", present), message)
     split = data.split
     if split is None:
         if not has_files:
@@ -164,23 +133,44 @@ def _validate_format(
         message = "the file names do not show one format; set data.format, for example to csv"
         yield Problem(path, f"{message}, or give one path for each side: {{{needed}}}")
     elif isinstance(files, dict):
-        if kind != "parallel":
+        if not formats.get_format(kind).is_parallel:
             message = f"{kind} files hold all sides; give a path, a glob or a list"
             yield Problem(path, message)
         yield from _validate_names(path, files, features)
-    elif kind == "parallel":
-        yield Problem(path, f"parallel files need one path for each side: {{{needed}}}")
-    elif any(name.lower().endswith((".parquet.gz", ".arrow.gz")) for name in path_list(files)):
+    elif formats.get_format(kind).is_parallel:
+        yield Problem(path, f"{kind} files need one path for each side: {{{needed}}}")
+    elif not formats.get_format(kind).is_compressible and any(map(_is_gzip, path_list(files))):
         yield Problem(path, f"{kind} in gzip is not supported; unpack the file with `gunzip`")
-    elif kind == "squad" and not any(feature.part_of for feature in features):
-        message = (
-            "json files hold passages and questions, for the task span only; set data.format: "
-        )
-        message += "jsonl if each line is a JSON object, or convert a JSON array: "
-        yield Problem(path, f"{message}`jq -c '.[]' FILE.json > FILE.jsonl`")
-    elif kind == "tmx" and data.columns is None:
-        message = "tmx files need the language of each side, such as {source: en, target: fr}"
-        yield Problem(("data", "columns"), message)
+    else:
+        yield from formats.get_format(kind).problems(path, features, data.columns)
+
+
+def _is_gzip(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+def _validate_keys(data: DataConfig) -> Iterator[Problem]:
+    """Each key about the content of files must have an effect on some of them."""
+    names: set[str] = set()
+    used = {"encoding"} if data.monolingual else set()
+    for files in (data.train, data.eval, data.test):
+        if files is None:
+            continue
+        name = data.format_of(files)
+        if name is None:
+            return  # which is another problem
+        keys = set(formats.get_format(name).keys)
+        if isinstance(files, dict):  # columns stand for the endings of files, which are given here
+            keys -= {"columns"}
+            name += " with a path for each side"
+        names.add(name)
+        used |= keys
+    for key in formats.FILE_KEYS:
+        default = type(data).model_fields[key].default
+        if key not in used and getattr(data, key) != default:
+            others = ", ".join(formats.formats_with(key))
+            message = f"{key} has no effect on the format {' and '.join(sorted(names))}; "
+            yield Problem(("data", key), f"{message}remove the key. Formats that use it: {others}")
 
 
 def _other_kind(path: str) -> str | None:
@@ -207,16 +197,23 @@ def _validate_columns(
 ) -> Iterator[Problem]:
     path = ("data", "columns")
     yield from _validate_names(path, columns, features)
-    formats = {data.format_of(files) for files in data.files_by_split().values()}
+    names = {data.format_of(files) for files in data.files_by_split().values()}
+    used = [formats.get_format(name) for name in sorted(filter(None, names))]
+    numbering = [data_format for data_format in used if data_format.numbers_columns]
+    naming = [
+        data_format
+        for data_format in used
+        if not (data_format.numbers_columns or data_format.is_parallel)
+    ]
     for side, column in columns.items():
         if isinstance(column, str):
-            if formats & {"tsv", "csv"} and data.header is False:
+            if numbering and data.header is False:
                 message = "without data.header a column is a number from 1"
                 yield Problem((*path, side), f"{message}; got {column!r}")
         elif column < 1:
             yield Problem((*path, side), f"column numbers start at 1; got {column}")
-        elif others := sorted(formats - {"parallel", "tsv", "csv", None}, key=str):
-            message = f"{others[0]} needs the name of a column, key or language; got {column}"
+        elif naming:
+            message = f"{naming[0].name} needs the name of a column, key or language; got {column}"
             yield Problem((*path, side), message)
     if len(set(columns.values())) < len(columns):
         yield Problem(path, "two sides are read from the same column")
@@ -234,105 +231,12 @@ def _validate_tags(data: DataConfig, tags: TagsConfig) -> Iterator[Problem]:
         yield Problem(path, "in a growing corpus, tags must come from a column: set column")
     files = data.files_by_split()
     for split in SPLITS:
-        own, sides = getattr(tags, split), files.get(split, ())
+        path_tags, sides = getattr(tags, split), files.get(split, ())
         paths = path_list(next(iter(sides.values())) if isinstance(sides, dict) else sides)
-        if len(own) != (needed := 0 if tags.column else len(paths)):
+        needed = 0 if tags.column else len(paths)
+        if len(path_tags) != needed:
             rule = f"one for each path of data.{split}, none with data.tags.column"
-            yield Problem((*path, split), f"has {len(own)} tags, but needs {needed}: {rule}")
-        for tag in sorted(set(own).difference(tags.known)):
+            yield Problem((*path, split), f"has {len(path_tags)} tags, but needs {needed}: {rule}")
+        for tag in sorted(set(path_tags).difference(tags.known)):
             message = f"{tag!r} is no tag of the model. {suggest(tag, tags.known)}"
             yield Problem((*path, split), message)
-
-
-def pattern_locations(data: DataConfig) -> list[PatternLocation]:
-    """Return all patterns of the section."""
-    return [one for one in path_locations(data) if span_patterns.is_pattern(one.pattern)]
-
-
-def path_locations(data: DataConfig) -> list[PatternLocation]:
-    """Return all paths of the section."""
-    locations = []
-    for split, files in data.files_by_split().items():
-        sides = files.items() if isinstance(files, dict) else [(None, files)]
-        locations += [
-            PatternLocation(data.root, split, side, path, position)
-            for side, paths in sides
-            for position, path in enumerate(path_list(paths))
-        ]
-    return locations
-
-
-def _validate_spans(data: DataConfig) -> Iterator[Problem]:
-    locations, rules = pattern_locations(data), data.spans
-    for location in locations:
-        if message := span_patterns.pattern_error(location.pattern):
-            yield Problem(location.path, message)
-            return
-    dated = {span_patterns.has_date(location.pattern): location for location in locations}
-    if len(dated) > 1:
-        message = f"spans are numbers here, and dates in {dated[True].key}; use one of them"
-        yield Problem(dated[False].path, message)
-    elif locations and not any(location.split == "train" for location in locations):
-        yield Problem(locations[0].path, "needs a placeholder in data.train as well")
-    elif not locations and any(dict(rules).values()):
-        message = "no path in data.train has a placeholder, for example {SPAN}"
-        yield Problem(("data", "spans"), message)
-    elif rules.replay and not rules.window:
-        message = "replays spans before the window; set data.spans.window as well"
-        yield Problem(("data", "spans", "replay"), message)
-    for split, files in data.files_by_split().items():
-        if isinstance(files, dict):
-            yield from _validate_sides(split, files)
-    if locations:
-        yield from _validate_bounds(rules, True in dated)
-        if rules.marker:
-            yield from _validate_marker(rules.marker, locations)
-
-
-def _validate_sides(split: str, files: Mapping[str, str | list[str]]) -> Iterator[Problem]:
-    """All sides need a placeholder at the same positions of their lists."""
-    flags = {
-        side: [span_patterns.is_pattern(path) for path in path_list(files[side])] for side in files
-    }
-    first = next(iter(flags))
-    for side, row in flags.items():
-        if row != flags[first] and len(row) == len(flags[first]):
-            fixed, other = (side, first) if any(flags[first]) else (first, side)
-            message = f"needs the placeholders of data.{split}.{other} as well"
-            yield Problem(("data", split, fixed), message)
-
-
-def _validate_bounds(rules: SpansConfig, dated: bool) -> Iterator[Problem]:
-    values = [("first", rules.first), ("last", rules.last)]
-    bounds = {}
-    for name, value in [*values, *(("exclude", value) for value in rules.exclude)]:
-        if value is None:
-            continue
-        try:
-            bounds[name] = span_patterns.span_number(value, dated)
-        except ValueError:
-            expected = "a date, YYYY-MM-DD," if dated else "a whole number"
-            message = f"{expected} is expected, as in the paths; got {value!r}"
-            yield Problem(("data", "spans", name), message)
-    if {"first", "last"} <= bounds.keys() and bounds["first"] > bounds["last"]:
-        yield Problem(("data", "spans", "first"), "is after data.spans.last")
-
-
-def _validate_marker(marker: str, locations: Sequence[PatternLocation]) -> Iterator[Problem]:
-    path = ("data", "spans", "marker")
-    if span_patterns.is_pattern(marker) and (message := span_patterns.pattern_error(marker)):
-        yield Problem(path, message)
-        return
-    in_marker = span_patterns.placeholders(marker)
-    for location in locations:
-        names = span_patterns.placeholders(location.pattern)
-        in_folder = span_patterns.placeholders(os.path.dirname(location.pattern))
-        if unknown := sorted(in_marker - names):
-            message = f"{location.key} has no {{{unknown[0]}}} to fill in {marker}"
-        elif missing := sorted(names - in_folder - in_marker):
-            message = f"one {marker} would mark several spans or versions of {location.key}; "
-            message += f"add {{{missing[0]}}} to its name, for example {marker}-{{{missing[0]}}}"
-        else:
-            continue
-        yield Problem(path, message)
-        return

@@ -44,7 +44,7 @@ class GroupResult:
         span: the name of its span.
         rows: the number of rows of each split.
         shards: the number of files of each split that were written.
-        replayable: of a replayed group the number of rows that it could give by hash bin.
+        replayable: the number of rows that a replayed group could give, by hash bin.
         problems: what was wrong with its rows and files.
         write_error: errno and text of a failed write.
     """
@@ -92,7 +92,7 @@ class CorpusPlan:
     """The groups of a corpus and the split of their rows.
 
     Args:
-        corpus: with its spans resolved.
+        corpus: the corpus with its spans resolved.
 
     Attributes:
         corpus: the corpus.
@@ -122,7 +122,7 @@ class CorpusPlan:
         """Return the jobs that read the replayed rows of older spans.
 
         Args:
-            results: of all groups, with the ``replayable`` rows of replayed ones.
+            results: the results of all groups, with the ``replayable`` rows of replayed ones.
         """
         total: Counter[int] = Counter()
         for result in results:
@@ -199,7 +199,7 @@ def survey_corpus(
     Memory is bounded, except for tables with several references, of which one file is held.
 
     Args:
-        plan: of the corpus.
+        plan: the plan of the corpus.
         on_progress: called regularly with the current file and line.
 
     Raises:
@@ -263,14 +263,15 @@ def read_split(plan: CorpusPlan, split: str) -> Iterator[tuple[GroupJob, Row]]:
     for job, name, row in _read_splits(plan, results, only=split):
         if name == split:
             yield job, row
-    for problem in itertools.chain.from_iterable(one.problems.unreadable for one in results):
+    unreadable = (result.problems.unreadable for result in results)
+    for problem in itertools.chain.from_iterable(unreadable):
         raise problem.as_user_error()
 
 
 def _span_summary(span: Span, results: Sequence[GroupResult]) -> SpanSummary:
-    own = [result for result in results if result.span == span.name]
+    span_results = [result for result in results if result.span == span.name]
     rows: Counter[str] = Counter()
-    for result in own:
+    for result in span_results:
         rows.update(result.rows)
-    available = sum(sum(result.replayable.values()) for result in own)
+    available = sum(sum(result.replayable.values()) for result in span_results)
     return SpanSummary(span, in_split_order(rows), available if span.replayed else None)

@@ -20,7 +20,7 @@ def explain_empty_split(
 
     Args:
         rows: the values of the rows that are split; at most 100,000 of them are read.
-        features: of a row.
+        features: the features of a row.
         column: the index of the feature that decides the split of a row.
     """
     compared = [i for i, feature in enumerate(features) if feature.role != "extra"]

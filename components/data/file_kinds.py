@@ -110,6 +110,6 @@ def kind_of_name(path: str) -> FileKind | None:
 
 def conversion(kind: FileKind, path: str) -> str:
     """Return how to make a file readable."""
-    suffix = next((one for one in kind.suffixes if path.lower().endswith(one)), "")
+    suffix = next((end for end in kind.suffixes if path.lower().endswith(end)), "")
     output = path[: len(path) - len(suffix)]
     return kind.remedy.format(file=shlex.quote(path), output=shlex.quote(output))

@@ -34,7 +34,7 @@ def fingerprint(corpus: Corpus, cache: Path | None = None, splits: Collection[st
     because every tf.Example holds its own, and so do the shares of ``test_share`` and ``replay``.
 
     Args:
-        corpus: with its spans resolved.
+        corpus: the corpus with its spans resolved.
         cache: a file with known digests: a file with the same path behind all links and the same
             state (size, times of modification and change, inode) is not read again.
         splits: the splits whose files count.

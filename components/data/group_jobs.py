@@ -32,7 +32,7 @@ class GroupJob:
         index: the index of the group in the corpus.
         group: the files.
         hashed: assigns each row to a split; None: all rows have the split of the group.
-        threshold: of a replayed group the first hash bin that is not replayed.
+        threshold: the first hash bin of a replayed group that is not replayed.
     """
 
     index: int

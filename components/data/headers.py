@@ -59,11 +59,11 @@ def _has_repeated_name(names: Sequence[str], corpus: Corpus) -> bool:
 
     Some headers have a name twice next to others: ``source, target, note, note``.
     """
-    own = {normal_form(feature.name) for feature in corpus.features}
+    features = {normal_form(feature.name) for feature in corpus.features}
     important = [
         name.lower()
         for name in names
-        if normal_form(name) in own or common_features(name) or language_of(name)
+        if normal_form(name) in features or common_features(name) or language_of(name)
     ]
     if len(set(important)) > 1:
         return False
@@ -81,8 +81,8 @@ def _is_name_row(names: Sequence[str]) -> bool:
 
 def _has_known_names(names: Sequence[str], used: Sequence[str], corpus: Corpus) -> bool:
     """Return whether names are known: those in use, most of all, or an abbreviation."""
-    own = {normal_form(feature.name) for feature in corpus.features}
-    known = {name for name in names if normal_form(name) in own or is_common_word(name)}
+    features = {normal_form(feature.name) for feature in corpus.features}
+    known = {name for name in names if normal_form(name) in features or is_common_word(name)}
     is_name_row = _is_name_row(names)
     languages = {name for name in names if language_of(name)}
     if is_name_row and are_languages(languages):

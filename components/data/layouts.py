@@ -27,14 +27,14 @@ class Layout:
 
     Attributes:
         file: the first file that is read in this way.
-        columns: by feature the name of its column, or the number of one without a name.
-        positions: by feature the number of its column in a table, from 1.
+        columns: the name of each feature's column, or the number of a column without a name.
+        positions: the number of each feature's column in a table, from 1.
         has_names: whether the columns have names; parallel files are no columns.
         unused: the names of the columns that are not read.
         line: the line of the first valid row.
         first: the values of the first valid row by feature, shortened.
         rows: the number of valid rows.
-        constants: by text feature its value, if it is the same in all rows.
+        constants: the values of the text features that are the same in all rows, by feature.
         numbers: the text features whose values are numbers in all rows.
         words: the words of the texts of the first rows; of a first row without single words 0.
     """
@@ -53,8 +53,8 @@ class Layout:
 
     def is_like(self, other: Layout) -> bool:
         """Return whether two files are read from the same columns."""
-        own = (self.columns, self.positions, self.has_names)
-        return own == (other.columns, other.positions, other.has_names)
+        same_columns = (self.columns, self.positions) == (other.columns, other.positions)
+        return same_columns and self.has_names == other.has_names
 
     def absorb(self, other: Layout) -> None:
         """Add the rows of a later file with the same columns."""

@@ -30,9 +30,9 @@ _CACHED_TEXTS = 1000
 Hits = dict[int, tuple[float, int]]
 
 
-def similarity(one: str, other: str) -> float:
+def similarity(first: str, second: str) -> float:
     """Return Jaccard's coefficient of the shingles of two texts; case and spaces do not count."""
-    return _jaccard(set(_shingles(one)), set(_shingles(other)))
+    return _jaccard(set(_shingles(first)), set(_shingles(second)))
 
 
 def sample_rows(rows: Iterable[tuple[int, str]], limit: int) -> list[tuple[int, str]]:
@@ -73,7 +73,7 @@ class NearDuplicateIndex:
         for start in range(0, len(self._texts), batch):
             hashes = self._min_hashes(self._texts[start : start + batch])
             self._index.insert_many(hashes, start)
-            self._digests[start : start + batch] = [one.digest() for one in hashes]
+            self._digests[start : start + batch] = [value.digest() for value in hashes]
         self._shingles_of = functools.lru_cache(_CACHED_TEXTS)(self._shingles_at)
         self._pending: list[tuple[int, str]] = []
         self._hits: Hits = {}
@@ -140,9 +140,9 @@ class NearDuplicateIndex:
         return RMinHash.from_token_sets(list(map(_shingles, texts)), self._hashes, _SEED)
 
 
-def _jaccard(one: set[str], other: set[str]) -> float:
-    both = len(one & other)
-    return both / (len(one) + len(other) - both)
+def _jaccard(first: set[str], second: set[str]) -> float:
+    both = len(first & second)
+    return both / (len(first) + len(second) - both)
 
 
 def _shingles(text: str) -> list[str]:

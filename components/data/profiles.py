@@ -78,7 +78,7 @@ class Drift(TypedDict, total=False):
     """The drift of one feature; only ``value`` is always there.
 
     Attributes:
-        value: from 0 (the same) to 1.
+        value: the divergence, from 0 (the same) to 1.
         rate: the share of running words that are new.
         expected: the share that more text of the same kind would have.
         listed: the number of most frequent words that the new words are none of; None if the
@@ -173,16 +173,16 @@ def missing_features(
     }
 
 
-def divergence(one: Sequence[float], other: Sequence[float]) -> float:
+def divergence(first: Sequence[float], second: Sequence[float]) -> float:
     """Return the Jensen-Shannon divergence, base 2, of two lists of counts: 0 to 1.
 
     Two empty distributions are the same; an empty one differs completely from any other.
     """
     from scipy.spatial.distance import jensenshannon
 
-    if not sum(one) or not sum(other):
-        return float(bool(sum(one)) != bool(sum(other)))
-    return float(jensenshannon(one, other, base=2)) ** 2
+    if not sum(first) or not sum(second):
+        return float(bool(sum(first)) != bool(sum(second)))
+    return float(jensenshannon(first, second, base=2)) ** 2
 
 
 def _words(feature: FeatureProfile) -> WordProfile:

@@ -31,11 +31,11 @@ class ReadProblems:
             columns, no JSON, missing or invalid values.
         unreadable: the files that cannot be read.
         formats: how files are read if it was detected, each with the first of these files.
-        layouts: from which columns files are read, each with the first of these files.
+        layouts: the columns from which files are read, each with the first of these files.
         rows: the number of all rows that were read.
         skipped_rows: the number of those that are invalid.
-        changes: by check and action, such as ``empty_side/dropped``, the rows that it drops or
-            repairs, as ``skipped_rows`` and ``examples``.
+        changes: the rows that checks drop or repair, as ``skipped_rows`` and ``examples``, by check
+            and action, such as ``empty_side/dropped``.
     """
 
     examples: list[ReadProblem] = field(default_factory=list)
@@ -119,7 +119,9 @@ class ReadProblems:
             return
         first = self.changes.get(next(iter(unused)), self).examples[0]
         if self.skipped_rows and config.bad_rows == "fail":
-            count = f" ({self.skipped_rows:,} invalid rows in total)" * (self.skipped_rows > 1)
+            count = ""
+            if self.skipped_rows > 1:
+                count = f" ({self.skipped_rows:,} invalid rows in total)"
             remedy = first.remedy or "Fix the file, or set `data.bad_rows` to skip."
             raise UserError(first.text + count, first.location, remedy)
         # A quotient, not a product: 29 of 100 rows are not above a limit of 0.29.

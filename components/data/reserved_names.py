@@ -11,6 +11,8 @@ def reserved_names() -> frozenset[str]:
     The table calls the main output ``hypothesis``, so it may have the name of the reference.
     """
     descriptions = [tasks.describe(name) for name in tasks.TASKS.own]
-    outputs = {name for one in descriptions for name in (one.output, *one.other_outputs)}
-    outputs -= {one.reference.name for one in descriptions}
+    outputs: set[str] = set()
+    for description in descriptions:
+        outputs.update((description.output, *description.other_outputs))
+    outputs -= {description.reference.name for description in descriptions}
     return frozenset({*FIXED_COLUMNS, *FORCED_COLUMNS, *outputs})

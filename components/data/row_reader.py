@@ -1,29 +1,22 @@
 """The rows of a group of files in any format: ``(line, values)``."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 from regard.components.data.cell_values import CellParser
+from regard.components.data.formats.base import get_reader
 from regard.components.data.images import Images
 from regard.components.data.layouts import Layout
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
 from regard.components.data.split_assignment import canonical
-from regard.components.data.squad import read_squad
-from regard.components.data.structured_formats import read_batches, read_jsonl
-from regard.components.data.tables import Cells, order_remedy, read_table
-from regard.components.data.text_files import InvalidLine, read_lines
-from regard.components.data.tmx import read_tmx
-from regard.components.data.unreadable_file import UnreadableFile
 from regard.core.features import CellError, Feature, Value
 from regard.core.suggestions import suggest
 from regard.models.tags import find_tag
 
 Row = tuple[int, Sequence[Value]]
-_END = object()
 # The share of invalid rows from which the columns are probably wrong, not the rows.
 _MOSTLY = 0.9
 
@@ -45,11 +38,12 @@ def read_rows(
     Raises:
         UnreadableFile: a file cannot be used at all, or parallel files have different lengths.
     """
-    features = tuple(one for one in corpus.features if not (one.tags and group.tag))
+    features = tuple(feature for feature in corpus.features if not (feature.tags and group.tag))
     rows = _valid_rows(group, replace(corpus, features=features), problems, images)
     if corpus.config.tags:
         rows = _check_tags(rows, group, corpus.features, problems)
-    if group.format in _TABLES and any(feature.multiple for feature in corpus.features):
+    has_several = any(feature.multiple for feature in corpus.features)
+    if has_several and get_reader(group.format).holds_text:
         return join_references(rows, corpus.features)
     return rows
 
@@ -58,7 +52,8 @@ def _valid_rows(
     group: FileGroup, corpus: Corpus, problems: ReadProblems, images: Images | None
 ) -> Iterator[Row]:
     features, columns = corpus.features, corpus.config.columns or {}
-    if group.format in _TABLES:
+    data_format = get_reader(group.format)
+    if data_format.holds_text:
         parse = CellParser(features, images, from_text=True)
     else:
         names = [str(columns.get(feature.name, feature.name)) for feature in features]
@@ -66,7 +61,7 @@ def _valid_rows(
     before = problems.rows, problems.skipped_rows, len(problems.layouts)
     layout: Layout | None = None
     valid = 0
-    for line, cells in _FORMATS[group.format](group, corpus, problems):
+    for line, cells in data_format.read(group, corpus, problems):
         problems.rows += 1
         if cells is None:
             problems.skipped_rows += 1
@@ -90,8 +85,8 @@ def _valid_rows(
     if layout is not None:
         layout.rows = valid
     rows, skipped = problems.rows - before[0], problems.skipped_rows - before[1]
-    if group.format in ("tsv", "csv") and skipped >= _MOSTLY * max(rows, 3):
-        remedy = order_remedy(group, corpus)
+    if skipped >= _MOSTLY * max(rows, 3):
+        remedy = data_format.remedy(group, corpus)
         for example in problems.examples[:1]:
             example.remedy = example.remedy or remedy
 
@@ -99,7 +94,8 @@ def _valid_rows(
 def _default_layout(group: FileGroup, corpus: Corpus) -> Layout:
     """Return where features are read from in files without columns: a file, a language, a key."""
     columns = corpus.config.columns or {}
-    names = {one.name: str(columns.get(one.name, one.name)) for one in corpus.features}
+    features = [feature.name for feature in corpus.features]
+    names = {feature: str(columns.get(feature, feature)) for feature in features}
     if group.sides:
         names = dict(zip(group.sides, map(os.path.basename, group.files), strict=True))
     return Layout(group.files[0], names, has_names=not group.sides)
@@ -144,47 +140,3 @@ def join_references(rows: Iterable[Row], features: Sequence[Feature]) -> Iterato
             if values[i] is not None:
                 first[i] = [*(first[i] or ()), *values[i]]  # type: ignore[misc]
     yield from merged.values()
-
-
-def _read_parallel(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    sides = [read_lines(path, problems, encoding=corpus.config.encoding) for path in group.files]
-    names = [feature.name for feature in corpus.features]
-    indices = [group.sides.index(name) if name in group.sides else None for name in names]
-    in_order = None not in indices
-    line = 0
-    for line, row in enumerate(zip_longest(*sides, fillvalue=_END), 1):
-        if _END in row:
-            break
-        if InvalidLine in map(type, row):
-            yield line, None
-        else:
-            yield line, row if in_order else [None if i is None else row[i] for i in indices]
-    else:
-        return
-    # Count the rest of the longer files, for the message.
-    counts = [
-        line - 1 if value is _END else line + sum(1 for _ in side)
-        for value, side in zip(row, sides, strict=True)
-    ]
-    lengths = " but ".join(
-        f"{path} has {count:,} lines" for path, count in zip(group.files, counts, strict=True)
-    )
-    raise UnreadableFile(
-        group.files[0],
-        f"parallel files differ in length: {lengths}",
-        "Line n of one file must belong to line n of the other.",
-    )
-
-
-# The formats whose cells are text.
-_TABLES = ("parallel", "tsv", "csv", "tmx")
-_FORMATS: dict[str, Callable[[FileGroup, Corpus, ReadProblems], Iterator[Cells]]] = {
-    "parallel": _read_parallel,
-    "tsv": read_table,
-    "csv": read_table,
-    "jsonl": read_jsonl,
-    "parquet": read_batches,
-    "arrow": read_batches,
-    "tmx": read_tmx,
-    "squad": read_squad,
-}

@@ -1,5 +1,6 @@
 """The values of a row as tf.Examples hold them, a list for each feature, and how they compare."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ class ComparedValues:
     """Selects what checks compare from the values of rows.
 
     Args:
-        features: of a row, in order.
+        features: the features of a row, in order.
 
     Attributes:
         columns: the indices of all features but extra ones.
@@ -50,10 +51,14 @@ class ComparedValues:
 
         A tag and a zero byte come first: texts with different tags are never near duplicates.
         """
-        is_text = self._text_inputs == self._inputs
-        text = "\n".join(normalize(t) for i in self._inputs for t in values[i]) if is_text else ""
-        tag = "".join(f"{t}\0" for i in self._tags for t in values[i])
-        return tag + text.replace("\0", " ") if not is_blank(text) else ""
+        if self._text_inputs != self._inputs:
+            return ""
+        texts = itertools.chain.from_iterable(values[i] for i in self._inputs)
+        joined = "\n".join(map(normalize, texts))
+        if is_blank(joined):
+            return ""
+        tags = itertools.chain.from_iterable(values[i] for i in self._tags)
+        return "".join(f"{tag}\0" for tag in tags) + joined.replace("\0", " ")
 
 
 def value_lists(
@@ -62,15 +67,21 @@ def value_lists(
     """Return the values of each feature of a row; a missing one has none.
 
     Args:
-        features: of the row.
+        features: the features of the row.
         row: as ``CellParser`` returns it.
         images: reads the images; None: their content is empty.
     """
-    lists = [value if isinstance(value, list) else [value] * (value is not None) for value in row]
+    lists = list(map(_to_list, row))
     for i, feature in enumerate(features):
         if feature.kind.names_file:
             lists[i] = [ImageFile(path, images.read(path) if images else b"") for path in lists[i]]
     return lists
+
+
+def _to_list(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
 def hash_values(features: Sequence[Sequence[Any]]) -> int:

@@ -139,7 +139,7 @@ def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:
     """Return the files of each split in a reproducible order: those without a span come first.
 
     Args:
-        corpus: with its spans resolved.
+        corpus: the corpus with its spans resolved.
 
     Raises:
         UserError: a file or the folder of the images is missing, sides have different numbers of
@@ -165,14 +165,15 @@ def _groups_of_split(corpus: Corpus, split: str, files: Files) -> list[FileGroup
     for span in corpus.spans:
         is_newest = split == "train" and span is corpus.spans[-1]
         try:
-            own = _groups(corpus, split, span.files[split]) if split in span.files else []
+            in_span = _groups(corpus, split, span.files[split]) if split in span.files else []
         except UserError as error:
             message = f"Span {span.name}: {error.message}"
             raise UserError(message, error.where, error.remedy) from None
         test_share = rules.test_share if is_newest else 0.0
         replay = rules.replay if span.replayed else 0.0
         groups += [
-            replace(group, span=span.name, test_share=test_share, replay=replay) for group in own
+            replace(group, span=span.name, test_share=test_share, replay=replay)
+            for group in in_span
         ]
     _check_unique(groups)
     return groups
@@ -281,8 +282,10 @@ def _suggest_pattern(root: str, item: str) -> str:
 def _saved_files(folder: str) -> list[str]:
     """Return the files of a folder that Hugging Face Datasets saved; of another one the folder."""
     files = read_json_object(os.path.join(folder, "state.json")).get("_data_files")
-    entries = [one for one in files if isinstance(one, dict)] if isinstance(files, list) else []
-    names = [os.path.basename(str(one.get("filename"))) for one in entries]
+    entries = files if isinstance(files, list) else []
+    names = [
+        os.path.basename(str(entry.get("filename"))) for entry in entries if isinstance(entry, dict)
+    ]
     return [os.path.join(folder, name) for name in names] or [folder]
 
 

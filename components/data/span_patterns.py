@@ -97,9 +97,9 @@ def pattern_error(path: str) -> str | None:
         return f"a date needs {{YYYY}}, {{MM}} and {{DD}}; {{{missing}}} is missing"
     if names == {"VERSION"}:
         return "{VERSION} needs a span; add {SPAN}, or {YYYY}, {MM} and {DD}"
-    for one, other in itertools.pairwise(matches):
-        if one.end() == other.start() and not {one["name"], other["name"]} <= set(_DATE):
-            return f"{one[0]}{other[0]} is ambiguous; put a separator between them"
+    for left, right in itertools.pairwise(matches):
+        if left.end() == right.start() and not {left["name"], right["name"]} <= set(_DATE):
+            return f"{left[0]}{right[0]} is ambiguous; put a separator between them"
     return None
 
 

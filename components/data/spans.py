@@ -21,9 +21,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from regard.components.data import span_patterns
-from regard.components.data.config_rules import PatternLocation, check_config, pattern_locations
+from regard.components.data.config_rules import check_config
 from regard.components.data.sources import Corpus, Span, suggest_path
 from regard.components.data.span_patterns import SpanFile
+from regard.components.data.span_rules import PatternLocation, pattern_locations
 from regard.components.data.stored_files import with_local_files
 from regard.components.settings.data import Files, SpansConfig
 from regard.core.errors import UserError

@@ -113,9 +113,9 @@ def replay_threshold(counts: Mapping[int, int], other_rows: int, share: float) -
     """Return the bin below which the number of rows is nearest to the share.
 
     Args:
-        counts: of the rows of all older spans by bin.
+        counts: the numbers of rows of all older spans by bin.
         other_rows: the number of all other rows of ``train``.
-        share: of the replayed rows in ``train``, 0 to 1.
+        share: the share of the replayed rows in ``train``, 0 to 1.
     """
     needed = replayed_rows(other_rows, share)
     if sum(counts.values()) <= needed:

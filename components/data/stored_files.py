@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from regard.components.data import span_patterns
-from regard.components.data.config_rules import path_locations
 from regard.components.data.sources import Corpus
+from regard.components.data.span_rules import path_locations
 from regard.components.settings.data import Files
 from regard.core.errors import UserError
 from regard.core.storage import ObjectStore, is_copy, is_uri, local_copy
@@ -24,7 +24,7 @@ def with_local_files(corpus: Corpus) -> Corpus:
         UserError: a path matches no object, or the store cannot be used.
     """
     config, updates = corpus.config, {}
-    paths = [(one.key, one.pattern) for one in path_locations(config)]
+    paths = [(location.key, location.pattern) for location in path_locations(config)]
     if any(feature.kind.names_file for feature in corpus.features):
         paths.append((_IMAGES, config.images or ""))
     for key, path in paths:

@@ -22,7 +22,7 @@ def mark_forbidden(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the blocks of an XML file with marks in place of the characters that XML forbids.
 
     Args:
-        blocks: in an encoding that extends ASCII.
+        blocks: the content of the file, in an encoding that extends ASCII.
     """
     rest = b""
     for block in blocks:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -18,18 +18,18 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from regard.components.data import formats
 from regard.components.data.span_patterns import is_pattern
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.components.settings.tags import TAG_FEATURE, TagsConfig
 from regard.core.bounds import Count, Fraction, Positive, Rate, Share
 from regard.models.settings.base import Listed, NotInTrainingKey, ReadByTrainer, Section, absolute
 
-Format = Literal["parallel", "tsv", "csv", "jsonl", "parquet", "arrow", "tmx", "squad"]
+if TYPE_CHECKING:
+    Format = str
+else:
+    Format = Literal[formats.NAMES]
 SPLITS = ("train", "eval", "test")
-# The formats that file names give; ``.gz`` may follow. A name without a suffix is a folder.
-_FORMATS: dict[str, Format] = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_FORMATS |= {".parquet": "parquet", ".arrow": "arrow", "": "arrow", ".tmx": "tmx"}
-_FORMATS |= {".json": "squad"}
 
 
 def _name_files(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -57,10 +57,10 @@ def paths_in(files: Files) -> Iterator[str]:
         yield from [value] if isinstance(value, str) else value
 
 
-def _add_suffix(path: str, suffix: int | str) -> str:
-    """Return the path of a language: ``corpus.gz`` becomes ``corpus.en.gz``."""
-    stem = path.removesuffix(".gz")
-    return f"{stem}.{suffix}{path[len(stem) :]}"
+def _add_suffixes(paths: Sequence[str], suffix: int | str) -> list[str]:
+    """Return the paths of a language: ``corpus.gz`` becomes ``corpus.en.gz``."""
+    stems = [path.removesuffix(".gz") for path in paths]
+    return [f"{stem}.{suffix}{path[len(stem) :]}" for stem, path in zip(stems, paths, strict=True)]
 
 
 class SplitConfig(Section):
@@ -131,11 +131,9 @@ class DataConfig(PinnedSchemaConfig):
         root: Folder of the files below, relative to this file. ${VAR} and ${VAR:-default} are
             environment variables, here and everywhere. REGARD_HOME is always defined; the default
             of REGARD_DATA is ${REGARD_HOME}/data.
-        format: File format: parallel files with one sentence per line, tab-separated columns
-            without quotes (tsv), columns with quotes (csv), one JSON object per line, Parquet,
-            Arrow, TMX or the JSON of SQuAD; null: by file name (.tsv, .csv, .jsonl, .parquet,
-            .arrow, .tmx, .json; text also with .gz). A folder that Hugging Face Datasets saved is
-            arrow; one path per side is parallel.
+        format: File format; null: by the endings of file names, after which .gz may follow in
+            formats of text. A folder that Hugging Face Datasets saved is arrow; one path per side
+            is parallel.
         train: Files to train on: {source: path, target: path} for parallel files (or lists of paths
             in the same order), otherwise a path, a glob or a list of them. With columns {source:
             en, target: fr}, corpus stands for the parallel files corpus.en and corpus.fr. The
@@ -148,21 +146,19 @@ class DataConfig(PinnedSchemaConfig):
         split: How eval and test are split off train. Cannot be combined with eval and test.
         spans: Which spans to use if paths have placeholders. Paths of eval and test with
             placeholders follow the spans of train; paths without are the same in every run.
-        columns: Column of each feature: a number from 1 (tsv, csv), a name (in a header row,
-            parquet, arrow), a key (jsonl) or a language (tmx); translation.en is a field of
-            translation. null: the columns or keys with the names of the features or other common
-            names (src, tgt, text, summary); without a header the order of the features (source,
-            target for translation).
+        columns: Column of each feature. null: the columns or keys with the names of the features or
+            other common names (src, tgt, text, summary); without a header the order of the features
+            (source, target for translation).
         extra: Additional text columns for evaluation.slices; in a table without header they follow
             the columns of the task. All files need them; a row may leave them empty.
         tags: Tags that begin the source, for one model with several target languages, domains or
             styles; null: none. Only for tasks with pairs of texts.
         images: Folder of the images that rows refer to, relative to root; null: root. Only for
             tasks with images.
-        header: Whether the first row of a tsv or csv file holds column names; auto: if its cells
-            are common names of columns, or a column of numbers begins with a word.
-        delimiter: Character between columns; null: tab in tsv, in csv detected from tab , ; and |.
-        encoding: Encoding of text files, for example cp1252; null: UTF-8, in tmx the declared one.
+        header: Whether the first row of a file holds column names; auto: if its cells are common
+            names of columns, or a column of numbers begins with a word.
+        delimiter: Character between columns.
+        encoding: Encoding of text files, for example cp1252, also of monolingual; null: UTF-8.
         bad_rows: What to do with invalid rows: not UTF-8, missing or surplus columns, missing keys,
             broken JSON, invalid numbers or unreadable images. Skipped rows are counted.
         bad_rows_limit: Maximum share of rows that are skipped or dropped; above it the run fails.
@@ -221,27 +217,29 @@ class DataConfig(PinnedSchemaConfig):
     def _sides(self, files: Files) -> Files:
         """Return the parallel files that a path without a suffix and languages stand for."""
         languages, paths = self.columns or {}, [*paths_in(files)]
-        is_stem = self.format == "parallel" or not (
-            self.format or any(map(self._has_format, paths))
-        )
-        has_languages = languages and all(isinstance(one, str) for one in languages.values())
+        if self.format is None:
+            is_stem = not any(map(self._has_format, paths))
+        else:
+            is_stem = formats.get_format(self.format).is_parallel
+        has_languages = languages and all(isinstance(code, str) for code in languages.values())
         if isinstance(files, dict) or not is_stem or not has_languages:
             return files
-        return {side: [_add_suffix(path, one) for path in paths] for side, one in languages.items()}
+        return {side: _add_suffixes(paths, language) for side, language in languages.items()}
 
     def _has_format(self, path: str) -> bool:
         suffix = Path(path.removesuffix(".gz")).suffix.lower()
-        return bool(suffix and suffix in _FORMATS) or os.path.exists(os.path.join(self.root, path))
+        is_known = bool(suffix) and formats.format_of_ending(suffix) is not None
+        return is_known or os.path.exists(os.path.join(self.root, path))
 
     def format_of(self, files: Files) -> Format | None:
         """Return the format of files: the one that is set, else the one of their names."""
         if self.format is not None:
             return self.format
         if isinstance(self._sides(files), dict):
-            return "parallel"
+            return formats.parallel_format()
         names = [path.lower().removesuffix(".gz") for path in paths_in(files)]
-        formats = {_FORMATS.get(Path(name).suffix) for name in names}
-        return formats.pop() if len(formats) == 1 else None
+        candidates = {formats.format_of_ending(Path(name).suffix) for name in names}
+        return candidates.pop() if len(candidates) == 1 else None
 
     @property
     def tag_feature(self) -> str | None:

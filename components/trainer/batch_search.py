@@ -39,10 +39,10 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
     same batches. It leaves the weights, the optimizer and the random state as they are.
 
     Args:
-        model: compiled.
+        model: the compiled model.
         batches: the train split; its own ``batch_tokens`` does not matter. Of several devices
             that share a batch, the first one is measured.
-        checkpoints: of this training.
+        checkpoints: the files of this training.
 
     Raises:
         UserError: the record of a training with checkpoints is damaged, or not even the smallest
@@ -60,7 +60,7 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
         sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)
         variables = [*model.variables, *model.optimizer.variables]
         values = [np.asarray(variable).copy() for variable in variables]
-        tokens, reason = (_largest if has_gpu else _fastest)(model, sizes)
+        tokens, reason = _largest(model, sizes) if has_gpu else _fastest(model, sizes)
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
         tokens *= batches.sharing.parts if batches.sharing else 1
@@ -77,7 +77,7 @@ def _candidates(batches: Batches, count: int) -> list[Batches]:
     while size < 2 * batches.max_length:
         size *= 2
     first, *others = (batches.with_batch_tokens(size << power) for power in range(count))
-    return [first, *(one for one in others if one.size >= _MIN_BATCHES)]
+    return [first, *(candidate for candidate in others if candidate.size >= _MIN_BATCHES)]
 
 
 def _largest(model: TrainableModel, sizes: Sequence[Batches]) -> tuple[int, str]:
@@ -132,7 +132,7 @@ def _rate(model: TrainableModel, batches: Batches) -> float:
     for _ in range(1 + _PASSES):  # the first one compiles
         start = time.perf_counter()
         _fit(model, batches, numbers)
-        rates.append(float(model.plain_loss.count) / (time.perf_counter() - start))
+        rates.append(float(model.loss_mean.count) / (time.perf_counter() - start))
     return max(rates[1:])
 
 

@@ -52,7 +52,7 @@ class Batches:
         network: defines the model's inputs.
         batch_tokens: the token budget of a batch.
         max_length: the length limit in tokens, EOS included; longer rows are skipped.
-        seed: of the order.
+        seed: the seed of the order.
         max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
         fixed_shapes: pad to the bound of a bucket instead of the longest row, and fill a bucket's
             last batch with empty rows, so that XLA compiles few shapes.
@@ -60,8 +60,8 @@ class Batches:
         sharing: how devices share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
         sampling: draws segmentations of the texts; None for those of the tokenizer.
-        tag_temperature: of the sampling of rows by their tag, the first token of a source; 1 for
-            every row once in an epoch.
+        tag_temperature: the temperature of the sampling of rows by their tag, the first token of a
+            source; 1 for every row once in an epoch.
     """
 
     files: Sequence[str]
@@ -126,21 +126,21 @@ class Batches:
 
         Args:
             epoch: the epoch, from 0, which seeds the order; None for the order of evaluation.
-            number: of the batch in the epoch.
+            number: the number of the batch in the epoch.
             part: the number of the part.
             parts: the number of parts.
         """
         rows, bucket = self._plan(epoch).batch(number)
         size = int(self.buckets.sizes[bucket]) if self.fixed_shapes else len(rows)
         size = -(-size // parts)
-        own = rows[part * size : (part + 1) * size]
+        part_rows = rows[part * size : (part + 1) * size]
         # An empty part has the shape of the first row.
-        columns = self._training_rows(own if len(own) else rows[:1])
+        columns = self._training_rows(part_rows if len(part_rows) else rows[:1])
         if self.sampling is not None:
             columns = self.sampling(columns, epoch or 0, number, part)
         width = int(self.buckets.bounds[bucket]) if self.fixed_shapes else 0
         return {
-            name: self._pad(name, array[: len(own)], size, width)
+            name: self._pad(name, array[: len(part_rows)], size, width)
             for name, array in self.network.model_inputs(columns).items()
         }
 

@@ -27,7 +27,7 @@ class TrainingProgress(keras.callbacks.Callback):
         state: the counters.
         training: the section ``training``.
         batches_per_epoch: the number of batches in an epoch.
-        writer: of TensorBoard summaries.
+        writer: the writer of TensorBoard summaries.
         group: the devices that train together; None for a single device.
     """
 
@@ -106,7 +106,7 @@ class TrainingProgress(keras.callbacks.Callback):
     def count_tokens(self) -> None:
         """Update ``state.tokens``."""
         # The weight of the running mean is the number of real units since the last restart.
-        tokens = float(self.model.plain_loss.count)
+        tokens = float(self.model.loss_mean.count)
         self.state.tokens += int(tokens - self._counted_tokens)
         self._counted_tokens = tokens
 
@@ -117,7 +117,7 @@ class TrainingProgress(keras.callbacks.Callback):
             FloatingPointError: it is not finite, and this worker is the chief. The others continue,
                 or the chief might lose the connection before it can report the reason.
         """
-        loss = float(self.model.plain_loss.result())
+        loss = float(self.model.loss_mean.result())
         is_chief = self.group is None or self.group.is_chief
         if is_chief and not math.isfinite(loss):
             raise FloatingPointError(

@@ -122,7 +122,7 @@ class DistributedTrainStep(SharedTrainStep):
 
     Args:
         group: the devices.
-        model: compiled; on the first device, and the one that is evaluated and stored.
+        model: the compiled model on the first device, which is evaluated and stored.
         build: creates another model of the same architecture.
     """
 
@@ -172,7 +172,7 @@ class DistributedTrainStep(SharedTrainStep):
             strict=True,
         ):
             variable.assign(before + change)
-        self.model.plain_loss.last_weight = total
+        self.model.loss_mean.last_weight = total
         with tf.device(self.group.device_names[0]):
             self.model.optimizer.apply_gradients(zip(gradients, weights, strict=True))
         for model in models[1:]:
@@ -200,7 +200,7 @@ class DistributedTrainStep(SharedTrainStep):
             gradients = tape.gradient(loss, weights, unconnected_gradients="zero")
             after = _values(non_trainable_weights(model))
             return (
-                tf.identity(model.plain_loss.count.value),
+                tf.identity(model.loss_mean.count.value),
                 [tf.convert_to_tensor(gradient) for gradient in gradients],
                 [new - old for new, old in zip(after, before, strict=True)],
                 _values(model.metrics_variables),

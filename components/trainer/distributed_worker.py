@@ -7,26 +7,19 @@ chief broadcasts the job once all are connected; the others need only ``TF_CONFI
 files.
 """
 
-import contextlib
 import os
-import pickle
-import signal
-import sys
-import tempfile
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, StrictInt, StringConstraints, ValidationError
 from typing_extensions import Self
 
-from regard.core.errors import UserError, pickle_error
-from regard.core.files import atomic_write
-from regard.core.processes import ChildProcess, describe_exit, end_with_parent
+from regard.components.trainer import job_process
+from regard.core.errors import UserError
 
 VARIABLE = "TF_CONFIG"
+_PURPOSE = "trains with the other workers"
 _EXAMPLE = (
     '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, '
     '"task": {"type": "worker", "index": 0}}'
@@ -56,7 +49,7 @@ class WorkerSpec:
 
     Attributes:
         addresses: ``HOST:PORT`` of every worker.
-        index: of this process; 0 is the chief.
+        index: the number of this process; 0 is the chief.
     """
 
     addresses: tuple[str, ...]
@@ -82,7 +75,8 @@ class WorkerSpec:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"]))
-            message = f"Invalid value{f' at {key}' * bool(key)}: {first['msg']}."
+            place = f" at {key}" if key else ""
+            message = f"Invalid value{place}: {first['msg']}."
             raise UserError(message, VARIABLE, _REMEDY) from error
         addresses, index = tuple(config.cluster.get("worker", ())), int(config.task.index)
         for address in addresses:
@@ -108,7 +102,7 @@ def run_chief(job: str) -> None:
         Exception: any error of the training.
     """
     check_chief(os.environ)
-    _run_process(job)
+    job_process.run_process("regard.components.trainer.run_fn", job, _PURPOSE)
 
 
 def check_chief(environ: Mapping[str, str]) -> None:
@@ -130,56 +124,7 @@ def run_worker() -> None:
     if WorkerSpec.from_environment(os.environ).is_chief:
         message = "This is worker 0, the chief, which runs the pipeline."
         raise UserError(message, VARIABLE, "Run `regard run CONFIG` here.")
-    _run_process("")
-
-
-def _run_process(job: str) -> None:
-    """Run the worker process to its end; it ends with this one."""
-    with tempfile.TemporaryDirectory(prefix="regard-worker-") as folder:
-        job_file, error_file = Path(folder) / "job.json", Path(folder) / "error"
-        job_file.write_text(job, encoding="utf-8")
-        module = "regard.components.trainer.run_fn"
-        command = [sys.executable, "-m", module, str(job_file), str(error_file)]
-        with ChildProcess(command) as process:  # killed if a signal ends the wait
-            status = process.wait()
-        if error_file.exists():
-            raise pickle.loads(error_file.read_bytes())
-    if status:
-        raise RuntimeError(exit_message(status))
-
-
-def exit_message(status: int) -> str:
-    """Describe the end of a worker process that has left no error."""
-    text = f"The process that trains with the other workers {describe_exit(status)}."
-    if status == -signal.SIGKILL:
-        return f"{text} Give the machine more memory, or reduce training.batch_tokens."
-    return text
-
-
-def main(arguments: list[str], train_job: Callable[[str], None]) -> int:
-    """Train in this process, and write an error to a file for the process that waits.
-
-    Args:
-        arguments: the file with the job, empty for a worker that gets it from the chief, and the
-            file for an error.
-        train_job: trains with the other workers.
-
-    Returns:
-        The exit status.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    end_with_parent()
-    job_file, error_file = map(Path, arguments)
-    job = job_file.read_text(encoding="utf-8")
-    try:
-        train_job(job)
-    except Exception as error:
-        if job or not isinstance(error, UserError):  # `regard worker` prints a UserError itself
-            traceback.print_exc()
-        with contextlib.suppress(OSError):  # if the disk is full, the log still has the error
-            atomic_write(error_file, pickle_error(error))
-        return 1
-    return 0
+    job_process.run_process("regard.components.trainer.run_fn", "", _PURPOSE)
 
 
 def connection_error(message: str) -> UserError:
@@ -196,10 +141,3 @@ def connection_error(message: str) -> UserError:
         where="training.devices: workers",
         remedy="Start all workers again: the training resumes from its last checkpoint.",
     )
-
-
-def exit_process(status: int) -> Any:
-    """Exit without the interpreter's shutdown, which would wait for workers that are gone."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)

@@ -78,7 +78,7 @@ class TagSampling:
         """Return the rows of an epoch; of each bucket the same number in every epoch.
 
         Args:
-            rows: in random order.
+            rows: the numbers of the rows, in random order.
             numbers: the bucket of each row.
         """
         groups = self.tags[rows].astype(np.int64) << 16 | numbers
@@ -98,10 +98,10 @@ class EpochPlan:
     With a seed, all rows are shuffled before they are divided, and so are the batches.
 
     Args:
-        lengths: of all rows; 0 or less for those that are not used. ``[rows]``
-        buckets: of similar lengths.
-        seed: of the order; None for the order of the rows, from short ones to long ones.
-        sampling: of the rows of an epoch with a seed; None for all of them once.
+        lengths: the lengths of all rows, ``[rows]``; 0 or less for those that are not used.
+        buckets: the ranges of similar lengths.
+        seed: the seed of the order; None for the order of the rows, from short ones to long ones.
+        sampling: draws the rows of an epoch with a seed; None for all of them once.
     """
 
     def __init__(

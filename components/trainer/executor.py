@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tfx import types
 from tfx.components.trainer import fn_args_utils
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import artifact_utils
@@ -11,7 +12,13 @@ from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.registry.records import WARM_START, WarmStartRecord
 from regard.components.registry.starting_models import find_ensemble, find_warm_start
 from regard.components.registry.store import Registry
-from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.components.settings.trainer import (
+    CONFIG,
+    RUN,
+    RunInputs,
+    TrainerConfig,
+    TrainingData,
+)
 from regard.components.trainer.training_key import training_key
 from regard.core.errors import UserError
 from regard.models.settings.training import TrainingConfig
@@ -23,31 +30,48 @@ class TrainerExecutor(GenericExecutor):
     def _GetFnArgs(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> fn_args_utils.FnArgs:
-        """Return the arguments of ``run_fn``.
+        """Return the arguments of ``run_fn``, with a parsed ``custom_config``.
 
         Raises:
             UserError: a parameter is invalid, nothing ends the training, or a model to start from
                 does not exist.
         """
         fn_args = super()._GetFnArgs(input_dict, output_dict, exec_properties)
-        settings = runtime_parameters.apply_parameters(fn_args.custom_config, exec_properties)
+        compiled, inputs = fn_args.custom_config[CONFIG], fn_args.custom_config[RUN]
+        settings = runtime_parameters.apply_parameters(compiled, exec_properties)
         config = TrainerConfig.model_validate(settings)
         _check_limits(config.training)
-        if config.published:
-            registry, name = Registry(Path(config.published).parent), Path(config.published).name
-            warm_start: dict[str, str] = {}
-            if config.training.warm_start:
-                key = training_key(config, TrainingData.from_fn_args(fn_args))
-                warm_start = find_warm_start(config.training, registry, name, key)
-                model = artifact_utils.get_single_instance(output_dict["model"])
-                record = WarmStartRecord(start=warm_start, training=key)
-                model.set_string_custom_property(WARM_START, record.model_dump_json())
-            ensemble = find_ensemble(config.training, registry, config.task)
-            config = TrainerConfig.model_validate(
-                {**settings, "start": warm_start, "ensemble": ensemble}
-            )
-        fn_args.custom_config = config.model_dump(mode="json")
+        if inputs.get("published"):
+            data, model = TrainingData.from_fn_args(fn_args), output_dict["model"]
+            inputs = {**inputs, **_find_models(config, inputs["published"], data, model)}
+        fn_args.custom_config = {CONFIG: config, RUN: RunInputs.model_validate(inputs)}
         return fn_args
+
+
+def _find_models(
+    config: TrainerConfig, published: str, data: TrainingData, model: list[types.Artifact]
+) -> dict[str, object]:
+    """Return the models to start from, as ``RunInputs`` has them.
+
+    Args:
+        config: the settings of this run.
+        published: the folder in the registry that the models of this pipeline are pushed to.
+        data: the files of the training.
+        model: the output ``model``. A property of it records the start, for the Pusher.
+
+    Raises:
+        UserError: a model does not exist.
+    """
+    registry, name = Registry(Path(published).parent), Path(published).name
+    start: dict[str, str] = {}
+    if config.training.warm_start:
+        key = training_key(config, data)
+        start = find_warm_start(config.training, registry, name, key)
+        record = WarmStartRecord(start=start, training=key)
+        artifact = artifact_utils.get_single_instance(model)
+        artifact.set_string_custom_property(WARM_START, record.model_dump_json())
+    ensemble = find_ensemble(config.training, registry, config.task)
+    return {"start": start, "ensemble": ensemble}
 
 
 def _check_limits(training: TrainingConfig) -> None:

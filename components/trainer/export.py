@@ -6,25 +6,24 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as text
 
-from regard.components.settings.trainer import TrainerConfig
+from regard.components.common.tokenizers import create_tokenizers, vocabulary_sizes
+from regard.components.settings.trainer import StartingModel, TrainerConfig
 from regard.components.trainer.optimizer_state import adam_moments
-from regard.components.trainer.tokenizers import read_sentencepiece_models
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
+from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
 from regard.core.errors import UserError
 from regard.core.files import atomic_path, replace_dir, write_json
 from regard.core.regular_files import read_regular
 from regard.models import tasks
 from regard.models.ensemble import Ensemble
 from regard.models.tasks.network import Network
-from regard.models.tasks.served_model import ExportedModel, Row
+from regard.models.tasks.served_model import ExportedModel, Row, ServedModule
 from regard.models.trainable_model import TrainableModel
 from regard.serving import saved_model
 from regard.serving.contract import (
@@ -32,6 +31,7 @@ from regard.serving.contract import (
     IN_MEMORY,
     RECORD,
     TRAINING,
+    Contract,
     SavedModelError,
     read_contract,
     text_inputs,
@@ -43,24 +43,6 @@ _MAX_RECORD_BYTES = 16 << 20
 _VARIABLE = "{}/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def read_tokenizers(folder: str | Path, features: tuple[str, ...]) -> dict[str, Any]:
-    """Load the tokenizers of a Transform graph as ``tensorflow_text`` objects."""
-    return create_tokenizers(read_sentencepiece_models(folder, features))
-
-
-def create_tokenizers(models: Mapping[str, bytes]) -> dict[str, Any]:
-    """Create the tokenizers of serialized SentencePiece models."""
-    return {
-        feature: text.SentencepieceTokenizer(
-            model=serialized,
-            out_type=tf.int32,
-            # With the same name, two tokenizers of a SavedModel would share one resource.
-            name=f"{feature}_tokenizer",
-        )
-        for feature, serialized in models.items()
-    }
-
-
 def export(
     model: TrainableModel,
     network: Network,
@@ -68,6 +50,7 @@ def export(
     tokenizers: Mapping[str, Any],
     folder: str | Path,
     rows: Iterable[Row] = (),
+    ensemble: Sequence[StartingModel] = (),
 ) -> None:
     """Write the SavedModel with the task's signatures, its contract, and reference outputs.
 
@@ -78,28 +61,19 @@ def export(
     Args:
         model: the trained model.
         network: what the task trains.
-        config: the configuration of the training; with an ``ensemble``, that of the trained model
-            and these models is written.
+        config: the settings of the training.
         tokenizers: one per text feature.
         folder: replaced atomically, if it contains an earlier export.
         rows: training rows for the reference outputs.
+        ensemble: other models; not empty: the ensemble of the trained model and these is written.
     """
     float_model = build_float32(network, config, tokenizers)
     float_model.set_weights(model.get_weights())
-    if config.ensemble:
-        others = [RebuiltModel(Path(member.path), member.model) for member in config.ensemble]
+    if ensemble:
+        others = [RebuiltModel(Path(member.path), member.model) for member in ensemble]
         float_model = Ensemble([float_model, *(other.model for other in others)])
         float_model.build()
-    module = tasks.get_served_module(config.task)(
-        network.description,
-        float_model,
-        tokenizers,
-        config.model,
-        config.search,
-        split_sentences=config.serving.split_sentences,
-        int8=config.serving.quantization == "int8",
-        tags=config.data.tags.known if config.data.tags else (),
-    )
+    module = _create_served_module(network, float_model, config, tokenizers)
     served = module.served_model()
     inputs = [module.raw_inputs(row) for row in rows]
     references = json.dumps(_reference_outputs(served, inputs), ensure_ascii=False) + "\n"
@@ -115,9 +89,24 @@ def export(
 
 def build_float32(network: Network, config: TrainerConfig, tokenizers: Mapping[str, Any]) -> Any:
     """Build the model of a training in float32, with random weights."""
-    sizes = {name: int(t.vocab_size().numpy()) for name, t in tokenizers.items()}
     training = config.training.model_copy(update={"precision": "float32"})
-    return network.build(config.model, training, sizes)
+    return network.build(config.model, training, vocabulary_sizes(tokenizers))
+
+
+def _create_served_module(
+    network: Network, model: TrainableModel, config: TrainerConfig, tokenizers: Mapping[str, Any]
+) -> ServedModule:
+    """Return what the settings of a training export."""
+    return tasks.get_served_module(config.task)(
+        network.description,
+        model,
+        tokenizers,
+        config.model,
+        config.search,
+        split_sentences=config.serving.split_sentences,
+        int8=config.serving.quantization == "int8",
+        tags=config.tags.known if config.tags else (),
+    )
 
 
 def _reference_outputs(
@@ -173,44 +162,13 @@ def _to_json(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-@dataclass(frozen=True)
-class WarmStartCheckpoint:
-    """What a later training can take over from an exported model.
-
-    The weights are those of the SavedModel. One more file next to them holds their names, the
-    tokenizers and the settings, and on request the optimizer state, which is twice as large as the
-    weights.
-
-    Attributes:
-        name: the name of the model in messages.
-        task: the name of its task.
-        model: the section ``model`` of its configuration.
-        search: the section ``search``; None without a search.
-        weight_names: in order.
-        weights: their values.
-        tokenizers: the serialized SentencePiece model of each text feature.
-        updates: the updates of its training.
-        moments: Adam's moments at its end; empty if they are not stored.
-    """
-
-    name: str
-    task: str
-    model: Mapping[str, object]
-    weight_names: list[str]
-    weights: list[np.ndarray]
-    tokenizers: dict[str, bytes]
-    updates: int = 0
-    adam_moments: list[np.ndarray] = field(default_factory=list)
-    search: Mapping[str, object] | None = None
-
-
 def write_warm_start(
     folder: Path, model: TrainableModel, config: TrainerConfig, tokenizers: Mapping[str, bytes]
 ) -> None:
     """Write the file for a warm start into the folder of a SavedModel.
 
     Args:
-        folder: of the SavedModel.
+        folder: the folder of the SavedModel.
         model: the trained model, with its optimizer.
         config: the configuration of the training.
         tokenizers: the serialized SentencePiece model of each text feature.
@@ -221,7 +179,10 @@ def write_warm_start(
         "search": config.search and config.search.model_dump(mode="json"),
         "weights": [weight.path for weight in model.weights],
     }
-    data = {f"tokenizer/{name}": np.frombuffer(one, np.uint8) for name, one in tokenizers.items()}
+    data = {
+        f"tokenizer/{name}": np.frombuffer(serialized, np.uint8)
+        for name, serialized in tokenizers.items()
+    }
     start: Any = config.training.warm_start
     if start and start.optimizer:
         about["updates"] = int(model.optimizer.iterations)
@@ -235,7 +196,7 @@ def read_warm_start(folder: Path, name: str = "") -> WarmStartCheckpoint | None:
     """Read what a SavedModel provides for a warm start; None if it has no such file.
 
     Args:
-        folder: of the SavedModel.
+        folder: the folder of the SavedModel.
         name: the name of the model in messages.
 
     Raises:
@@ -284,7 +245,7 @@ class RebuiltModel:
 
     Attributes:
         name: its name in messages.
-        config: the sections ``model`` and ``search`` of its training.
+        config: the settings of its training that its export depends on, without a quantization.
         serialized: the SentencePiece model of each text feature.
         network: what its task trains.
         model: the Keras model, in float32.
@@ -303,11 +264,7 @@ class RebuiltModel:
             checkpoint = read_warm_start(folder, name)
             if checkpoint is None:
                 raise ValueError("it is an ensemble, or was exported without its settings")
-            settings = {"model": checkpoint.model, "search": checkpoint.search, "training": {}}
-            self.config = TrainerConfig.model_validate({"task": checkpoint.task, **settings})
-            contract = read_contract(folder)
-            splits = saved_model.splits_sentences(contract)
-            self._options = {"split_sentences": splits, "tags": contract.get("tags", ())}
+            self.config = _exported_config(checkpoint, read_contract(folder))
             self.serialized = checkpoint.tokenizers
             self.tokenizers = create_tokenizers(self.serialized)
             self.network = tasks.get_network(self.config.task)
@@ -320,13 +277,23 @@ class RebuiltModel:
 
     def served(self, search: Any = None) -> ExportedModel:
         """Return the model as it is exported, by default with its own search."""
-        module_class: Any = tasks.get_served_module(self.config.task)
-        module = module_class(
-            self.network.description,
-            self.model,
-            self.tokenizers,
-            self.config.model,
-            search or self.config.search,
-            **self._options,
-        )
+        config = self.config
+        if search:
+            config = config.model_copy(update={"search": search})
+        module = _create_served_module(self.network, self.model, config, self.tokenizers)
         return module.served_model()
+
+
+def _exported_config(checkpoint: WarmStartCheckpoint, contract: Contract) -> TrainerConfig:
+    """Return the settings that an exported model records."""
+    tags = contract.get("tags")
+    return TrainerConfig.model_validate(
+        {
+            "task": checkpoint.task,
+            "model": checkpoint.model,
+            "search": checkpoint.search,
+            "training": {},
+            "serving": {"split_sentences": saved_model.splits_sentences(contract)},
+            "tags": {"names": tags} if tags else None,
+        }
+    )

@@ -23,7 +23,7 @@ def set_trainable(model: keras.Model, network: Network, training: TrainingConfig
     """Freeze what ``training.freeze`` names, and with ``training.lora`` all that is not adapted.
 
     Args:
-        model: built, but not compiled.
+        model: the built model, not compiled yet.
         network: what the task trains.
         training: the section ``training``.
 
@@ -83,7 +83,7 @@ def report_trained_weights(
     """Report how many parameters are trained, and frozen ones that are not those of a model.
 
     Args:
-        model: compiled.
+        model: the compiled model.
         network: what the task trains.
         training: the section ``training``.
         start: what ``initialize_weights`` returns.
@@ -94,7 +94,8 @@ def report_trained_weights(
     trained, total = trained_parameters(model), model.count_params()
     text = f"{key}: {trained:,} parameters are trained; the model has {total:,}"
     events.emit("note", node=NODE, text=text)
-    new = sum(one["tokens"] - one["copied"] for one in start.get("vocabularies", {}).values())
+    vocabularies = start.get("vocabularies", {}).values()
+    new = sum(counts["tokens"] - counts["copied"] for counts in vocabularies)
     warning = ""
     if not start:
         warning = "frozen weights keep their initial values, for there is no model to start from"
@@ -136,7 +137,7 @@ class LowRankAdapters:
         """Create the factors as variables of an optimizer, and return them.
 
         Args:
-            optimizer: not built yet.
+            optimizer: an optimizer that is not built yet.
             kernels: ``[..., inputs, outputs]``; leading axes have factors of their own.
         """
         for kernel in kernels:

@@ -28,10 +28,10 @@ def check_optimizer_state(
     """Check that a training can continue with this optimizer state.
 
     Args:
-        optimizer: built.
+        optimizer: the built optimizer.
         updates: the updates of the earlier training.
         values: the values of its ``adam_moments``.
-        name: of the earlier model, for messages.
+        name: the name of the earlier model in messages.
 
     Raises:
         UserError: other weights are trained, or the schedule has ended.

@@ -48,7 +48,7 @@ def load(
     divided by that factor, so that the layers above see those of the file.
 
     Args:
-        model: built.
+        model: the built model.
         network: selects the embedding of a file.
         pretrained: the section ``model.pretrained``.
         processors: the tokenizer of each text feature.

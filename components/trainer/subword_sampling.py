@@ -27,8 +27,8 @@ class SubwordSampling:
         models: the serialized SentencePiece model of each text feature.
         alpha: unigram: the exponent of the probabilities of segmentations; BPE: the probability
             that a merge is skipped.
-        max_length: of a text in tokens, EOS included.
-        seed: of the segmentations.
+        max_length: the maximum length of a text in tokens, EOS included.
+        seed: the seed of the segmentations.
     """
 
     # SentencePiece has one seed per process, and a generator per thread, which reads it once.

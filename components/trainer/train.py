@@ -4,17 +4,20 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
-from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
+from regard.components.settings.trainer import NODE, TrainerConfig, TrainingJob
 from regard.components.trainer import fine_tuning, pretrained_embeddings, warm_start
+from regard.components.trainer.backends import current_backend
 from regard.components.trainer.batch_search import find_batch_tokens
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
-from regard.components.trainer.checkpoint_folder import report_other_checkpoints
-from regard.components.trainer.distributed import DeviceGroup, DistributedTrainStep
-from regard.components.trainer.optimizer import compile_model, resolve_precision
+from regard.components.trainer.device_group import DeviceGroup
+from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.other_checkpoints import report_other_checkpoints
+from regard.components.trainer.precision import resolve_precision
 from regard.components.trainer.training_inputs import TrainingInputs, read_inputs
 from regard.components.trainer.training_loop import fit, set_seed
-from regard.components.trainer.validation import LOSS, metric_function
+from regard.components.trainer.validation import LOSS, MetricFn, metric_function
+from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
 from regard.core import events
 from regard.models.tasks.network import Network
 from regard.models.trainable_model import TrainableModel
@@ -25,22 +28,24 @@ class TrainingResult:
     """The result of the chief: a model with its best weights, and facts about its training.
 
     Attributes:
-        config: with the precision of this machine.
+        job: the training, with the precision of this machine.
         network: what the task trains.
-        model: ready for export.
+        model: the trained model, ready for export.
         state: the final state of the training.
-        eval_batches: the eval split.
+        eval_batches: the batches of the eval split.
         sentencepiece_models: the serialized tokenizer of each text feature.
+        devices: the number of devices that have trained.
         record: the part of ``training.json`` that is known before the training: sizes of the
             vocabularies and the batches, rows of the splits, pretrained embeddings and warm start.
     """
 
-    config: TrainerConfig
+    job: TrainingJob
     network: Network
     model: TrainableModel
     state: TrainState
     eval_batches: Batches
     sentencepiece_models: Mapping[str, bytes]
+    devices: int
     record: Mapping[str, object]
 
 
@@ -56,20 +61,18 @@ class WorkerResult:
 
 
 def train(
-    config: TrainerConfig,
-    data: TrainingData,
-    log_dir: str,
+    job: TrainingJob,
     group: DeviceGroup | None = None,
     objective: str = LOSS,
+    start: WarmStartCheckpoint | None = None,
 ) -> TrainingResult | WorkerResult:
-    """Build the model and train it, or resume from its checkpoints.
+    """Build the model and train it, or resume from its checkpoints; export nothing.
 
     Args:
-        config: the configuration.
-        data: the rows.
-        log_dir: for TensorBoard.
+        job: what to train.
         group: the devices that train together; None for a single device.
-        objective: a metric to evaluate in addition to what ``config`` requires.
+        objective: a metric to evaluate in addition to what the settings require.
+        start: the model to start from, see ``read_start``; None for random weights.
 
     Returns:
         A ``TrainingResult`` in the chief, and so without a group; otherwise a ``WorkerResult``.
@@ -77,88 +80,86 @@ def train(
     Raises:
         UserError: a split has no usable row.
     """
-    config = resolve_precision(config)
-    set_seed(config.training)
-    inputs = read_inputs(config, data, group)
+    job = resolve_precision(job)
+    set_seed(job.config.training)
+    inputs = read_inputs(job.config, job.data, group)
+    model = build_model(job.config, inputs)
+    compile_model(model, job.config.training)
     if group is None or group.is_chief:
-        return _train_as_chief(config, inputs, log_dir, group, objective)
-    return _train_as_worker(config, inputs, log_dir, group)
+        return _train_as_chief(job, model, inputs, group, objective, start)
+    return _train_as_worker(job, model, inputs, group)
 
 
 def _train_as_chief(
-    config: TrainerConfig,
+    job: TrainingJob,
+    model: TrainableModel,
     inputs: TrainingInputs,
-    log_dir: str,
     group: DeviceGroup | None,
     objective: str,
+    start: WarmStartCheckpoint | None,
 ) -> TrainingResult:
-    """Train the model, evaluate it, and write its checkpoints."""
-    build = functools.partial(_build_model, config, inputs)
-    model = build()
-    pretrained = _load_pretrained(model, config, inputs)
-    compile_model(model, config.training)
-    checkpoints = Checkpoints(config.checkpoint_folder)
-    start = _initialize_weights(model, config, inputs, checkpoints)
-    if config.training.batch_tokens == "auto":
-        inputs = inputs.with_batch_tokens(find_batch_tokens(model, inputs.train, checkpoints))
+    """Initialize the model, train it, evaluate it, and write its checkpoints."""
+    checkpoints = Checkpoints(job.run.checkpoint_folder)
+    initialization = _initialize_weights(model, job, inputs, start, checkpoints)
+    inputs = _with_batch_tokens(inputs, model, job.config, checkpoints)
     compute_metrics = metric_function(
-        inputs.eval, config, inputs.processors, inputs.vocabulary_sizes, objective
+        inputs.eval, job.config, inputs.processors, inputs.vocabulary_sizes, objective
     )
-    train_step = None
     if group is not None:
-        train_step = DistributedTrainStep(group, model, build)
         _report_group(group)
-    state = fit(
-        model,
-        inputs.train,
-        inputs.eval,
-        config.training,
-        checkpoints,
-        log_dir,
-        compute_metrics,
-        train_step,
-    )
+    state = _fit(job, model, inputs, checkpoints, group, compute_metrics)
     return TrainingResult(
-        config=config,
+        job=job,
         network=inputs.network,
         model=model,
         state=state,
         eval_batches=inputs.eval,
         sentencepiece_models=inputs.sentencepiece_models,
+        devices=group.size if group else current_backend().devices,
         record={
             "vocabulary_sizes": inputs.vocabulary_sizes,
             "rows": inputs.rows,
             "batch_tokens": inputs.train.batch_tokens,
-            "pretrained": pretrained,
-            "warm_start": start,
+            **initialization,
         },
     )
 
 
 def _train_as_worker(
-    config: TrainerConfig, inputs: TrainingInputs, log_dir: str, group: DeviceGroup
+    job: TrainingJob, model: TrainableModel, inputs: TrainingInputs, group: DeviceGroup
 ) -> WorkerResult:
     """Train with the chief, whose weights and state this worker receives; write nothing."""
-    build = functools.partial(_build_model, config, inputs)
-    model = build()
-    compile_model(model, config.training)
-    checkpoints = NoCheckpoints(config.checkpoint_folder)
-    if config.training.batch_tokens == "auto":
-        inputs = inputs.with_batch_tokens(find_batch_tokens(model, inputs.train, checkpoints))
-    train_step = DistributedTrainStep(group, model, build)
-    state = fit(
+    checkpoints = NoCheckpoints(job.run.checkpoint_folder)
+    inputs = _with_batch_tokens(inputs, model, job.config, checkpoints)
+    return WorkerResult(_fit(job, model, inputs, checkpoints, group))
+
+
+def _fit(
+    job: TrainingJob,
+    model: TrainableModel,
+    inputs: TrainingInputs,
+    checkpoints: Checkpoints,
+    group: DeviceGroup | None,
+    compute_metrics: MetricFn | None = None,
+) -> TrainState:
+    """Run the training loop on one device, or on those of the group."""
+    train_step = None
+    if group is not None:
+        build = functools.partial(build_model, job.config, inputs)
+        train_step = current_backend().shared_step(group, model, build)
+    return fit(
         model,
         inputs.train,
         inputs.eval,
-        config.training,
+        job.config.training,
         checkpoints,
-        log_dir,
-        train_step=train_step,
+        job.run_folder,
+        compute_metrics,
+        train_step,
     )
-    return WorkerResult(state)
 
 
-def _build_model(config: TrainerConfig, inputs: TrainingInputs) -> TrainableModel:
+def build_model(config: TrainerConfig, inputs: TrainingInputs) -> TrainableModel:
     """Build the model, with the weights that are frozen."""
     network = inputs.network
     model = network.build(config.model, config.training, inputs.vocabulary_sizes)
@@ -168,27 +169,36 @@ def _build_model(config: TrainerConfig, inputs: TrainingInputs) -> TrainableMode
     return model
 
 
-def _load_pretrained(
-    model: TrainableModel, config: TrainerConfig, inputs: TrainingInputs
-) -> Mapping[str, object]:
-    """Load pretrained embeddings, and return facts about them; empty without any."""
-    pretrained = getattr(config.model, "pretrained", None)
-    if not pretrained:
-        return {}
-    return pretrained_embeddings.load(model, inputs.network, pretrained, inputs.processors)
-
-
 def _initialize_weights(
-    model: TrainableModel, config: TrainerConfig, inputs: TrainingInputs, checkpoints: Checkpoints
-) -> Mapping[str, object]:
-    """Start from the model of a warm start, and return facts about it; empty without one."""
-    report_other_checkpoints(config.checkpoint_folder)
+    model: TrainableModel,
+    job: TrainingJob,
+    inputs: TrainingInputs,
+    start: WarmStartCheckpoint | None,
+    checkpoints: Checkpoints,
+) -> dict[str, Mapping[str, object]]:
+    """Load pretrained embeddings and the model of a warm start.
+
+    Returns:
+        Facts about both, under ``pretrained`` and ``warm_start``; empty without them.
+    """
+    config, network, serialized = job.config, inputs.network, inputs.sentencepiece_models
+    pretrained: Mapping[str, object] = {}
+    if section := getattr(config.model, "pretrained", None):
+        pretrained = pretrained_embeddings.load(model, network, section, inputs.processors)
+    report_other_checkpoints(job.run.checkpoint_folder)
     checkpoints.create_folder()
-    serialized, network = inputs.sentencepiece_models, inputs.network
-    warm_start.check_ensemble(config, serialized)
-    start = warm_start.initialize_weights(model, network, config, serialized, checkpoints)
-    fine_tuning.report_trained_weights(model, network, config.training, start)
-    return start
+    report = warm_start.initialize_weights(model, network, config, start, serialized, checkpoints)
+    fine_tuning.report_trained_weights(model, network, config.training, report)
+    return {"pretrained": pretrained, "warm_start": report}
+
+
+def _with_batch_tokens(
+    inputs: TrainingInputs, model: TrainableModel, config: TrainerConfig, checkpoints: Checkpoints
+) -> TrainingInputs:
+    """Return the inputs in batches of the size that ``batch_tokens: auto`` finds."""
+    if config.training.batch_tokens != "auto":
+        return inputs
+    return inputs.with_batch_tokens(find_batch_tokens(model, inputs.train, checkpoints))
 
 
 def _report_group(group: DeviceGroup) -> None:

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from regard.components.common.sentencepiece_models import (
+    create_processors,
+    read_sentencepiece_models,
+)
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingData
 from regard.components.trainer.backends import current_backend
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.device_group import DeviceGroup
 from regard.components.trainer.epoch_plan import COARSE_GROWTH, GROWTH
 from regard.components.trainer.subword_sampling import SubwordSampling
-from regard.components.trainer.tokenizers import create_processors, read_sentencepiece_models
 from regard.core import events
 from regard.core.errors import UserError
 from regard.models import tasks
@@ -86,7 +89,7 @@ def read_inputs(
         data.train_files,
         sharing=group.sharing if group else None,
         sampling=sampling,
-        tag_temperature=config.data.tags.temperature if config.data.tags else 1.0,
+        tag_temperature=config.tags.temperature if config.tags else 1.0,
     )
     eval_batches = make_batches(data.eval_files)
     rows = {"train": train_batches.count(), "eval": eval_batches.count()}
@@ -98,7 +101,7 @@ def read_inputs(
         network=network,
         processors=processors,
         sentencepiece_models=serialized,
-        vocabulary_sizes={name: one.vocab_size() for name, one in processors.items()},
+        vocabulary_sizes={name: processor.vocab_size() for name, processor in processors.items()},
         train=train_batches,
         eval=eval_batches,
         rows=rows,

@@ -1,4 +1,7 @@
-"""The key of a training: a digest of everything that the trained weights depend on."""
+"""The key of a training: a digest of everything that the trained weights depend on.
+
+The folder of its checkpoints has the name of the key.
+"""
 
 import hashlib
 import importlib.metadata
@@ -7,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from regard.components.common.code_digest import code_digest
-from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
 from regard.core.files import files_digest, folder_digest, sha256_file
 from regard.core.plugins import plugin_modules
 from regard.models import tasks
@@ -41,9 +44,8 @@ def training_modules(config: TrainingSections) -> list[str]:
 
 def trainer_code(config: TrainingSections) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
-    # Not the executor: what it adds, the models to start from, has keys of its own.
-    roots = "regard.components.trainer.run_fn", "regard.components.common.runtime_parameters"
-    return code_digest(*roots, *training_modules(config))
+    # Not the executor: the settings and the models that it adds have keys of their own.
+    return code_digest("regard.components.trainer.train_and_export", *training_modules(config))
 
 
 def validation_settings(config: TrainingSections) -> list[str]:
@@ -56,26 +58,27 @@ def validation_settings(config: TrainingSections) -> list[str]:
     return [search, f"sacrebleu {importlib.metadata.version('sacrebleu')}"]
 
 
-def library_versions() -> list[str]:
-    """Return the versions of the libraries that compute."""
-    return [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
+def library_versions(backend: str) -> list[str]:
+    """Return the versions of the libraries that compute, with those of a backend."""
+    names = [*LIBRARIES, "jax"] if backend == "jax" else LIBRARIES
+    return [f"{name} {importlib.metadata.version(name)}" for name in names]
 
 
 def training_key(config: TrainerConfig, data: TrainingData) -> str:
     """Return a digest of what the trained weights depend on, except the model of a warm start.
 
     Args:
-        config: the configuration, with the parameters of this run.
+        config: the settings, with the parameters of this run.
         data: the files are read.
     """
     parts = [
         config.task,
         config.model.to_json(),
         config.training.key_json(),
-        config.data.model_dump_json(),
+        config.tags.model_dump_json() if config.tags else "",
         *validation_settings(config),
         trainer_code(config),
-        *library_versions(),
+        *library_versions(config.training.backend),
         folder_digest(Path(data.transform_graph, "tokenizer")),
     ]
     for path in map(Path, (*data.train_files, *data.eval_files)):
@@ -84,3 +87,29 @@ def training_key(config: TrainerConfig, data: TrainingData) -> str:
     vectors = pretrained.files().values() if pretrained else ()
     parts += [sha256_file(path) for path in sorted(filter(os.path.isfile, vectors))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def with_checkpoint_folder(job: TrainingJob) -> TrainingJob:
+    """Return the job with a folder for the checkpoints of this training, if it has none yet.
+
+    Without ``checkpoints`` it is next to the folders of the node's executions, so that a later
+    execution resumes. Without ``checkpoint_key`` the files are read, to compute the key.
+    """
+    run = job.run
+    changes = {
+        "checkpoints": run.checkpoints or _default_checkpoints(job.run_folder),
+        "checkpoint_key": run.checkpoint_key or _checkpoint_key(job),
+    }
+    return job.model_copy(update={"run": run.model_copy(update=changes)})
+
+
+def _default_checkpoints(run_folder: str) -> str:
+    return str(Path(run_folder).absolute().parent / "checkpoints")
+
+
+def _checkpoint_key(job: TrainingJob) -> str:
+    """Return the key of the training, with the digest of the model of a warm start."""
+    key = training_key(job.config, job.data)
+    if job.config.training.warm_start:
+        key += f"-{job.run.start.digest[:16] if job.run.start else 'random'}"
+    return key

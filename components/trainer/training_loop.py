@@ -46,12 +46,12 @@ def fit(
     random numbers and order of batches. So does a training that a lower limit has ended.
 
     Args:
-        model: compiled.
+        model: the compiled model.
         train_batches: the train split; shared by the group of ``train_step`` if it is given.
         eval_batches: the eval split.
         training: the section ``training``.
-        checkpoints: of this training.
-        log_dir: for TensorBoard.
+        checkpoints: the files of this training.
+        log_dir: the folder for TensorBoard.
         compute_metrics: computes metrics from decoded outputs; None for the loss only.
         train_step: trains on several devices; None for a single one. Only the chief evaluates and
             writes, and only its model ends with the best weights.
@@ -94,6 +94,8 @@ def fit(
             # The checkpoint may lie between the batch that reached a limit and the end.
             may_continue = not (progress.limit() or validation.should_stop())
             if state.epoch_batches < train_batches.size and may_continue:
+                # For each batch, Keras calls the model, its `compute_loss` (`TrainableModel`) and
+                # the optimizer, or with several devices the `train_step`.
                 model.fit(
                     train_data.epoch(state.epoch, skip=state.epoch_batches),
                     shuffle=False,  # the batches are shuffled already

@@ -15,11 +15,11 @@ class UnitWeighting:
     equals that of the joint batch. With LoRA, Adam updates factors of kernels.
 
     Attributes:
-        loss: the running mean of the loss of the model, which counts the units of a batch.
+        loss_mean: the model's running mean of the loss, which knows the units of the last batch.
         adapters: what is trained in place of the kernels; None: the weights themselves.
     """
 
-    loss: LossMean
+    loss_mean: LossMean
     adapters: LowRankAdapters | None = None
     gradient_accumulation_steps: int | None
 
@@ -32,7 +32,7 @@ class UnitWeighting:
 
     def units_of_batch(self) -> Any:
         """Return the number of units of the batch of these gradients."""
-        return self.loss.last_weight
+        return self.loss_mean.last_weight
 
     def dense(self, gradient: Any) -> Any:
         """Return a gradient as a tensor; that of an embedding may be another object."""

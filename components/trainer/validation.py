@@ -34,8 +34,8 @@ class ValidationCallback(keras.callbacks.Callback):
 
     Args:
         data: the batches of the eval split.
-        progress: its counters, and its clock, which stops during an evaluation.
-        checkpoints: for the best weights and the snapshots.
+        progress: the counters of the training, and its clock, which stops during an evaluation.
+        checkpoints: the files for the best weights and the snapshots.
         compute_metrics: computes metrics from decoded outputs, such as ``bleu``.
     """
 
@@ -77,7 +77,7 @@ class ValidationCallback(keras.callbacks.Callback):
             "learning_rate": float(self.model.optimizer.learning_rate),
             "tokens_per_second": round(self._tokens_per_second(), 1),
         }
-        if float(self.model.plain_loss.count):  # zero right after a resume
+        if float(self.model.loss_mean.count):  # zero right after a resume
             entry["train_loss"] = self.progress.loss()
         text = f"epoch {entry['epoch']} · step {state.step} · evaluating"
         events.emit("progress", node=NODE, text=text, step=state.step)

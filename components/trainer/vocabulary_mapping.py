@@ -60,7 +60,8 @@ class VocabularyMapping:
 
 def map_vocabulary(old: bytes, new: bytes) -> VocabularyMapping:
     """Map the tokens of one serialized SentencePiece model to those of another."""
-    before, after = (sentencepiece.SentencePieceProcessor(model_proto=one) for one in (old, new))
+    before = sentencepiece.SentencePieceProcessor(model_proto=old)
+    after = sentencepiece.SentencePieceProcessor(model_proto=new)
     old_tokens, new_tokens = read_vocabulary(old), read_vocabulary(new)
     ids = {token: i for i, token in enumerate(old_tokens)}
     sources = tuple(
@@ -77,21 +78,21 @@ def read_vocabulary(serialized: bytes) -> list[str]:
 
 
 def check_vocabularies(
-    own: Mapping[str, bytes], other: Mapping[str, bytes], names: str, where: str
+    first: Mapping[str, bytes], second: Mapping[str, bytes], names: str, where: str
 ) -> None:
     """Check that two models of an ensemble have the same vocabularies.
 
     Args:
-        own: the serialized SentencePiece model of each text feature of the first model.
-        other: those of the second model.
+        first: the serialized SentencePiece model of each text feature of the first model.
+        second: those of the second model.
         names: the names of both models in the message.
         where: the option or key to name in the message.
 
     Raises:
         UserError: a vocabulary differs.
     """
-    for side, serialized in own.items():
-        if read_vocabulary(serialized) != read_vocabulary(other[side]):
+    for side, serialized in first.items():
+        if read_vocabulary(serialized) != read_vocabulary(second[side]):
             message = f"The {side} vocabularies of {names} differ."
             remedy = "Use models with the same tokenizers, such as runs with other seeds."
             raise UserError(message, where, remedy)

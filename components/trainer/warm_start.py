@@ -4,34 +4,27 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from regard.components.settings.trainer import NODE, StartingModel, TrainerConfig
+from regard.components.settings.trainer import NODE, TrainerConfig
 from regard.components.trainer.checkpoint import Checkpoints
-from regard.components.trainer.export import READ_ERRORS, WarmStartCheckpoint, read_warm_start
 from regard.components.trainer.optimizer_state import (
     check_optimizer_state,
     learning_rate_after,
     restore_optimizer_state,
     unwrap,
 )
-from regard.components.trainer.vocabulary_mapping import (
-    VocabularyMapping,
-    check_vocabularies,
-    map_vocabulary,
-)
+from regard.components.trainer.vocabulary_mapping import VocabularyMapping, map_vocabulary
+from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import read_json_object, write_json
 from regard.models.tasks.network import Network
-from regard.serving.content_digest import content_digest
 
 KEY = "training.warm_start"
-ENSEMBLE_KEY = "training.ensemble"
 # Settings of a model that may differ: its weights mean the same.
 _IRRELEVANT = re.compile(r"dropout|^pretrained\b|^max_length$|^min_points$")
 _MAX_DIFFERENCES = 5
@@ -45,6 +38,7 @@ def initialize_weights(
     model: keras.Model,
     network: Network,
     config: TrainerConfig,
+    start: WarmStartCheckpoint | None,
     tokenizers: Mapping[str, bytes],
     checkpoints: Checkpoints,
 ) -> dict[str, Any]:
@@ -53,17 +47,18 @@ def initialize_weights(
     A training with a checkpoint keeps its own weights.
 
     Args:
-        model: compiled.
+        model: the compiled model.
         network: what the task trains.
-        config: its ``start`` is the model to start from.
+        config: the settings of the training.
+        start: the model to start from; None for random weights.
         tokenizers: the serialized SentencePiece model of each text feature.
-        checkpoints: of this training.
+        checkpoints: the files of this training.
 
     Returns:
         ``model`` and ``digest`` of the start and what ``load_weights`` returns; empty without one.
 
     Raises:
-        UserError: the model cannot be read, has changed, or has another architecture.
+        UserError: the model has another architecture.
     """
     if not config.training.warm_start:
         return {}
@@ -72,32 +67,13 @@ def initialize_weights(
         return read_json_object(path)
     report: dict[str, Any] = {}
     text = "there is no model to start from yet: the initial weights are random"
-    if config.start:
-        old = _read_checkpoint(config.start)
-        details = load_weights(model, network, config, tokenizers, old)
-        report = {"model": config.start.model, "digest": config.start.digest, **details}
-        text = _describe(report, model, old, _wants_optimizer(config))
+    if start:
+        details = load_weights(model, network, config, tokenizers, start)
+        report = {"model": start.name, "digest": start.digest, **details}
+        text = _describe(report, model, start, _wants_optimizer(config))
     write_json(path, report)
     events.emit("note", node=NODE, text=text)
     return report
-
-
-def check_ensemble(config: TrainerConfig, tokenizers: Mapping[str, bytes]) -> None:
-    """Check that the other models of an ensemble can be read and have these vocabularies.
-
-    Args:
-        config: its ``ensemble`` names the models.
-        tokenizers: the serialized SentencePiece model of each text feature.
-
-    Raises:
-        UserError: a model cannot be read or has changed, or a vocabulary differs.
-    """
-    for member in config.ensemble:
-        try:
-            old = _read_checkpoint(member)
-        except UserError as error:
-            raise UserError(error.message, ENSEMBLE_KEY, error.remedy) from error
-        check_vocabularies(tokenizers, old.tokenizers, f"this run and {member.model}", ENSEMBLE_KEY)
 
 
 def load_weights(
@@ -114,7 +90,10 @@ def load_weights(
     The optimizer state is not taken over then.
 
     Args:
-        model: as in ``initialize_weights``, like ``network``, ``config`` and ``tokenizers``.
+        model: the compiled model.
+        network: what the task trains.
+        config: the settings of the training.
+        tokenizers: the serialized SentencePiece model of each text feature.
         old: the old model.
 
     Returns:
@@ -126,7 +105,7 @@ def load_weights(
             cannot be continued.
     """
     if config.task != old.task:
-        raise _start_error(
+        raise start_error(
             f"{old.name} is a model for {old.task}, but this pipeline is for {config.task}.",
             f"Name a model for {config.task} to start from.",
         )
@@ -155,37 +134,14 @@ def load_weights(
     }
 
 
-def _start_error(message: str, remedy: str = _OTHER_MODEL) -> UserError:
+def start_error(message: str, remedy: str = _OTHER_MODEL) -> UserError:
+    """Return the error of a model that a training cannot start from."""
     return UserError(message, where=KEY, remedy=remedy)
 
 
 def _wants_optimizer(config: TrainerConfig) -> bool:
     start: Any = config.training.warm_start
     return bool(start and start.optimizer)
-
-
-def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
-    path, name = Path(start.path), start.model
-    if not path.is_dir():
-        raise _start_error(f"{name} does not exist any more: there is no folder {str(path)!r}.")
-    try:
-        checkpoint = read_warm_start(path, name)
-    except READ_ERRORS as error:
-        raise _start_error(f"The weights of {name} cannot be read: {error}") from error
-    if checkpoint is None:
-        raise _start_error(
-            f"{name} is an ensemble, or was not exported by this version of Regard.",
-            "Train and push a model with training.warm_start: null, and start from that one.",
-        )
-    if content_digest(path) != start.digest:  # also if it changed while it was read
-        raise _start_error(
-            f"The files of {name} have changed since its digest was computed.",
-            "If it was exported again, start the run again. Otherwise, name another model.",
-        )
-    for weight, value in zip(checkpoint.weight_names, checkpoint.weights, strict=True):
-        if not np.isfinite(value).all():
-            raise _start_error(f"{weight} of {name} is not finite: its training diverged.")
-    return checkpoint
 
 
 def _map_vocabularies(
@@ -199,7 +155,7 @@ def _map_vocabularies(
                 mappings[feature] = map_vocabulary(old.tokenizers[feature], tokenizer)
         except (KeyError, RuntimeError) as error:  # RuntimeError is SentencePiece's
             message = f"The {feature} tokenizer of {old.name} is missing or cannot be read."
-            raise _start_error(message) from error
+            raise start_error(message) from error
     return mappings
 
 
@@ -210,7 +166,7 @@ def _check_architecture(
     differences = [*itertools.islice(settings, _MAX_DIFFERENCES)]
     differences += itertools.islice(_weight_differences(model, old, row_mappings), 1)
     if differences:
-        raise _start_error(
+        raise start_error(
             f"{old.name} has another architecture: {'; '.join(differences)}",
             "Give the section model the settings of that model, name another model to "
             "start from, or set training.warm_start to null to train from random weights.",
@@ -249,9 +205,9 @@ def _weight_differences(
         here.append(f"{_strip_counters(weight.path)} {tuple(shape)}")
     pairs = zip(old.weight_names, old.weights, strict=True)
     there = [f"{_strip_counters(path)} {value.shape}" for path, value in pairs]
-    for one, other in itertools.zip_longest(here, there, fillvalue="missing"):
-        if one != other:
-            yield f"the weight {one} here is {other} there"
+    for ours, theirs in itertools.zip_longest(here, there, fillvalue="missing"):
+        if ours != theirs:
+            yield f"the weight {ours} here is {theirs} there"
 
 
 def _strip_counters(path: str) -> str:

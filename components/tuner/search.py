@@ -9,11 +9,10 @@ import keras_tuner
 from keras_tuner import errors, oracles
 from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.engine.trial import Trial, TrialStatus
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from tfx.components.tuner.component import TunerFnResult
 
-from regard.components.common.artifact_files import shards_of
-from regard.components.settings.trainer import TrainingData
+from regard.components.settings.trainer import RunInputs, TrainingData
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner import trial_table
 from regard.components.tuner.space import SearchSpace, replace_values
@@ -40,13 +39,19 @@ class TunerSettings(BaseModel):
     """What a search needs to know.
 
     Attributes:
-        trainer: the Trainer's configuration as JSON values, without a checkpoint folder.
+        config: a ``TrainerConfig`` as JSON values, which each trial changes.
+        run: what the run adds to the settings, without a folder for checkpoints.
+        code: the digest of the code that searches, for TFX's cache.
         tune: the section ``tune``; its objective is not None.
         space: the search space.
         folder: the folder of the search, which outlives a run: a killed search resumes from it.
     """
 
-    trainer: dict[str, Any]
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    config: dict[str, Any]
+    run: RunInputs
+    code: str = ""
     tune: TuneConfig
     space: SearchSpace
     folder: str
@@ -54,11 +59,9 @@ class TunerSettings(BaseModel):
 
 def tuner_fn(fn_args: Any) -> TunerFnResult:
     """Create the search that TFX's ``FnArgs`` describe; ``custom_config`` is a `TunerSettings`."""
-    source = TrainingData(
-        shards_of(fn_args.train_files), shards_of(fn_args.eval_files), fn_args.transform_graph_path
-    )
     settings = TunerSettings.model_validate_json(json.dumps(fn_args.custom_config))
-    return TunerFnResult(tuner=TrialSearch(settings, source), fit_kwargs={})
+    search = TrialSearch(settings, TrainingData.from_fn_args(fn_args))
+    return TunerFnResult(tuner=search, fit_kwargs={})
 
 
 class TrialSearch(BaseTuner):
@@ -182,13 +185,13 @@ class TrialSearch(BaseTuner):
             **{f"training.{key}": limit for key, limit in limits.items() if limit is not None},
         }
         folder, before = self.get_trial_dir(trial.trial_id), values.get(_CONTINUED)
+        checkpoints = checkpoint_folder(folder)
         return TrialTask(
             folder=folder,
-            config={
-                **replace_values(self._settings.trainer, changes),
-                "checkpoints": folder,
-                "checkpoint_key": checkpoint_folder(folder).name,
-            },
+            config=replace_values(self._settings.config, changes),
+            run=self._settings.run.model_copy(
+                update={"checkpoints": str(checkpoints.parent), "checkpoint_key": checkpoints.name}
+            ),
             source=self._source,
             objective=self.oracle.objective.name,
             continued_from=None if before is None else self.get_trial_dir(before),

@@ -18,8 +18,9 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
-from regard.components.settings.trainer import TrainerConfig, TrainingData
+from regard.components.settings.trainer import RunInputs, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.jax_training import train_on_jax
 from regard.components.trainer.train import TrainingResult, train
 from regard.components.trainer.validation import PROGRESS_KEYS
 from regard.core import events
@@ -36,7 +37,9 @@ class TrialTask:
 
     Attributes:
         folder: the trial's folder; an interrupted trial resumes from the checkpoint in it.
-        config: the Trainer's configuration with this trial's values and limits.
+        config: a ``TrainerConfig`` as JSON values, with this trial's values and limits. The trial
+            parses them: values that do not fit together are an error of this trial only.
+        run: what the run adds to the settings, with the folder of this trial's checkpoints.
         source: the examples.
         objective: the measure to optimise.
         continued_from: the folder of the trial whose training this one continues, if any.
@@ -44,6 +47,7 @@ class TrialTask:
 
     folder: str
     config: dict[str, Any]
+    run: RunInputs
     source: TrainingData
     objective: str
     continued_from: str | None = None
@@ -209,9 +213,14 @@ def _train(task: TrialTask) -> None:
     os.environ[events.VARIABLE] = str(folder / "events.jsonl")
     try:
         _copy_checkpoints(task)
-        log_dir = str(folder / "tensorboard")
-        config = TrainerConfig.model_validate(task.config)
-        trained = train(config, task.source, log_dir, objective=task.objective)
+        job = TrainingJob(
+            config=TrainerConfig.model_validate(task.config),
+            run=task.run,
+            data=task.source,
+            run_folder=str(folder / "tensorboard"),
+        )
+        train_here = train_on_jax if job.config.training.backend == "jax" else train
+        trained = train_here(job, objective=task.objective)
         assert isinstance(trained, TrainingResult)  # a process that trains alone is the chief
         result = score_weights(trained.state, task.objective)
     except Exception as error:
@@ -225,11 +234,11 @@ def _copy_checkpoints(task: TrialTask) -> None:
 
     Without them the trial starts from the beginning, which gives the same result.
     """
-    own = checkpoint_folder(task.folder)
-    if task.continued_from is None or own.exists():
+    checkpoints = checkpoint_folder(task.folder)
+    if task.continued_from is None or checkpoints.exists():
         return
     if checkpoint_folder(task.continued_from).exists():
-        with atomic_path(own) as temporary:
+        with atomic_path(checkpoints) as temporary:
             shutil.copytree(checkpoint_folder(task.continued_from), temporary)
 
 

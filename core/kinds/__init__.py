@@ -1,4 +1,4 @@
-"""Kinds of features. Each is one class in a module of its own."""
+"""Kinds of features. Each is one class in a module of its own, and one object in this table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,11 @@ from regard.core.kinds.points import PointsKind
 from regard.core.kinds.positions import PositionsKind
 from regard.core.kinds.text import TextKind
 
-TEXT, NUMBER, IMAGE, POINTS, POSITIONS = (
-    TextKind(),
-    NumberKind(),
-    ImageKind(),
-    PointsKind(),
-    PositionsKind(),
-)
+TEXT = TextKind()
+NUMBER = NumberKind()
+IMAGE = ImageKind()
+POINTS = PointsKind()
+POSITIONS = PositionsKind()
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TEXT, NUMBER, IMAGE, POINTS, POSITIONS)}
 
 

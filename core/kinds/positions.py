@@ -58,7 +58,7 @@ class PositionsKind(Kind):
         """Check that the positions are those of points, or of parts of a text, in the row."""
         if feature.begins:
             return  # checked with the texts that begin there
-        names = [one.name for one in features]
+        names = [other.name for other in features]
         positions = values[names.index(feature.name)] or ()
         count = _count_points(features, values)
         for position in positions:

@@ -63,9 +63,9 @@ class TextKind(Kind):
         """Check that the texts are in another one; fill in where they begin if the row does not."""
         if feature.part_of is None:
             return
-        names = [one.name for one in features]
+        names = [other.name for other in features]
         texts, whole = values[names.index(feature.name)], values[names.index(feature.part_of)]
-        start = next(i for i, one in enumerate(features) if one.begins == feature.name)
+        start = next(i for i, other in enumerate(features) if other.begins == feature.name)
         if values[start] is None:
             values[start] = [whole.find(text) for text in texts]
         problem = check_texts(whole, texts, values[start], (feature.part_of, names[start]))

@@ -43,7 +43,8 @@ class NotInTrainingKey:
 class ReadByTrainer:
     """Marks a field of ``serving`` or ``data`` that the Trainer reads: ``Annotated[T, ...]``.
 
-    The Trainer receives the field in `TrainerConfig`, and runs again if it changes.
+    The Trainer receives the field in `TrainerConfig`, and runs again if it changes: those of
+    ``serving`` in that section, those of ``data`` as fields of `TrainerConfig` itself.
     """
 
 

@@ -239,6 +239,8 @@ class TrainingConfig(Section):
             count; null: those of the tokenizer.
         checkpoint_seconds: Seconds between checkpoints, that is the maximum loss if a run is
             killed.
+        backend: Library that trains; the exported model is TensorFlow's in either case. jax: Keras
+            on JAX, in a process of its own, for GPUs with CUDA 12 or 13; XLA compiles every step.
         devices: one: one device; all: all GPUs of this machine; workers: all GPUs of several
             machines, as TF_CONFIG names them (start the others with `regard worker`). batch_tokens
             is the total over all devices.
@@ -283,6 +285,7 @@ class TrainingConfig(Section):
     guided_alignment: GuidedAlignmentConfig | None = None
     subword_sampling: SubwordSamplingConfig | None = None
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = 60
+    backend: Literal["tensorflow", "jax"] = "tensorflow"
     devices: Literal["one", "all", "workers"] = "one"
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     jit_compile: bool = False

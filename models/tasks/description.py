@@ -32,6 +32,7 @@ class Description:
     Attributes:
         name: The name in the YAML file.
         summary: A short phrase, for example "translate text".
+        about: A sentence about a model of the task, for its web page.
         parts: The classes of the task.
         output: The name of the exported model's output.
         features: The features of a raw row, in the order of a table's columns; one is the
@@ -61,6 +62,7 @@ class Description:
     features: tuple[Feature, ...]
     model: type[Section]
     metrics: tuple[str, ...]
+    about: str = ""
     other_outputs: tuple[str, ...] = ()
     example_files: str | dict[str, str] = "train.tsv"
     search: tuple[Any, Section] | None = None

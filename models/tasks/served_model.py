@@ -38,7 +38,7 @@ class ExportedModel:
         contract: What the signatures take and return, as plain data. It is written into the
             SavedModel, so that clients need nothing else. Its keys:
 
-            - ``task``: the name of the task;
+            - ``task``: the name of the task, and ``about``: a sentence about its models;
             - ``inputs``: ``name`` and ``kind`` of each input (``text``; ``image``, encoded;
               ``points``, ``[batch, n, dimensions]``, with ``dimensions`` if they are not 2, and
               ``positions``, ``[batch, n]``, each with its lengths as ``<name>_length``);
@@ -164,6 +164,7 @@ class ServedModule(tf.Module):
         signatures = self.signatures()
         contract = {
             "task": self._description.name,
+            "about": self._description.about,
             "inputs": self._inputs,
             "answer": self._description.output,
             "answer_kind": self._description.output_kind.name,

@@ -20,16 +20,18 @@ class Entry:
     """A command or a group of commands.
 
     Attributes:
-        panel: the panel of the help that lists it.
-        module: the module in this folder that defines the function of its name, or ``app``.
+        panel: The panel of the help that lists it.
+        module: The module in this folder that defines the function of its name, or ``app``.
     """
 
     panel: str
     module: str
 
 
-_PIPELINES, _MODELS = "Pipelines", "Models"
-_KUBEFLOW, _DATA = "Kubeflow Pipelines", "Data and configuration"
+_PIPELINES = "Pipelines"
+_MODELS = "Models"
+_KUBEFLOW = "Kubeflow Pipelines"
+_DATA = "Data and configuration"
 COMMANDS = {
     "run": Entry(_PIPELINES, "run"),
     "worker": Entry(_PIPELINES, "worker"),

@@ -20,7 +20,8 @@ from regard.pipeline.compare.results import ComparisonResults
 from regard.pipeline.context import resolve_data
 from regard.pipeline.workspace import Workspace
 
-_FAILED, _INTERRUPTED = 1, 130
+_FAILED = 1
+_INTERRUPTED = 130
 
 
 def compare(
@@ -58,7 +59,9 @@ def compare(
     comparison = read_comparison(configs, workspace, name)
     labels = _selected(only, comparison)
     folder = ComparisonFolder.of(workspace, comparison.name)
-    command = ["regard", "compare", *map(str, configs), *(["--name", name] if name else [])]
+    command = ["regard", "compare", *map(str, configs)]
+    if name:
+        command += ["--name", name]
 
     def write() -> ComparisonResults:
         results = gather(comparison, workspace)
@@ -83,9 +86,12 @@ def compare(
     if as_json:
         terminal.print_json({**results.to_json(), "directory": str(folder.root)})
     else:
-        options = [word for label in only or () for word in ("--only", label)]
-        options += ["--jobs", str(jobs)] if jobs > 1 else []
-        _show(results, folder, outcome, shlex.join([*command, *options]))
+        resume = list(command)
+        for label in only or ():
+            resume += ["--only", label]
+        if jobs > 1:
+            resume += ["--jobs", str(jobs)]
+        _show(results, folder, outcome, shlex.join(resume))
     if outcome.interrupted:
         raise typer.Exit(_INTERRUPTED)
     if outcome.failures:
@@ -96,7 +102,7 @@ def _selected(only: Sequence[str] | None, comparison: ModelComparison) -> list[s
     """Return the labels that ``--only`` selects, or all, in the order of the file."""
     if not only:
         return comparison.labels
-    selected = [label.strip() for text in only for label in text.split(",") if label.strip()]
+    selected = [label.strip() for label in ",".join(only).split(",") if label.strip()]
     for label in selected:
         terminal.check_name(label, comparison.labels, "model", "--only")
     return [label for label in comparison.labels if label in selected]
@@ -107,7 +113,7 @@ def _show(
 ) -> None:
     out = terminal.out()
     out.print()
-    headings, *rows = [[cell.replace("**", "*") for cell in row] for row in table.cells(results)]
+    headings, *rows = map(_mark_best, table.cells(results))
     terminal.print_table(headings, rows, out, wrap_cells=0)
     out.print()
     for note in table.notes(results.models):
@@ -118,3 +124,8 @@ def _show(
     terminal.print_text(out, f"results  {folder.root}")
     if outcome.failures or outcome.interrupted:
         terminal.print_text(out, f"resume   {command}")
+
+
+def _mark_best(cells: Sequence[str]) -> list[str]:
+    """Return a row of the table with one asterisk around a score that Markdown prints in bold."""
+    return [cell.replace("**", "*") for cell in cells]

@@ -42,8 +42,8 @@ def generate(
     options = {key: value for key, value in values.items() if value is not None}
     function = datasets.writer("generate", name)
     if dimensions is not None and "dimensions" not in inspect.signature(function).parameters:
-        message, remedy = f"The data set {name} has no points.", "Leave the option out."
-        raise UserError(message, "--dimensions", remedy)
+        message = f"The data set {name} has no points."
+        raise UserError(message, "--dimensions", "Leave the option out.")
     write = partial(function, **options)
     _write(write, name, out or Workspace.from_environment().data(name))
 
@@ -76,14 +76,16 @@ def list_datasets(as_json: JsonOption = False) -> None:
     if as_json:
         terminal.print_json(entries)
     else:
-        terminal.print_lines(*(f"regard data {one['command']} {one['name']}" for one in entries))
+        terminal.print_lines(
+            *(f"regard data {entry['command']} {entry['name']}" for entry in entries)
+        )
 
 
 def _write(write: Callable[..., dict[str, int]], name: str, directory: Path) -> None:
     """Write a data set with a progress bar, and print what was written."""
     if directory.is_file():
-        message, remedy = "A file has the name of the folder.", "Choose another one with --out."
-        raise UserError(message, str(directory), remedy)
+        message = "A file has the name of the folder."
+        raise UserError(message, str(directory), "Choose another one with --out.")
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())

@@ -41,12 +41,13 @@ def drift(
     findings, lines = measure(model, root, logs, hours)
     rows = []
     for name, check in findings["checks"].items():
-        for feature, one in check["features"].items():
-            is_over = one["value"] > check["limit"]
-            words = ", ".join(example["word"] for example in one.get("examples", [])[:5])
-            numbers = (f"{one['value']:.3f}", f"{check['limit']:g}")
-            verdict = ("drift", words) if is_over else ("ok", "")
-            rows.append((_LABELS[name] + feature, *numbers, *verdict))
+        for feature, finding in check["features"].items():
+            verdict, words = "ok", ""
+            if finding["value"] > check["limit"]:
+                verdict = "drift"
+                words = ", ".join(example["word"] for example in finding.get("examples", [])[:5])
+            value = f"{finding['value']:.3f}"
+            rows.append((_LABELS[name] + feature, value, f"{check['limit']:g}", verdict, words))
     if as_json:
         terminal.print_json({**findings, "lines": lines})
     else:

@@ -100,17 +100,20 @@ def _print_table(result: Evaluation, models: Sequence[str]) -> None:
     """Print a line for each metric; with two models also the p-value of the compared metric."""
     other = result.production
     comparison = other.comparison if other else None
-    headings = ["metric", *models, *(["p"] if other else []), "signature"]
+    headings = ["metric", *models]
+    if other:
+        headings.append("p")
     lines = []
     for name, metric in result.metrics.items():
-        own = [metric, *([other.metrics[name]] if other else [])]
-        cells = [value_with_interval(one.model_dump(), one.scale) for one in own]
+        cells = [metric.label, value_with_interval(metric.model_dump(), metric.scale)]
         if other:
+            other_metric = other.metrics[name]
+            cells.append(value_with_interval(other_metric.model_dump(), other_metric.scale))
             is_compared = comparison and comparison.metric == name and comparison.p_value
             cells.append(f"{comparison.p_value:.3f}" if comparison and is_compared else "")
-        lines.append([metric.label, *cells, metric.signature])
+        lines.append([*cells, metric.signature])
     terminal.print_lines(format_count(result.rows, "row"))
-    terminal.print_table(headings, lines, terminal.out())
+    terminal.print_table([*headings, "signature"], lines, terminal.out())
 
 
 def _parse_columns(text: str) -> dict[str, int | str]:

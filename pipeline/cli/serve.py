@@ -154,7 +154,8 @@ def serve(
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-    if (certificate is None) != (key is None) or (client_ca and not certificate):
+    needs_tls = certificate or key or client_ca
+    if needs_tls and not (certificate and key):
         raise UserError(
             "TLS needs a certificate and a key.", remedy="Give --tls-certificate and --tls-key."
         )

@@ -74,7 +74,9 @@ def tune(
         else:
             _show_table(table, table_path, path)
     else:
-        command = ["regard", "tune", str(config), *(["-o", str(out)] if out else [])]
+        command = ["regard", "tune", str(config)]
+        if out:
+            command += ["-o", str(out)]
         print_failure(result.outcome, str(result.run.log), console, shlex.join(command))
     raise typer.Exit(result.outcome.exit_status)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -44,14 +45,16 @@ def validate(
     if is_comparison(read_document(config, workspace)):
         comparison = read_comparison([config], workspace)
         # All models of a comparison have the same data.
-        name, configs = comparison.name, [member.config for member in comparison.members]
+        name = comparison.name
+        configs = [member.config for member in comparison.members]
         title = f"comparison {name} of {format_count(len(comparison.members), 'model')}"
     else:
         configs = [load(config)]
-        name, title = configs[0].name, f"pipeline {configs[0].name}"
+        name = configs[0].name
+        title = f"pipeline {name}"
     checked = configs[0]
     check_start(checked, workspace)
-    notes = _precision_notes({one.training.precision for one in configs})
+    notes = _precision_notes({model.training.precision for model in configs})
     targets = TargetSettings.from_sections(checked.tokenizer, checked.evaluation)
     plan = CorpusPlan(resolve_data(checked, notes))
     with terminal.err().status("reading the data …") as status:
@@ -59,15 +62,14 @@ def validate(
         status.update("checking the rows …")
         check_corpus(plan, targets)
     notes = [*summary.problems.format_notes(), *notes, *summary.notes]
-    trainings = [one.training for one in configs]
-    notes += dict.fromkeys(
-        note for one in trainings for note in length_notes(one, summary.rows["train"])
-    )
+    training_notes: dict[str, None] = {}  # models of a comparison share most of them
+    for model in configs:
+        training_notes |= dict.fromkeys(length_notes(model.training, summary.rows["train"]))
+    notes += training_notes
     terminal.err().print(_NOT_CHECKED, soft_wrap=True)
-    files = {
-        split: [path for group in groups for path in group.files]
-        for split, groups in plan.groups.items()
-    }
+    files: dict[str, list[str]] = {}
+    for split, groups in plan.groups.items():
+        files[split] = list(itertools.chain.from_iterable(group.files for group in groups))
     if as_json:
         spans = [span.to_json() for span in summary.spans]
         content = {"config": str(config), "name": name, "files": files, "rows": summary.rows}
@@ -87,7 +89,7 @@ def validate(
 
 def _precision_notes(precisions: Collection[str]) -> list[str]:
     """Return notes about precisions of trainings that are slow on this machine."""
-    texts = [describe_slow_precision(one, read_features()) for one in sorted(precisions)]
+    texts = [describe_slow_precision(name, read_features()) for name in sorted(precisions)]
     notes = [text for text in texts if text]
     gpus, _ = query_driver() if notes else ([], "")
     return [] if gpus else notes

@@ -37,7 +37,10 @@ def best_models(models: Sequence[ModelResult], config: EvaluationConfig) -> dict
     contract = prediction_table.read_summary(tables[0].parent)["contract"]
     with_attention = any(map(needs_attention, names))
     rows = [read_rows(table, contract, with_attention) for table in tables]
-    scores = {m.label: ModelScores(own, tested) for m, own in zip(models, rows, strict=True)}
+    scores = {
+        model.label: ModelScores(model_rows, tested)
+        for model, model_rows in zip(models, rows, strict=True)
+    }
     best: dict[str, str] = {}
     for name in names:
         sign = 1 if models[0].metrics[name].higher_is_better else -1
@@ -48,9 +51,10 @@ def best_models(models: Sequence[ModelResult], config: EvaluationConfig) -> dict
         if others and lowest > max(values[label] for label in others):
             # With fewer samples, the lowest adjusted p-value would exceed the level.
             samples = max(config.samples, math.ceil(2 * len(others) / LEVEL))
-            own = scores[first.label]
-            tests = (own.p_value(scores[x], name, "randomization", samples) for x in others)
-            p_values = [1.0 if p is None else p for p in tests]
+            p_values = []
+            for label in others:
+                p_value = scores[first.label].p_value(scores[label], name, "randomization", samples)
+                p_values.append(1.0 if p_value is None else p_value)
             if max(holm(p_values)) < LEVEL:
                 best[name] = first.label
     return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from regard.components.common import prediction_table
@@ -28,11 +29,11 @@ _SECTIONS += ["evaluation", "serving"]
 def gather(comparison: ModelComparison, workspace: Workspace) -> ComparisonResults:
     """Collect the results of all models from their pipelines' files."""
     models = [model_result(member, workspace) for member in comparison.members]
-    baselines = {
-        one.label: ModelResult(label=one.label, state=FINISHED, metrics=one.metrics)
-        for model in models
-        for one in model.baselines
-    }
+    baselines: dict[str, ModelResult] = {}
+    for scores in itertools.chain.from_iterable(model.baselines for model in models):
+        baselines[scores.label] = ModelResult(
+            label=scores.label, state=FINISHED, metrics=scores.metrics
+        )
     best = best_models(models, comparison.members[0].config.evaluation)
     return ComparisonResults(
         name=comparison.name, best=best, models=models, baselines=list(baselines.values())
@@ -41,14 +42,11 @@ def gather(comparison: ModelComparison, workspace: Workspace) -> ComparisonResul
 
 def model_result(member: Member, workspace: Workspace) -> ModelResult:
     """Return the state of one model, and its figures if it has been trained and evaluated."""
-    pipeline, expected = member.config.name, member.config.digest(*_SECTIONS)
+    pipeline = member.config.name
+    expected = member.config.digest(*_SECTIONS)
     facts: dict[str, Any] = {"label": member.label, "pipeline": pipeline, "state": WAITING}
     runs = store.runs_of(workspace.pipeline(pipeline))
-    matching = [
-        run
-        for run in runs
-        if (config := recorded_config(run)) and config.digest(*_SECTIONS) == expected
-    ]
+    matching = [run for run in runs if _recorded_digest(run) == expected]
     if not matching:
         return ModelResult(**facts)
     states = ((run, run.progress(NODES)) for run in reversed(matching))
@@ -68,13 +66,20 @@ def model_result(member: Member, workspace: Workspace) -> ModelResult:
     return ModelResult(**facts | {"state": status, "log": str(last.log)})
 
 
+def _recorded_digest(run: store.Run) -> str | None:
+    """Return the digest of what the result of a run depends on; None if it cannot be read."""
+    config = recorded_config(run)
+    return config.digest(*_SECTIONS) if config else None
+
+
 def _figures(state: Progress) -> dict[str, object]:
     training = training_record(state)
     predictions = state.output_folder("Predictor", "predictions")
     decoding = read_json_object(predictions / prediction_table.SUMMARY)
     corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
     folder = state.output_folder(LAST_NODE, "evaluation")
-    evaluation, lengths = Evaluation.read(folder), LengthScores.read(folder)
+    evaluation = Evaluation.read(folder)
+    lengths = LengthScores.read(folder)
     names = ("parameters", "epochs", "steps", "stop_reason", "history")
     figures = {
         **{name: training.get(name) for name in names},
@@ -99,7 +104,10 @@ def _perplexity(training: dict[str, Any]) -> Any:
 
     None if the model is not a language model.
     """
-    if "perplexity" in (average := training.get("average") or {}):
+    average = training.get("average") or {}
+    if "perplexity" in average:
         return average["perplexity"]
-    best = (e for e in training.get("history", []) if e["step"] == training.get("best_step"))
-    return next((entry.get("perplexity") for entry in best), None)
+    for entry in training.get("history", []):
+        if entry["step"] == training.get("best_step"):
+            return entry.get("perplexity")
+    return None

@@ -1,7 +1,7 @@
 """Trains the models of a comparison: one after another, or several at a time.
 
-Each model is one process, ``python -m regard.pipeline.compare.jobs CONFIG``, that runs ``regard run
-CONFIG --to Evaluator --wait`` and ends with this one.
+Each model is one process that runs ``regard run CONFIG --to Evaluator --wait`` and ends with this
+one.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ class ModelJob(Job[ModelResult]):
         environment: dict[str, str],
     ):
         super().__init__(member.label, folder.log(member.label))
-        self._member, self._workspace = member, workspace
-        self._folder, self._environment = folder, environment
+        self._member = member
+        self._workspace = workspace
+        self._folder = folder
+        self._environment = environment
 
     def start(self) -> processes.ChildProcess:
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +79,8 @@ class ModelJob(Job[ModelResult]):
 
 def job_command(config: Path) -> list[str]:
     """Return the command that trains and evaluates one configuration."""
-    return [sys.executable, "-m", "regard.pipeline.compare.jobs", str(config)]
+    command = ["run", str(config), "--to", LAST_NODE, "--wait"]
+    return [sys.executable, "-m", "regard.pipeline.cli.child", *command]
 
 
 def train_models(
@@ -146,16 +149,3 @@ def _describe_end(end: JobEnd[ModelResult], failures: dict[str, str]) -> str:
 
 def _print(console: Console, label: str, text: str) -> None:
     console.print(f"{label}: {text}", soft_wrap=True, markup=False)
-
-
-def main(config: str) -> None:
-    """Run the pipeline of one configuration up to its evaluation, and exit with its status."""
-    from regard.pipeline.cli.app import main as run_command
-
-    processes.end_with_parent()
-    sys.argv = ["regard", "run", config, "--to", LAST_NODE, "--wait"]
-    run_command()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,6 +1,5 @@
 """Reads what to compare: several configurations, or one file with a base and its variants."""
 
-import collections
 import dataclasses
 import os
 import re
@@ -140,8 +139,9 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> ModelCompar
         for problem in invalid:
             location = source.location(problem.path)
             if problem.path == ("name",):  # consists of the comparison's and the label
-                own = source.sources[-1]
-                location = f"{own.file}:{own.document.line(own.root)}: {label}: name: "
+                changes = source.sources[-1]
+                line = changes.document.line(changes.root)
+                location = f"{changes.file}:{line}: {label}: name: "
             lines[f"{location}{problem.message}"] = None
         if config is not None:
             members.append(Member(label, _resolve(config, source), source))
@@ -160,26 +160,33 @@ def _differences(members: Sequence[Member]) -> Iterator[str]:
         yield f"{location}set last; otherwise models that train later may use more spans"
     for member in members[1:]:
         for section in SHARED_SECTIONS:
-            one, other = (m.config.model_dump(mode="json")[section] for m in (first, member))
-            path = _first_difference(one, other, (section,))
+            expected = first.config.model_dump(mode="json")[section]
+            value = member.config.model_dump(mode="json")[section]
+            path = _first_difference(expected, value, (section,))
             if path is not None:
                 key = ".".join(map(str, path))
                 location = member.source.location(path)
                 yield f"{location}differs from {first.label}; all models must have the same {key}"
 
 
-def _first_difference(one: JsonValue, other: JsonValue, path: KeyPath) -> KeyPath | None:
+def _first_difference(first: JsonValue, second: JsonValue, path: KeyPath) -> KeyPath | None:
     """Return the path of the first difference of two values; None if they are equal."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        inner = (_first_difference(one.get(k), other.get(k), (*path, k)) for k in {**one, **other})
-        return next((difference for difference in inner if difference is not None), None)
-    return None if one == other else path
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in {**first, **second}:
+            difference = _first_difference(first.get(key), second.get(key), (*path, key))
+            if difference is not None:
+                return difference
+        return None
+    return None if first == second else path
 
 
 def _resolve(config: Config, source: LocatedMapping) -> Config:
     """Return the configuration to run: with absolute paths, and without the gate of a push."""
-    variables = [one for part in source.sources for one in part.document.references.values()]
-    config = config.with_references({(): dict(collections.ChainMap(*variables))})
+    variables: dict[str, str] = {}
+    for part in source.sources:
+        for values in part.document.references.values():
+            variables |= values
+    config = config.with_references({(): variables})
     config = absolute_paths(config, source.folder)
     gate: dict[str, object] = {"thresholds": {}, "production": None}
     return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=gate)})

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,12 +46,11 @@ class LocatedMapping:
 
     def _find(self, path: KeyPath) -> tuple[Source, int]:
         """Return the source of the longest beginning of a path that was written, and its length."""
-        return next(
-            (source, size)
-            for size in range(len(path), -1, -1)
-            for source in (self.sources[::-1] if size else self.sources)
-            if path[:size] in source.keys
-        )
+        for size in range(len(path), 0, -1):
+            for source in reversed(self.sources):
+                if path[:size] in source.keys:
+                    return source, size
+        return self.sources[0], 0
 
 
 def located(document: Document, file: str, root: KeyPath = ()) -> tuple[LocatedMapping, list[str]]:
@@ -105,14 +105,15 @@ def _merge_values(base: Any, change: Any) -> Any:
     return base | {key: _merge_values(base.get(key), value) for key, value in change.items()}
 
 
-def _overlap(one: KeyPath, other: KeyPath) -> bool:
-    """Whether one path is the other, or one of its sections."""
-    size = min(len(one), len(other))
-    return one[:size] == other[:size]
+def _overlap(first: KeyPath, second: KeyPath) -> bool:
+    """Whether two paths are equal, or one is a section that contains the other."""
+    size = min(len(first), len(second))
+    return first[:size] == second[:size]
 
 
 def _split(path: KeyPath) -> KeyPath:
-    return tuple(name for key in path for name in str(key).split("."))
+    """Return a path whose dotted keys are several keys."""
+    return tuple(itertools.chain.from_iterable(str(key).split(".") for key in path))
 
 
 def _leaves(value: dict[str, JsonValue], path: KeyPath = ()) -> Iterator[tuple[KeyPath, JsonValue]]:

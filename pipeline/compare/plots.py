@@ -24,7 +24,8 @@ _MARKERS = ("o", "s", "^", "D")
 
 def write_plots(results: ComparisonResults, folder: Path) -> None:
     """Draw the plots for which there are figures, as SVG."""
-    models, title = results.models, results.name
+    models = results.models
+    title = results.name
     styles = line_styles([model.label for model in models])
     with style({"font.size": 10}):
         if (metric := score_metric(models)) is not None:
@@ -57,13 +58,15 @@ def score_by_length(
     from matplotlib.figure import Figure
 
     scored = [model for model in models if model.by_length and model.metrics]
-    facts, unit = scored[0].metrics[metric], scored[0].length_unit
-    label, sign = facts.label, -1 if facts.higher_is_better else 1
-    counts = {_bounds(bucket): bucket.rows for m in scored for bucket in m.by_length}
+    facts = scored[0].metrics[metric]
+    unit = scored[0].length_unit
+    label = facts.label
+    buckets = itertools.chain.from_iterable(model.by_length for model in scored)
+    counts = {_bounds(bucket): bucket.rows for bucket in buckets}
     bounds = sorted(counts)
     figure = Figure(figsize=(9.5, 5.2), dpi=150, layout="constrained")
     axes = figure.subplots()
-    scored.sort(key=lambda model: sign * model.metrics[metric].value)
+    scored.sort(key=lambda model: model.metrics[metric].value, reverse=facts.higher_is_better)
     for model in scored:
         scores = {_bounds(b): b.scores[CANDIDATE][metric] for b in model.by_length}
         xs = [i for i, bound in enumerate(bounds) if bound in scores]
@@ -92,16 +95,20 @@ def learning_curves(
     from matplotlib.ticker import LogLocator, NullFormatter
 
     trained = [model for model in models if model.history]
-    entries = [entry for model in trained for entry in model.history]
-    measure, digits, label = "perplexity", 2, "perplexity per token"
-    if any(measure not in entry for entry in entries):
+    entries = list(itertools.chain.from_iterable(model.history for model in trained))
+    if all("perplexity" in entry for entry in entries):
+        measure, digits, label = "perplexity", 2, "perplexity per token"
+    else:
         measure, digits, label = "loss", 4, "loss"
-    minimum = {m.label: min(entry[measure] for entry in m.history) for m in trained}
+    minimum = {}
+    for model in trained:
+        minimum[model.label] = min(entry[measure] for entry in model.history)
     trained.sort(key=lambda model: minimum[model.label])
     figure = Figure(figsize=(12.5, 5.2), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for model in trained:
-        name, history = model.label, model.history
+        name = model.label
+        history = model.history
         ys = [entry[measure] for entry in history]
         every = max(1, len(history) // 8)
         left.plot([entry["step"] for entry in history], ys, markevery=every, **styles[name])

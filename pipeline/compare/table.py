@@ -1,7 +1,9 @@
 """The table of a comparison."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
+from regard.components.evaluator.results import MetricResult
 from regard.core.formatting import format_duration, metric_digits, value_with_interval
 from regard.pipeline.compare.results import FINISHED, ComparisonResults, ModelResult
 
@@ -17,10 +19,12 @@ _FACTS = (
 def markdown(results: ComparisonResults, command: str) -> str:
     """Return the table with the command that made it and notes on its figures."""
     headings, *rows = cells(results)
-    rows = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    alignment = ["---"] + ["---:"] * (len(headings) - 1)
     lines = [f"# {results.name}", "", "```sh", command, "```", ""]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {note}" for note in notes(results.models)), ""])
+    lines += [f"| {' | '.join(row)} |" for row in (headings, alignment, *rows)]
+    lines.append("")
+    lines += [f"- {note}" for note in notes(results.models)]
+    return "\n".join([*lines, ""])
 
 
 def cells(results: ComparisonResults) -> list[list[str]]:
@@ -36,16 +40,24 @@ def cells(results: ComparisonResults) -> list[list[str]]:
         add(heading, name, form)
     if any(model.perplexity is not None or not model.metrics for model in results.models):
         add("perplexity", "perplexity", ",.2f")
-    metrics = {name: m for model in results.models for name, m in model.metrics.items()}
+    metrics: dict[str, MetricResult] = {}
+    for model in results.models:
+        metrics |= model.metrics
     for name, metric in metrics.items():
-        known = [m.metrics.get(name) for m in models]
-        texts = [value_with_interval(m.model_dump(), m.scale) if m else "–" for m in known]
-        labels = [model.label for model in results.models]
-        if (best := results.best.get(name)) in labels:
-            texts[labels.index(best)] = f"**{texts[labels.index(best)]}**"
-        columns.append([metric.label, *texts])
+        best = results.best.get(name)
+        scores = [_score(model.metrics.get(name), model.label == best) for model in results.models]
+        scores += [_score(baseline.metrics.get(name), False) for baseline in results.baselines]
+        columns.append([metric.label, *scores])
     add("sentences/s", "sentences_per_second", ",.1f")
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _score(metric: MetricResult | None, is_best: bool) -> str:
+    """Return a score with its interval, in bold for the significantly best model."""
+    if metric is None:
+        return "–"
+    text = value_with_interval(metric.model_dump(), metric.scale)
+    return f"**{text}**" if is_best else text
 
 
 def notes(models: Sequence[ModelResult]) -> list[str]:
@@ -54,12 +66,13 @@ def notes(models: Sequence[ModelResult]) -> list[str]:
 
 
 def _notes(models: Sequence[ModelResult]) -> Iterator[str]:
-    for metric in (metric for model in models for metric in model.metrics.values()):
+    metrics = list(itertools.chain.from_iterable(model.metrics.values() for model in models))
+    for metric in metrics:
         if metric.signature:
             yield f"{metric.label}: `{metric.signature}`"
     if any(model.perplexity is not None for model in models):
         yield "perplexity: per token, on the eval split, with the exported weights"
-    if any(metric.interval for model in models for metric in model.metrics.values()):
+    if any(metric.interval for metric in metrics):
         yield "[low, high]: 95% confidence interval; marked: significantly the best (p < 0.05)"
     if len({model.data for model in models}) > 1:
         yield "warning: the models have different data, so do not compare them; run this again"

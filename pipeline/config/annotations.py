@@ -1,5 +1,6 @@
 """The models and choices that a type annotation allows."""
 
+import itertools
 import types
 import typing
 from collections.abc import Iterator
@@ -16,11 +17,12 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
         return list(annotation.registry.plugins())
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    parts = typing.get_args(annotation)
     if origin is Annotated:
         return models_in(parts[0])
     if origin in (typing.Union, types.UnionType):
-        return [model for part in parts for model in models_in(part)]
+        return list(itertools.chain.from_iterable(map(models_in, parts)))
     return []
 
 
@@ -29,7 +31,10 @@ def choices_in(annotation: Any) -> list[str]:
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) is Literal:
         return [str(choice) for choice in parts]
-    return next((choices for part in parts if (choices := choices_in(part))), [])
+    for part in parts:
+        if choices := choices_in(part):
+            return choices
+    return []
 
 
 def type_of(model: type[BaseModel]) -> Any:

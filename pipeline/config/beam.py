@@ -127,12 +127,16 @@ def job_server_options(*sections: str) -> dict[str, str]:
     """
     file = Path(__file__).with_name("job_server_options.json")
     listed = json.loads(file.read_text(encoding="utf-8"))
-    return {name: kind for section in sections for name, kind in listed[section].items()}
+    options: dict[str, str] = {}
+    for section in sections:
+        options |= listed[section]
+    return options
 
 
 def validate_beam(beam: BeamConfig) -> Iterator[Problem]:
     """Yield unsupported options, invalid values and missing options."""
-    options, path = beam.options, ("beam", "options")
+    options = beam.options
+    path = ("beam", "options")
     if beam.workers is not None and (problem := _workers_problem(beam, beam.workers)):
         yield Problem(("beam", "workers"), problem)
     for name, value in options.items():
@@ -150,11 +154,12 @@ def _workers_problem(beam: BeamConfig, workers: int) -> str | None:
     processes = beam.options.get("sdk_worker_parallelism")
     if beam.runner not in _WORKER_OPTIONS:
         message = f"not supported by {beam.runner}, only by runner: {', '.join(_WORKER_OPTIONS)}"
-        hint = "; set options.sdk_worker_parallelism, the processes of each executor"
-        return message + hint * (beam.runner in JOB_SERVER_SECTIONS)
-    if beam.runner != "flink" or (
-        isinstance(processes, int) and processes > 0 and workers % processes == 0
-    ):
+        if beam.runner in JOB_SERVER_SECTIONS:
+            message += "; set options.sdk_worker_parallelism, the processes of each executor"
+        return message
+    if beam.runner != "flink":
+        return None
+    if isinstance(processes, int) and processes > 0 and workers % processes == 0:
         return None
     message = "flink starts options.sdk_worker_parallelism Python processes in each TaskManager, "
     return message + f"by default 1; set it to a TaskManager's slots, a divisor of {workers}"
@@ -162,7 +167,8 @@ def _workers_problem(beam: BeamConfig, workers: int) -> str | None:
 
 def _validate_environment(beam: BeamConfig) -> Iterator[Problem]:
     """Require an environment with Regard's code, which Beam's default image does not have."""
-    kind, path = beam.options.get("environment_type"), ("beam", "options", "environment_type")
+    kind = beam.options.get("environment_type")
+    path = ("beam", "options", "environment_type")
     if kind is None and beam.runner != "dataflow":
         message = "Beam's own image does not contain Regard; set environment_type: EXTERNAL and "
         message += "environment_config: HOST:PORT of a worker pool, or environment_type: DOCKER "
@@ -199,7 +205,8 @@ def _problem(beam: BeamConfig, name: str, value: JsonValue) -> str | None:
     if is_data_set and name in job_server_options("flink_streams"):
         message = "is ignored by Flink's DataSet jobs; set use_data_stream_for_batch: true, or for "
         return message + "retries restart-strategy in the cluster's configuration (docs/flink.yaml)"
-    if isinstance(value, int) and value < (minimum := _MINIMA.get(name, value)):
+    minimum = _MINIMA.get(name)
+    if minimum is not None and isinstance(value, int) and value < minimum:
         return f"must be at least {minimum}; {show(value)} was given"
     parser = _beam_parser(beam.runner)
     names = {flag.removeprefix("--") for flag in parser._option_string_actions}

@@ -13,8 +13,7 @@ from regard.components.common.references import References, restore_references
 from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus, extra_features
 from regard.components.settings.augmentation import AugmentationConfig
-from regard.components.settings.data import DataConfig, Files
-from regard.components.settings.data_checks import DataChecksConfig
+from regard.components.settings.data import DataConfig
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tokenizer import TokenizerConfig
@@ -23,10 +22,11 @@ from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models import tasks
-from regard.models.settings.base import NotInTrainingKey, Section
+from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
+from regard.pipeline.config.data_section import data_class
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.schedule import ScheduleConfig
@@ -39,7 +39,8 @@ NODES: tuple[str, ...] = (
     *("CorpusGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "TokenizerTrainer"),
     *("Preprocess", "Trainer", "Predictor", "Evaluator", "ServingCheck", "Pusher", "Reporter"),
 )
-AUGMENTER, TUNER = "Augmenter", "Tuner"
+AUGMENTER = "Augmenter"
+TUNER = "Tuner"
 # With the node of the section ``augmentation``.
 ALL_NODES = (*NODES[:4], AUGMENTER, *NODES[4:])
 
@@ -98,8 +99,11 @@ class Config(Section):
             return value
         (task,) = typing.get_args(cls.model_fields["task"].annotation)
         defaults = _section_defaults(tasks.describe(task))
-        partial = {name: value[name] for name in defaults if isinstance(value.get(name), dict)}
-        return {**value, **{name: {**defaults[name], **own} for name, own in partial.items()}}
+        filled = dict(value)
+        for name, keys in defaults.items():
+            if isinstance(value.get(name), dict):
+                filled[name] = {**keys, **value[name]}
+        return filled
 
     @model_validator(mode="after")
     def _compare_newest_span(self) -> Self:
@@ -107,7 +111,8 @@ class Config(Section):
 
         On all rows together, a model that learned bad data from a span can win by that span's rows.
         """
-        production, slices = self.evaluation.production, self.evaluation.slices
+        production = self.evaluation.production
+        slices = self.evaluation.slices
         is_tested = self.data.has_spans and self.data.spans.test_share > 0
         if production is None or "slices" in production.model_fields_set or not is_tested:
             return self
@@ -138,9 +143,10 @@ class Config(Section):
     def features(self) -> tuple[Feature, ...]:
         """The features of a raw row, as ``model`` limits them, ``data.extra``, and the tag."""
         limit = self.description.limit_features
-        own = limit(self.model) if limit else self.description.features
+        task_features = limit(self.model) if limit else self.description.features
         guidance = self.training.guided_alignment
-        return (*own, *extra_features(self.data, guidance.links if guidance else None))
+        links = guidance.links if guidance else None
+        return (*task_features, *extra_features(self.data, links))
 
     @property
     def corpus(self) -> Corpus:
@@ -158,9 +164,12 @@ class Config(Section):
         """The section ``tokenizer`` as JSON, with the tags of other sections as symbols."""
         if self.tokenizer is None:
             return "null"
+        symbols = list(self.tokenizer.user_defined_symbols)
         tag = getattr(self.augmentation and self.augmentation.back_translation, "tag", None)
-        symbols = dict.fromkeys((*self.tokenizer.user_defined_symbols, *([tag] if tag else [])))
-        return self.tokenizer.model_copy(update={"user_defined_symbols": (*symbols,)}).to_json()
+        if tag:
+            symbols.append(tag)
+        changes = {"user_defined_symbols": tuple(dict.fromkeys(symbols))}
+        return self.tokenizer.model_copy(update=changes).to_json()
 
     @property
     def has_references(self) -> bool:
@@ -196,8 +205,9 @@ class Config(Section):
 
 def _section_defaults(task: Description) -> dict[str, dict[str, JsonValue]]:
     """Return the task's own defaults of sections that all tasks have."""
-    own = {name: dict(values) for name, values in task.defaults.items()}
-    return {**own, "evaluation": {"metrics": task.metrics, **own.get("evaluation", {})}}
+    sections = {name: dict(values) for name, values in task.defaults.items()}
+    sections["evaluation"] = {"metrics": task.metrics, **sections.get("evaluation", {})}
+    return sections
 
 
 def require_task(name: str, where: str) -> str:
@@ -227,35 +237,13 @@ def config_class(task: str) -> type[Config]:
         sections[name] = (kind, kind.model_validate(defaults.get(name, {})))
     if described.search is not None:
         sections["search"] = described.search
-    doc, description = DataConfig.__doc__, DataConfig.model_fields["train"].description
-    train = Field(description=description, examples=[described.example_files])
-    checks_class = _checks_class(described)
-    description = DataConfig.model_fields["checks"].description
-    checks: Any = (
-        Annotated[checks_class, NotInTrainingKey],
-        Field(description=description, default=checks_class()),
-    )
-    data = create_model(
-        "Data", __base__=DataConfig, __doc__=doc, train=(Files, train), checks=checks
-    )
     fields: dict[str, tuple[Any, Any]] = dict.fromkeys(("tokenizer", "search"), (type(None), None))
     task_options = {"default": task} if task == DEFAULT_TASK else {"examples": [task]}
     fields["task"] = (Literal[task], _field("task", **task_options))
-    fields["data"] = (data, _field("data"))
+    fields["data"] = (data_class(described), _field("data"))
     for name, (annotation, default) in sections.items():
         fields[name] = (annotation, _field(name, default=default))
     return create_model("Config", __base__=Config, __doc__=Config.__doc__, **fields)  # type: ignore[call-overload]
-
-
-def _checks_class(task: Description) -> type[DataChecksConfig]:
-    """Return the class of the section ``data.checks`` with the task's own defaults."""
-    fields: dict[str, Any] = {}
-    for name, values in task.data_checks.items():
-        field = DataChecksConfig.model_fields[name]
-        default = None if values is None else field.default.model_copy(update=values)
-        fields[name] = (field.annotation, Field(description=field.description, default=default))
-    doc = DataChecksConfig.__doc__
-    return create_model("DataChecks", __base__=DataChecksConfig, __doc__=doc, **fields)
 
 
 def _field(name: str, **options: Any) -> Any:

@@ -1,5 +1,6 @@
 """Combinations of settings that cannot work, reported before anything runs."""
 
+import math
 import shutil
 from collections.abc import Iterator
 
@@ -77,9 +78,12 @@ def _validate(config: Config) -> Iterator[Problem]:
 
 def _uris(config: Config) -> Iterator[Problem]:
     """Yield the URIs of keys that need local paths."""
-    for key, value in (*input_paths(config), (("data", "schema"), config.data.schema or "")):
+    paths = [*input_paths(config), (("data", "schema"), config.data.schema or "")]
+    for key, value in paths:
+        # Without Kubeflow, a run copies the files of these keys to its machine.
         is_copied = key[0] == "data" and key[1] not in ("schema", "monolingual")
-        if not is_uri(value) or (is_copied and not config.kubeflow):
+        may_be_uri = is_copied and not config.kubeflow
+        if may_be_uri or not is_uri(value):
             continue
         place = "volume of kubeflow.volumes" if config.kubeflow else "local folder"
         yield Problem(key, f"{show(value)} is a URI; copy it to a {place}")
@@ -124,9 +128,11 @@ def _tokenizer(config: Config) -> Iterator[Problem]:
 
 
 def _evaluation(config: Config) -> Iterator[Problem]:
-    evaluation, metrics = config.evaluation, config.evaluation.metrics
+    evaluation = config.evaluation
+    metrics = evaluation.metrics
     path: KeyPath = ("evaluation", "metrics")
-    kind, specs = config.description.output_kind, metric_specs(evaluation)
+    kind = config.description.output_kind
+    specs = metric_specs(evaluation)
     if not metrics:
         yield Problem(path, f"must name at least one of {', '.join(metrics_for(kind, specs))}")
         return
@@ -158,11 +164,13 @@ def _evaluation(config: Config) -> Iterator[Problem]:
 
 def _baselines(config: Config) -> Iterator[Problem]:
     """Check that baselines suit the task, and that a metric can be computed for them."""
-    evaluation, kind = config.evaluation, config.description.output_kind
+    evaluation = config.evaluation
     path: KeyPath = ("evaluation", "baselines")
     for index, name in enumerate(evaluation.baselines):
         baseline = BASELINES[name]
-        if kind not in baseline.output_kinds or (baseline.reads_text and not _reads_text(config)):
+        is_suitable = config.description.output_kind in baseline.output_kinds
+        has_inputs = _reads_text(config) or not baseline.reads_text
+        if not (is_suitable and has_inputs):
             yield Problem((*path, index), f"{name} does not apply to this task; remove it")
     without = all(needs_attention(m) or m == "perplexity" for m in evaluation.metrics)
     if evaluation.baselines and without:
@@ -178,7 +186,8 @@ def _reads_text(config: Config) -> bool:
 
 def _alignment(config: Config) -> Iterator[Problem]:
     """Check AER, its gold links, and the layer and head whose attention is measured."""
-    alignment, metrics = config.evaluation.alignment, config.evaluation.metrics
+    alignment = config.evaluation.alignment
+    metrics = config.evaluation.metrics
     path: KeyPath = ("evaluation", "alignment")
     if alignment is None:
         if "aer" in metrics:
@@ -225,15 +234,17 @@ def _used_metrics(evaluation: EvaluationConfig) -> Iterator[tuple[KeyPath, str, 
 
 def _exceeded_limits(metric: MetricSpec, threshold: float) -> str:
     """Return the limits of a metric if they exclude a threshold, or the empty string."""
-    low, high = metric.low, metric.high
-    if (low is None or low <= threshold) and (high is None or threshold <= high):
+    low = -math.inf if metric.low is None else metric.low
+    high = math.inf if metric.high is None else metric.high
+    if low <= threshold <= high:
         return ""
-    return f"is at least {low:g}" if high is None else f"ranges from {low:g} to {high:g}"
+    return f"is at least {low:g}" if high == math.inf else f"ranges from {low:g} to {high:g}"
 
 
 def _validate_slices(config: Config) -> Iterator[Problem]:
     """Yield the problems of ``evaluation.slices`` and of all references to slices."""
-    evaluation, slices = config.evaluation, config.evaluation.slices
+    evaluation = config.evaluation
+    slices = evaluation.slices
     yield from _validate_slice_features(config)
     references: list[tuple[KeyPath, str]]
     references = [((*_SLICES, "thresholds", name), name) for name in slices.thresholds]
@@ -269,7 +280,8 @@ def _validate_slice_features(config: Config) -> Iterator[Problem]:
 
 def _slice_names(config: Config) -> dict[str, list[str]]:
     """Return the names of slices by kind; empty for features, whose values are not known yet."""
-    slices, checks = config.evaluation.slices, config.data.checks
+    slices = config.evaluation.slices
+    checks = config.data.checks
     text_roles = {feature.role for feature in config.stored_features if feature.kind.is_text}
     names: dict[str, list[str]] = {name: [] for name in slices.by}
     if slices.patterns:

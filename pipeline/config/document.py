@@ -64,7 +64,8 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
     """
     document = Document()
     yaml = YAML(typ="safe", pure=True)
-    line, message = 1, ""
+    line = 1
+    message = ""
     try:
         if len(text) > MAX_CHARACTERS:
             message = f"the file has more than {MAX_CHARACTERS:,} characters"
@@ -111,23 +112,24 @@ class _Reader:
 
     def read_mapping(self, node: MappingNode, path: KeyPath) -> dict[str, JsonValue]:
         merged: dict[str, JsonValue] = {}
-        own: dict[str, JsonValue] = {}
+        values: dict[str, JsonValue] = {}
         for key, item in node.value:
             name = str(key.value)
             if key.tag == _MERGE:
                 for part in item.value if isinstance(item, SequenceNode) else [item]:
                     value = self.read(part, path)
-                    merged = {**value, **merged} if isinstance(value, dict) else merged
+                    if isinstance(value, dict):
+                        merged = {**value, **merged}
             elif not isinstance(key, ScalarNode) or not name.isprintable():
                 self.add_problem(path, key, "a key must be a text of printable characters")
-            elif name in own:
+            elif name in values:
                 line = self.document.lines[(*path, name)]
                 message = f"duplicate key, first given in line {line}"
                 self.add_problem((*path, name), key, message)
             else:
                 self.document.lines[(*path, name)] = key.start_mark.line + 1
-                own[name] = self.read(item, (*path, name))
-        return {**merged, **own}
+                values[name] = self.read(item, (*path, name))
+        return {**merged, **values}
 
     def read_scalar(self, node: ScalarNode, path: KeyPath) -> Any:
         tag = str(node.tag)

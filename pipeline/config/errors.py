@@ -59,11 +59,14 @@ def _message(
     annotation: Any,
     root: type[BaseModel],
 ) -> str:
-    kind, invalid, context = detail["type"], detail["input"], detail.get("ctx", {})
+    kind = detail["type"]
+    invalid = detail["input"]
     suffix = f"{show(invalid)} was given"
     fields = owner.model_fields if owner is not None else {}
     field = fields.get(str(path[-1])) if path else None
-    description = (field and field.description) or ""
+    description = ""
+    if field is not None and field.description:
+        description = field.description
     if kind == "extra_forbidden":
         hint = _other_section(path, root, list(fields))
         return f"unknown key{hint or f'. {suggest(path[-1], fields, SYNONYMS)}'}"
@@ -72,7 +75,7 @@ def _message(
     if kind == "none_required":
         return "this task has no such section; remove it"
     if kind == "string_pattern_mismatch":
-        rule = description or f"it must match {context['pattern']}"
+        rule = description or f"it must match {detail['ctx']['pattern']}"
         return f"{show(invalid)} is not possible: {rule}"
     first_word = kind.split("_")[0]
     if first_word == "union" and not isinstance(invalid, dict):
@@ -86,24 +89,30 @@ def _message(
         value = invalid.get("type") if isinstance(invalid, dict) else invalid
         if first_word == "union":
             return unknown(value, [type_of(variant) for variant in models_in(annotation)])
-        return unknown(value, re.findall("'([^']*)'", context["expected"]))
+        return unknown(value, re.findall("'([^']*)'", detail["ctx"]["expected"]))
     message = detail["msg"].replace("Input should be", "must be")
     return f"{message[0].lower()}{message[1:]}; {suffix}"
 
 
-def _other_section(path: KeyPath, root: type[BaseModel], own: Iterable[str]) -> str:
-    """Return a hint if another variant or another section has the unknown key."""
-    keys = [
-        (place, model, name)
-        for name in (path[-1], SYNONYMS.get(str(path[-1]).lower()))
-        for place, model in sections_of(root)
-        if name in model.model_fields
-    ]
-    for place, model, name in keys:
-        if place == path[:-1] and name == path[-1]:
+def _other_section(path: KeyPath, root: type[BaseModel], fields: Iterable[str]) -> str:
+    """Return a hint if another variant or another section has the unknown key.
+
+    Args:
+        path: The path of the unknown key.
+        root: The model of the whole file.
+        fields: The keys of the section that does not have it.
+    """
+    *section, key = path
+    sections = list(sections_of(root))
+    for place, model in sections:
+        if place == tuple(section) and key in model.model_fields:
             return f" for this type; it goes with type: {type_of(model)}"
-    names = [".".join(map(str, (*place, name))) for place, _, name in keys if place]
-    if not names or closest_matches(path[-1], own, synonyms=SYNONYMS):
+    names = []
+    for name in (key, SYNONYMS.get(str(key).lower())):
+        for place, model in sections:
+            if place and name in model.model_fields:
+                names.append(".".join(map(str, (*place, name))))
+    if not names or closest_matches(key, fields, synonyms=SYNONYMS):
         return ""
     return f" here. Did you mean {' or '.join(list(dict.fromkeys(names))[:_MAX_PLACES])}?"
 
@@ -124,7 +133,8 @@ def _locate(
         if part in variants:
             annotation = variants[part]
         elif not str(part).startswith("["):  # such as [key]: the key is wrong, not its value
-            path, owner = (*path, part), models[0] if models else None
+            path = (*path, part)
+            owner = models[0] if models else None
             if owner is not None and part in owner.model_fields:
                 annotation = owner.model_fields[str(part)].annotation
             elif typing.get_origin(annotation) is dict:  # the user chooses the keys

@@ -138,7 +138,9 @@ class KubeflowConfig(Section):
 
     def image_of(self, node: str) -> str:
         """Return the image of a node: ``gpu_image`` for one that requests GPUs."""
-        return (self.resources_of(node).gpu and self.gpu_image) or self.image
+        if self.resources_of(node).gpu and self.gpu_image:
+            return self.gpu_image
+        return self.image
 
     @property
     def registry_folder(self) -> str:
@@ -152,6 +154,6 @@ class KubeflowConfig(Section):
 
 
 def _with_defaults(sections: dict[str, _Settings], node: str, empty: _Settings) -> _Settings:
-    own = sections.get(node, empty)
-    changes = {name: getattr(own, name) for name in own.model_fields_set}
+    section = sections.get(node, empty)
+    changes = {name: getattr(section, name) for name in section.model_fields_set}
     return sections.get(DEFAULT, empty).model_copy(update=changes)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from regard.components.data.config_rules import path_locations
+from regard.components.data.span_rules import path_locations
 from regard.models.settings.base import KeyPath, Problem
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, unknown
@@ -18,9 +18,10 @@ def validate_kubeflow(config: Config) -> Iterator[Problem]:
     """Yield what cannot work on a cluster, if the configuration has one."""
     if (kubeflow := config.kubeflow) is None:
         return
+    names = (DEFAULT, *config.nodes)
     for section in ("resources", "pods"):
         for name in getattr(kubeflow, section):
-            if name not in (names := (DEFAULT, *config.nodes)):
+            if name not in names:
                 yield Problem(("kubeflow", section, name), unknown(name, names, "a node"))
     for name in kubeflow.pods:
         for path, message in _pod_problems(kubeflow.pod_of(name), kubeflow):

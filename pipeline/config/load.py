@@ -45,7 +45,8 @@ def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Co
         message = "The file describes a comparison of several models, not one pipeline."
         remedy = f"`regard compare {shlex.quote(str(path or 'FILE'))}` trains and compares them."
         raise UserError(message, str(path) if path else None, remedy)
-    all_problems, config = list(document.problems), None
+    all_problems = list(document.problems)
+    config = None
     if isinstance(document.value, dict):
         config, more = validate_values(document.value)
         # Errors that follow from an invalid value would only confuse.
@@ -140,7 +141,8 @@ def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any
             if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
                 message = message.replace(value[:56], f"${{{name}}}")
         place = f"{path}:{line}: " if path else ""  # a mapping has no lines
-        rows.append((line, f"{place}{key and f'{key}: '}{message}"))
+        label = f"{key}: " if key else ""
+        rows.append((line, f"{place}{label}{message}"))
     return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 
@@ -148,10 +150,12 @@ def absolute_paths(config: Config, folder: Callable[..., Path]) -> Config:
     """Return a configuration with absolute paths.
 
     Args:
-        config: the configuration.
-        folder: returns the folder that the path under a key is relative to.
+        config: The configuration.
+        folder: Returns the folder that the path under a key is relative to.
     """
-    model, tokenizer, serving = config.model, config.tokenizer, config.serving
+    model = config.model
+    tokenizer = config.tokenizer
+    serving = config.serving
     if getattr(model, "pretrained", None) is not None:
         pretrained = model.pretrained.resolved(folder("model", "pretrained", "source"))
         model = model.model_copy(update={"pretrained": pretrained})

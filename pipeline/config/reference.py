@@ -85,7 +85,8 @@ def _model(
             yield ""
         if name != "type" or base_variant is None:
             yield from _comment(_describe(field), prefix)
-        models, chosen = models_in(field.annotation), BaseModel
+        models = models_in(field.annotation)
+        chosen = BaseModel
         if models and (value is not None or field.is_required()):
             default = value if isinstance(value, BaseModel) else None
             chosen = type(default) if default is not None else models[0]

@@ -36,4 +36,6 @@ _OTHER_NAMES = {
     "exact_match": "accuracy",
     "translation": "mt nmt seq2seq",
 }
-SYNONYMS = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
+SYNONYMS: dict[str, str] = {}
+for _name, _others in _OTHER_NAMES.items():
+    SYNONYMS |= dict.fromkeys(_others.split(), _name)

@@ -1,5 +1,6 @@
 """Conflicts within the section ``training``."""
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -18,11 +19,13 @@ def validate_training(config: Config) -> Iterator[Problem]:
     training = config.training
     problems: list[tuple[str, str]] = []
     if training.batch_tokens == "auto":
-        problems += [("batch_tokens", f"auto {one}") for one in _auto_batch_problems(config)]
+        problems += [("batch_tokens", f"auto {text}") for text in _auto_batch_problems(config)]
     if training.ensemble:
         problems += _ensemble_problems(config)
     if training.subword_sampling:
-        problems += [("subword_sampling", one) for one in _subword_sampling_problems(config)]
+        problems += [("subword_sampling", text) for text in _subword_sampling_problems(config)]
+    if training.backend == "jax":
+        problems += _jax_problems(config)
     for key, message in problems:
         yield Problem(("training", *key.split(".")), message)
     if training.guided_alignment:
@@ -35,13 +38,23 @@ def validate_training(config: Config) -> Iterator[Problem]:
 
 def validate_metric(name: str, config: Config, path: KeyPath) -> Iterator[Problem]:
     """Yield why a metric cannot be computed in evaluations during training."""
-    kind, specs = config.description.output_kind, metric_specs(config.evaluation)
+    if name == "loss":
+        return
+    kind = config.description.output_kind
+    specs = metric_specs(config.evaluation)
     # During training only outputs and references of a row are available.
     if supports(name, kind, specs) and specs[name].needs_columns:
         yield Problem(path, f"{name} is computed on the test split only; use loss, for example")
-    elif name != "loss" and not supports(name, kind, specs):
-        names = [one for one in metrics_for(kind) if not METRICS[one].needs_columns]
-        yield Problem(path, unknown(name, ["loss", *names]))
+    elif not supports(name, kind, specs):
+        choices = [metric for metric in metrics_for(kind) if not METRICS[metric].needs_columns]
+        yield Problem(path, unknown(name, ["loss", *choices]))
+
+
+def _jax_problems(config: Config) -> Iterator[tuple[str, str]]:
+    if importlib.util.find_spec("jax") is None:
+        yield "backend", 'JAX is not installed: pip install "regard[jax]", or "regard[jax-cuda]"'
+    if config.training.devices == "workers":
+        yield "devices", "on JAX, one process trains with its devices; use one or all"
 
 
 def _auto_batch_problems(config: Config) -> Iterator[str]:
@@ -55,7 +68,8 @@ def _auto_batch_problems(config: Config) -> Iterator[str]:
 
 
 def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
-    training, alignment = config.training, config.evaluation.alignment
+    training = config.training
+    alignment = config.evaluation.alignment
     trained = [feature for feature in config.features if feature.role != "extra"]
     if config.search is None or not all(feature.kind.is_text for feature in trained):
         yield "ensemble", "only text-to-text models can decode together; remove it"
@@ -69,7 +83,8 @@ def _ensemble_problems(config: Config) -> Iterator[tuple[str, str]]:
 
 def _subword_sampling_problems(config: Config) -> Iterator[str]:
     tokenizer = json.loads(config.tokenizer_json) or {}
-    training, kind = config.training, tokenizer.get("type")
+    training = config.training
+    kind = tokenizer.get("type")
     if config.search is None or not config.description.reference.kind.is_text:
         yield f"does not apply to the task {config.task}, whose outputs are not texts; remove it"
     elif kind not in ("bpe", "unigram"):

@@ -21,18 +21,27 @@ Validator = Callable[[Config], Iterator[Problem]]
 _COMPARE = "use `regard compare` to compare values"
 _FORBIDDEN = {
     _COMPARE: (
-        *("tokenizer", "search", "model.pretrained", "training.max_length"),
-        *("training.warm_start", "training.ensemble"),
+        "tokenizer",
+        "search",
+        "model.pretrained",
+        "training.max_length",
+        "training.warm_start",
+        "training.ensemble",
     ),
     "limits the training; use tune.max_epochs and tune.max_minutes to limit a trial": (
-        *("training.max_epochs", "training.max_steps", "training.max_minutes"),
+        "training.max_epochs",
+        "training.max_steps",
+        "training.max_minutes",
     ),
     "changes what is measured, so scores of trials would not be comparable": (
-        *("training.early_stopping.metric", "training.validation_rows"),
+        "training.early_stopping.metric",
+        "training.validation_rows",
         "training.validation_tokenize",
     ),
     "does not affect the model": (
-        *("training.checkpoint_seconds", "training.deterministic", "training.devices"),
+        "training.checkpoint_seconds",
+        "training.deterministic",
+        "training.devices",
     ),
 }
 
@@ -51,13 +60,13 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
     if tune.objective is not None:
         yield from validate_metric(tune.objective, config, ("tune", "objective"))
     path: KeyPath = ("tune", "search_space")
-    errors = [
-        Problem((*path, *place), message)
-        for key in tune.search_space
-        for place, message in _range_problems(key, config)
-    ]
-    yield from errors
-    for dimension in () if errors else dimensions(config):
+    errors: list[Problem] = []
+    for key in tune.search_space:
+        errors += [Problem((*path, *place), text) for place, text in _range_problems(key, config)]
+    if errors:
+        yield from errors
+        return
+    for dimension in dimensions(config):
         for value in dimension.test_values():
             if message := _rejection(config, dimension.key, value, validate_rest):
                 message = f"the value {show(value)} is invalid: {message}"
@@ -73,7 +82,8 @@ def dimensions(config: Config) -> tuple[Dimension, ...]:
 
 
 def _algorithm_problems(tune: TuneConfig, limit: int | None) -> Iterator[tuple[str, str]]:
-    epochs, factor = tune.max_epochs or limit, tune.factor or DEFAULT_FACTOR
+    epochs = tune.max_epochs or limit
+    factor = tune.factor or DEFAULT_FACTOR
     if tune.algorithm != "hyperband":
         for name in ("factor", "iterations"):
             if getattr(tune, name) is not None:
@@ -120,7 +130,8 @@ def _key_error(key: str, space: Iterable[str], config: Config) -> str:
             return f"{parent} is {show(section)}, which has no keys"
         if name not in section:
             return f"unknown key: {parent} has no {name}. {suggest(name, section, SYNONYMS)}"
-        section, parent = section[name], f"{parent}.{name}".lstrip(".")
+        section = section[name]
+        parent = f"{parent}.{name}".lstrip(".")
     return ""
 
 
@@ -135,7 +146,8 @@ def _form_problems(range_: Range, number: type | None) -> Iterator[tuple[str, st
     if len(forms) != 1:
         yield "", f"set one of linear, log and choice, not {' and '.join(forms) or 'none'}"
         return
-    (form,), step = forms, range_.step
+    (form,) = forms
+    step = range_.step
     values = list(getattr(range_, form))
     if form == "choice":
         if step is not None:
@@ -152,8 +164,13 @@ def _form_problems(range_: Range, number: type | None) -> Iterator[tuple[str, st
         yield form, "this key takes integers only"
     elif form == "log" and step is not None and step <= 1:
         yield "step", f"is a ratio for log and must exceed 1, not {step:g}"
-    elif step and (values[0] * step if form == "log" else values[0] + step) > values[1]:
+    elif step is not None and _next_value(form, values[0], step) > values[1]:
         yield "step", f"{step:g} leaves only one value, {values[0]:g}; use less"
+
+
+def _next_value(form: str, value: float, step: float) -> float:
+    """Return the value of a range that follows another one."""
+    return value * step if form == "log" else value + step
 
 
 def _rejection(config: Config, key: str, value: JsonValue, validate_rest: Validator) -> str:
@@ -198,12 +215,15 @@ def _number_type(key: str, config: Config) -> type | None:
     if models_in(annotation):
         return None
     types = set(_scalar_types(annotation))
-    return float if float in types else int if int in types else None
+    if float in types:
+        return float
+    return int if int in types else None
 
 
 def _scalar_types(annotation: Any) -> Iterator[Any]:
     """Yield the types inside an annotation."""
     parts = typing.get_args(annotation)
-    yield from (scalar for part in parts for scalar in _scalar_types(part))
     if not parts:
         yield annotation
+    for part in parts:
+        yield from _scalar_types(part)

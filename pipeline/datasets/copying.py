@@ -7,7 +7,7 @@ into subwords are less rare, and attention alone learns to spell them.
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from regard.pipeline.datasets import dataset_files
@@ -56,9 +56,13 @@ def generate(
     counts = dataset_files.split_rows(rows, FRACTIONS)
     rng = random.Random(seed)
     names: dict[str, None] = {}  # filled while the rows are generated
+
+    def lines(count: int) -> Iterator[str]:
+        for _ in range(count):
+            yield json.dumps(_row(rng, names))
+
     files: dict[str, Iterable[str]] = {
-        f"{split}.jsonl.gz": (json.dumps(_row(rng, names)) for _ in range(count))
-        for split, count in counts.items()
+        f"{split}.jsonl.gz": lines(count) for split, count in counts.items()
     }
     files["names.txt"] = names
     return dataset_files.write_dataset("copying", Path(directory), seed, counts, files, progress)
@@ -81,7 +85,9 @@ def _row(rng: random.Random, names: dict[str, None]) -> dict[str, str]:
 
 def _new_name(rng: random.Random, names: dict[str, None]) -> str:
     """Return a name that is not in ``names`` yet, and add it."""
-    onsets, vowels, codas = ONSETS.split(), VOWELS.split(), CODAS.split()
+    onsets = ONSETS.split()
+    vowels = VOWELS.split()
+    codas = CODAS.split()
     while True:
         count = rng.randint(*SYLLABLES)
         name = "".join(rng.choice(onsets) + rng.choice(vowels) for _ in range(count))

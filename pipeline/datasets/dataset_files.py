@@ -59,7 +59,8 @@ def write_dataset(
         UserError: a file exists, and is not one of an earlier data set.
     """
     content: dict[str, bytes] = {}
-    count, total = 0, sum(rows.values())
+    count = 0
+    total = sum(rows.values())
     for file, lines in files.items():
         parts = []
         for line in lines:

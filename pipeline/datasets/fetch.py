@@ -1,4 +1,4 @@
-"""Downloads of published data sets: with pinned checksums.
+"""Downloads of published data sets, with pinned checksums.
 
 A manifest, such as ``multi30k.json``, lists the files of a data set with two checksums: that of the
 published ``.gz`` file, which pooch verifies, and that of the text in it, which also recognises a
@@ -50,16 +50,15 @@ def fetch(
     Raises:
         UserError: no network, a missing file, a wrong checksum, or a file with other content.
     """
-    directory, files = Path(directory), manifest["files"]
-    digests = {f["name"]: text_digest(directory / f["name"]) for f in files}
+    directory = Path(directory)
+    files = manifest["files"]
+    digests = {file["name"]: text_digest(directory / file["name"]) for file in files}
     for file in files:  # before anything is downloaded
         if digests[file["name"]] not in (None, file["text_sha256"]):
-            message, path = (
-                "The file has other content than the data set.",
-                directory / file["name"],
-            )
-            raise UserError(message, str(path), "Choose another folder with --out.")
-    missing = [f for f in files if digests[f["name"]] is None]
+            message = "The file has other content than the data set."
+            where = str(directory / file["name"])
+            raise UserError(message, where, "Choose another folder with --out.")
+    missing = [file for file in files if digests[file["name"]] is None]
     for number, file in enumerate(missing):
         if progress:
             progress(file["name"], number / len(missing))
@@ -99,14 +98,16 @@ def _download(url: str, file: Mapping[str, Any], directory: Path) -> None:
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    name, checksum = file["name"], file["sha256"]
+    name = file["name"]
+    checksum = file["sha256"]
     # Without the header a server may compress the file a second time.
     headers = {"Accept-Encoding": "identity"}
     downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, headers=headers)
 
     def download(url: str, path: str, store: Any) -> None:
         with _LimitedFile(path, "wb") as output:
-            output.url, output.limit = url, file.get("max_bytes", _MAX_BYTES)
+            output.url = url
+            output.limit = file.get("max_bytes", _MAX_BYTES)
             downloader(url, output, store)
 
     store = pooch.create(directory, f"{url}/", registry={name: checksum}, retry_if_failed=_RETRIES)

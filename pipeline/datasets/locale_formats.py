@@ -109,18 +109,23 @@ def _pattern(tag: str, name: str, formats: Mapping[str, Any]) -> str:
 def decimal_pattern(tag: str, places: int, grouped: bool = True) -> str:
     """Return the pattern of a number with exactly ``places`` decimals."""
     whole = locale(tag).decimal_formats[None].pattern.split(".")[0] if grouped else "0"
-    return whole + ("." + "0" * places if places else "")
+    return whole + _decimals(places)
 
 
 @cache
 def currency_pattern(tag: str, places: int, code: bool) -> str:
     """Return the pattern of an amount, with the currency's symbol or its ISO 4217 code."""
     pattern = locale(tag).currency_formats["standard"].pattern.split(";")[0]
-    pattern = re.sub(r"\.0+", "." + "0" * places if places else "", pattern)
+    pattern = re.sub(r"\.0+", _decimals(places), pattern)
     if not code:
         return pattern
     # CLDR's currency spacing: a space between letters and digits.
     return re.sub("¤(?=[#0])", "¤\u00a0", pattern).replace("¤", "¤¤")
+
+
+def _decimals(places: int) -> str:
+    """Return the end of a pattern for numbers with that many decimals."""
+    return "." + "0" * places if places else ""
 
 
 def currency_symbol(tag: str, currency: str) -> str | None:

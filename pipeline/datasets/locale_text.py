@@ -75,7 +75,8 @@ def join_date_time(
     pattern = pattern.replace("'", "")
     if "}{" in pattern and date.source[-1].isdigit():
         pattern = formats.joins[0]
-    before, between = pattern.split("{1}")[0], pattern.split("{1}")[1].split("{0}")[0]
+    before, _, rest = pattern.partition("{1}")
+    between = rest.partition("{0}")[0]
     head = before + date.source + between
     parts = [*_shift(date, len(before), 0), *_shift(time, len(head), len(date.target) + 1)]
     return AlignedText(head + time.source, f"{date.target}T{time.target}", tuple(parts))
@@ -90,7 +91,8 @@ def write_number(
     grouped = grouped and abs(value) >= 10 ** (formats.min_grouped - 1)
     pattern = locale_formats.decimal_pattern(formats.tag, _places(value), grouped)
     text = format_decimal(value, pattern, formats.tag, numbering_system=digits or "latn")
-    source, target = _with_digits(text, digits), format(value, "f")
+    source = _with_digits(text, digits)
+    target = format(value, "f")
     return AlignedText(source, target, _number_parts(source, target))
 
 
@@ -131,9 +133,11 @@ def write_amount(
         group_separator=value >= 10 ** (formats.min_grouped - 1),
         numbering_system=digits or "latn",
     )
-    source, plain = _with_digits(text, digits), format(value, "f")
+    source = _with_digits(text, digits)
+    plain = format(value, "f")
     numbers = _number_parts(source, plain)
-    first, last = numbers[0][0][0], numbers[-1][0][1]
+    first = numbers[0][0][0]
+    last = numbers[-1][0][1]
     # The currency is before or after the number.
     span = _strip(source, 0, first) or _strip(source, last, len(source)) or (0, 0)
     unit = span, (len(plain) + 1, len(plain) + 4)
@@ -144,7 +148,8 @@ def write_words(formats: locale_formats.LocaleFormats, value: int) -> AlignedTex
     """Write an integer in words; the target is its digits."""
     from num2words import num2words
 
-    source, target = num2words(value, lang=formats.words), str(value)
+    source = num2words(value, lang=formats.words)
+    target = str(value)
     return AlignedText(source, target, (((0, len(source)), (0, len(target))),))
 
 
@@ -154,7 +159,8 @@ def _fill(
     from babel.dates import DateTimeFormat, tokenize_pattern
 
     fields = DateTimeFormat(value, locale_formats.locale(formats.tag))
-    text, parts = "", []
+    text = ""
+    parts = []
     token: Any  # literal text, or the letter of a field and its count
     for kind, token in tokenize_pattern(pattern):
         segment = token if kind == "chars" else fields[token[0] * token[1]]
@@ -177,9 +183,13 @@ def _number_parts(source: str, target: str) -> tuple[tuple[Span, Span], ...]:
     digits = iter([i for i, character in enumerate(source) if character.isdecimal()])
     parts: list[tuple[Span, Span]] = []
     for position, character in enumerate(target):
-        if character.isdecimal() or (character == "." and parts):
-            index = next(digits) if character.isdecimal() else parts[-1][0][1]
-            parts.append(((index, index + 1), (position, position + 1)))
+        if character.isdecimal():
+            index = next(digits)
+        elif character == "." and parts:
+            index = parts[-1][0][1]
+        else:
+            continue
+        parts.append(((index, index + 1), (position, position + 1)))
     return tuple(parts)
 
 

@@ -210,9 +210,9 @@ def _records(
         for _ in range(_MAX_ATTEMPTS):
             points = rng.integers(0, 10**DECIMALS, (len(missing), int(n), dimensions))
             solutions = problem.solve(points)
-            for row, one, solution in zip(missing, points, solutions, strict=True):
+            for row, point_set, solution in zip(missing, points, solutions, strict=True):
                 if solution is not None:
-                    coordinates = (one / 10**DECIMALS).tolist()
+                    coordinates = (point_set / 10**DECIMALS).tolist()
                     records[row] = {"points": coordinates, "answer": solution}
             missing = np.array([row for row in missing if not records[row]], dtype=int)
             if not len(missing):

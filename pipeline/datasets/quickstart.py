@@ -5,6 +5,7 @@ minutes. A seed determines every byte.
 """
 
 import datetime as dt
+import itertools
 import random
 import unicodedata
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ def normalize(source: str) -> str:
 
 def sample_rows(count: int, rng: random.Random) -> list[SamplePair]:
     """Return random rows with different sources."""
-    kinds, weights = list(FRACTIONS), list(FRACTIONS.values())
+    kinds = list(FRACTIONS)
+    weights = list(FRACTIONS.values())
     with_words = [formats for formats in LOCALES if formats.words]
     targets: dict[str, str] = {}
     rows: list[SamplePair] = []
@@ -163,9 +165,10 @@ def _links(text: locale_text.AlignedText) -> str:
     """
     links = []
     for source, target in text.parts:
-        sources, targets = range(*source), range(*target)
+        sources = range(*source)
+        targets = range(*target)
         if text.source[slice(*source)] == text.target[slice(*target)]:
             links += [f"{s}-{t}" for s, t in zip(sources, targets, strict=True)]
         else:
-            links += [f"{s}p{t}" for t in targets for s in sources]
+            links += [f"{s}p{t}" for t, s in itertools.product(targets, sources)]
     return " ".join(links)

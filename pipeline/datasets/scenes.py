@@ -69,14 +69,12 @@ class Scene:
     @property
     def boxes(self) -> list[dict[str, object]]:
         """The phrase and the box of each shape: left, top, right, bottom from 0 to 1."""
-        parts = zip(self.shapes, self.centres, self.radii, strict=True)
-        return [
-            {
-                "phrase": " ".join(shape),
-                "box": [round(edge / SIDE, 4) for edge in (x - r, y - r, x + r + 1, y + r + 1)],
-            }
-            for shape, (x, y), r in parts
-        ]
+        boxes: list[dict[str, object]] = []
+        for shape, (x, y), radius in zip(self.shapes, self.centres, self.radii, strict=True):
+            edges = (x - radius, y - radius, x + radius + 1, y + radius + 1)
+            box = [round(edge / SIDE, 4) for edge in edges]
+            boxes.append({"phrase": " ".join(shape), "box": box})
+        return boxes
 
 
 def generate(
@@ -100,7 +98,8 @@ def generate(
     directory = Path(directory)
     counts = split_rows(rows, FRACTIONS)
     folders = ["images/"]
-    prepare_folder("scenes", directory, [*(f"{split}.jsonl.gz" for split in counts), *folders])
+    names = [f"{split}.jsonl.gz" for split in counts]
+    prepare_folder("scenes", directory, names + folders)
     rng = random.Random(seed)
     pairs = _pairs(rng)
 
@@ -146,7 +145,8 @@ def _a(name: str) -> str:
 def shape_mask(form: str, centre: tuple[int, int], radius: int) -> np.ndarray:
     """Return the pixels that a shape covers, bool ``[SIDE, SIDE]``."""
     rows, columns = np.mgrid[:SIDE, :SIDE]
-    x, y = columns - centre[0], rows - centre[1]
+    x = columns - centre[0]
+    y = rows - centre[1]
     inside = (abs(x) <= radius) & (abs(y) <= radius)
     if form == "circle":
         return x**2 + y**2 <= radius**2
@@ -163,10 +163,12 @@ def _pairs(rng: random.Random) -> dict[str, list[tuple[Shape, Shape]]]:
     shapes = list(itertools.product(COLOURS, FORMS))
     pairs = list(itertools.combinations(shapes, 2))
     rng.shuffle(pairs)
-    held_out, start = {}, 0
+    held_out = {}
+    start = 0
     for name, share in FRACTIONS.items():
         end = start + max(1, int(len(pairs) * share))
-        held_out[name], start = pairs[start:end], end
+        held_out[name] = pairs[start:end]
+        start = end
     return {"train": pairs[start:], **held_out}
 
 
@@ -183,7 +185,7 @@ def _place(shapes: tuple[Shape, Shape], rng: random.Random) -> Scene:
         radii = (rng.randint(*RADII), rng.randint(*RADII))
         centres = [(rng.randint(r, SIDE - 1 - r), rng.randint(r, SIDE - 1 - r)) for r in radii]
         across, down = (abs(a - b) for a, b in zip(*centres, strict=True))
-        far, near = max(across, down), min(across, down)
+        near, far = sorted((across, down))
         if far > sum(radii) + 2 and far > MIN_RATIO * near:
             return Scene(shapes, (centres[0], centres[1]), radii)
 

@@ -53,10 +53,12 @@ def generate(
     Raises:
         UserError: there are too few rows.
     """
-    counts, rng = split_rows(rows, FRACTIONS, min_rows=100), random.Random(seed)
-    casts = [
-        cast for names in NAMES.values() for size in (2, 3) for cast in combinations(names, size)
-    ]
+    counts = split_rows(rows, FRACTIONS, min_rows=100)
+    rng = random.Random(seed)
+    casts: list[tuple[str, ...]] = []
+    for names in NAMES.values():
+        casts += combinations(names, 2)
+        casts += combinations(names, 3)
     rng.shuffle(casts)
     files = {}
     for split, count in counts.items():
@@ -84,7 +86,8 @@ def write_row(facts: int, cast: tuple[str, ...], rng: random.Random) -> dict[str
         cast: the persons.
         rng: chooses everything else.
     """
-    things, places = rng.sample(OBJECTS, 2 if facts > 1 else 0), rng.sample(PLACES, 5)
+    things = rng.sample(OBJECTS, 2 if facts > 1 else 0)
+    places = rng.sample(PLACES, 5)
     sentences: list[str] = []
     visits: dict[str, list[tuple[str, int]]] = {person: [("", -1)] for person in cast}
     takes: dict[str, tuple[str, int]] = {}  # by object: the person, and the sentence
@@ -94,38 +97,45 @@ def write_row(facts: int, cast: tuple[str, ...], rng: random.Random) -> dict[str
             takes[things[-1]] = person, number
             sentences.append(f"{person} {rng.choice(TAKES)} the {things.pop()}.")
             continue
-        place = rng.choice([one for one in places if one != visits[person][-1][0]])
+        place = rng.choice([place for place in places if place != visits[person][-1][0]])
         visits[person].append((place, number))
         sentences.append(f"{person} {rng.choice(MOVES)} the {place}.")
-    subject, supporting = rng.choice(cast), []
-    question, own = f"Where is {subject}?", visits[subject]
+    subject = rng.choice(cast)
+    question = f"Where is {subject}?"
+    visited = visits[subject]
+    supporting: list[int] = []
     if facts > 1:
         if not takes:
             return None
         subject = rng.choice(sorted(takes))
         holder, start = takes[subject]
-        question, own, supporting = f"Where is the {subject}?", visits[holder], [start]
+        question = f"Where is the {subject}?"
+        visited = visits[holder]
+        supporting = [start]
     if facts == 3:
         # The object is where its holder is from the last visit before it was taken.
-        own = [one for i, one in enumerate(own) if [*own, ("", start + 1)][i + 1][1] > start]
-        names = [place for place, _ in own]
-        later = [i for i in range(1, len(own)) if names.count(names[i]) == 1]
+        before = sum(number < start for _, number in visited)
+        visited = visited[before - 1 :]
+        names = [place for place, _ in visited]
+        later = [i for i in range(1, len(visited)) if names.count(names[i]) == 1]
         if not later:
             return None
         i = rng.choice(later)
         question = f"Where was the {subject} before the {names[i]}?"
-        own, supporting = own[:i], [start, own[i][1]]
-    answer, answered = own[-1]
+        supporting = [start, visited[i][1]]
+        visited = visited[:i]
+    answer, answered = visited[-1]
     if not answer:
         return None
     begins = [0, *accumulate(len(sentence) + 1 for sentence in sentences)]
+    edges: list[int] = []
+    for number in sorted({*supporting, answered}):
+        edges += (begins[number], begins[number + 1] - 1)
     return {
         "passage": " ".join(sentences),
         "question": question,
         "answer": answer,
         "answer_start": begins[answered] + sentences[answered].rindex(answer),
-        "supporting": [
-            edge for i in sorted({*supporting, answered}) for edge in (begins[i], begins[i + 1] - 1)
-        ],
+        "supporting": edges,
         "facts": str(facts),
     }

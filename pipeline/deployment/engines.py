@@ -1,4 +1,4 @@
-"""Load models for a server that computes with CTranslate2."""
+"""Load versions of models for a server that computes with TensorFlow or with CTranslate2."""
 
 import json
 import logging

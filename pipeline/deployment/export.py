@@ -81,7 +81,8 @@ def to_ctranslate2(
     trained = RebuiltModel(version, model)
     settings = trained.config.model_settings
     _check_supported(version, settings)
-    vocabularies = {side: read_vocabulary(one) for side, one in trained.serialized.items()}
+    tokenizers = trained.serialized
+    vocabularies = {side: read_vocabulary(tokenizers[side]) for side in tokenizers}
     weights = {weight.path: np.asarray(weight) for weight in trained.model.weights}
     spec = ctranslate2.create_specification(weights, settings, vocabularies)
     spec.validate()
@@ -90,7 +91,7 @@ def to_ctranslate2(
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
         (temporary := Path(work, "export")).mkdir()
         spec.save(str(temporary))
-        for side, serialized in trained.serialized.items():
+        for side, serialized in tokenizers.items():
             atomic_write(temporary / f"{side}.model", serialized)
         outputs = _stored_outputs(version)
         difference = _compare_scores(temporary, outputs, quantization)

@@ -137,14 +137,14 @@ def render(deployment: Deployment, target: str) -> dict[str, str]:
         "threads": deployment.threads,
         "processors": deployment.processors,
     }
-    return {
-        path.name.removesuffix(".jinja"): environment.get_template(
-            path.relative_to(_FOLDER).as_posix()
-        ).render(values)
-        for folder in TARGETS[target]
-        for path in sorted((_FOLDER / folder).iterdir())
-        if path.name != "flags.jinja"  # other templates import it
-    }
+    texts = {}
+    for folder in TARGETS[target]:
+        for path in sorted((_FOLDER / folder).iterdir()):
+            if path.name == "flags.jinja":  # other templates import it
+                continue
+            template = environment.get_template(path.relative_to(_FOLDER).as_posix())
+            texts[path.name.removesuffix(".jinja")] = template.render(values)
+    return texts
 
 
 def _storage_values(deployment: Deployment, target: str) -> dict[str, str]:

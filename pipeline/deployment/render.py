@@ -98,7 +98,7 @@ def _check_operations(version: Path, server: str) -> None:
 
 
 def _takes_points(version: Path) -> bool:
-    """Whether the shapes of the model's inputs differ from row to row."""
+    """Return whether the shapes of the model's inputs differ from row to row."""
     path = version / CONTRACT
     contract = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"inputs": []}
     return any(kind.has_length for kind in input_kinds(contract).values())

@@ -130,11 +130,7 @@ def serve(
         UserError: no model can be loaded, a port cannot be bound, the request log cannot be opened,
             or a TLS file does not exist.
     """
-    for file in (*(server_options.tls_files or ()), server_options.client_ca):
-        if file is not None and not file.exists():
-            raise UserError("The file does not exist.", where=str(file))
-        if file is not None and not file.is_file():
-            raise UserError("The path is not a regular file.", where=str(file))
+    _check_certificates(server_options)
     started = time.monotonic()
     with silence_output():
         with without_gc():
@@ -189,9 +185,25 @@ def serve(
     _end_despite_loading()
 
 
+def _check_certificates(options: ServerOptions) -> None:
+    """Check that the TLS files exist, before models are loaded.
+
+    Raises:
+        UserError: one does not exist, or is not a file.
+    """
+    files = list(options.tls_files or ())
+    if options.client_ca is not None:
+        files.append(options.client_ca)
+    for file in files:
+        if not file.exists():
+            raise UserError("The file does not exist.", where=str(file))
+        if not file.is_file():
+            raise UserError("The path is not a regular file.", where=str(file))
+
+
 def _end_despite_loading() -> None:
     """End the process if a version is still being loaded; Python would wait for the thread."""
-    threads = [one for one in threading.enumerate() if one.name.startswith(LOAD_THREADS)]
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith(LOAD_THREADS)]
     for thread in threads:
         thread.join(_LAST_SECONDS)  # one that loads nothing ends at once
     if any(thread.is_alive() for thread in threads):

@@ -18,7 +18,7 @@ INDEX_GLIBC = (2, 39)
 
 
 def glibc() -> tuple[int, int] | None:
-    """The glibc version, such as ``(2, 36)``; None for another C library."""
+    """Return the glibc version, such as ``(2, 36)``; None for another C library."""
     name, version = platform.libc_ver()
     if name != "glibc":
         return None
@@ -27,14 +27,14 @@ def glibc() -> tuple[int, int] | None:
 
 
 def install_way(libc: tuple[int, int] | None) -> str:
-    """How to install TFX: ``index``, ``lock`` (older glibc) or ``none`` (no wheels)."""
+    """Return how to install TFX: ``index``, ``lock`` (older glibc) or ``none`` (no wheels)."""
     if libc is None or platform.machine() != "x86_64":
         return "none"
     return "index" if libc >= INDEX_GLIBC else "lock"
 
 
 def cores() -> int:
-    """The number of cores that this process may use, including container limits."""
+    """Return the number of cores that this process may use, including container limits."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     quota = _read("/sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and quota[0] != "max":
@@ -43,7 +43,7 @@ def cores() -> int:
 
 
 def memory() -> tuple[int, int]:
-    """Total and available bytes, including container limits; zeros if unknown."""
+    """Return total and available bytes, including container limits; zeros if unknown."""
     values = {}
     for line in _read("/proc/meminfo").splitlines():
         key, _, rest = line.partition(":")
@@ -58,7 +58,7 @@ def memory() -> tuple[int, int]:
 
 
 def query_driver() -> tuple[list[str], str]:
-    """One line per GPU from nvidia-smi: name, memory and driver version; and its error message."""
+    """Return one line per GPU from nvidia-smi (name, memory, driver version), and its error."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return [], ""
@@ -74,7 +74,7 @@ def query_driver() -> tuple[list[str], str]:
 
 
 def facts() -> dict[str, Any]:
-    """Facts that affect the speed of a run; unknown ones are omitted."""
+    """Return facts that affect the speed of a run; unknown ones are omitted."""
     values = {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -86,7 +86,7 @@ def facts() -> dict[str, Any]:
 
 
 def free_disk(path: Path) -> int:
-    """Free bytes on the disk of a path, which need not exist."""
+    """Return the free bytes on the disk of a path, which need not exist."""
     path = path.absolute()
     while not path.exists():
         path = path.parent

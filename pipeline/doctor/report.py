@@ -49,12 +49,12 @@ def _requirements() -> list[str]:
 
 
 def exit_status(results: list[Check]) -> int:
-    """0 if pipelines can run on this machine, otherwise 2."""
+    """Return 0 if pipelines can run on this machine, otherwise 2."""
     return 2 if any(check.status == "fail" for check in results) else 0
 
 
 def to_json(results: list[Check]) -> dict[str, object]:
-    """The report for ``--json``: the worst status, and each check."""
+    """Return the report for ``--json``: the worst status, and each check."""
     worst = max((check.status for check in results), key=list(MARKS).index, default="ok")
     return {"status": worst, "checks": [asdict(check) for check in results]}
 

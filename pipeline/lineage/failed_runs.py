@@ -24,9 +24,9 @@ class FailedRun(TypedDict):
     """A run that pushed nothing.
 
     Attributes:
-        id: of the run.
-        started: in seconds since 1970.
-        status: of the run store.
+        id: the id of the run.
+        started: when it started, in seconds since 1970.
+        status: its status in the run store.
         spans: the spans that it used, if it resolved them.
         reason: why it pushed nothing; empty if unknown.
     """
@@ -46,7 +46,7 @@ def failed_runs_between(
     Runs that failed or were killed after their push, and those of ``regard tune``, are left out.
 
     Args:
-        paths: of the pipeline.
+        paths: the folders of the pipeline.
         after: creation time of the version before them; None: from the first run.
         before: creation time of the version after them; None: up to the newest run.
         pushing: the ids of runs that pushed a version.
@@ -56,9 +56,12 @@ def failed_runs_between(
     for run in store.runs_of(paths):
         record, status = run.record(), store.status(run)
         started = record.started or 0.0
-        is_between = (first is None or started > first) and (last is None or started < last)
+        if first is not None and started <= first:
+            continue
+        if last is not None and started >= last:
+            continue
         is_search = record.command.split()[:2] == ["regard", "tune"]
-        if status not in _STATUSES or not is_between or is_search:
+        if is_search or status not in _STATUSES:
             continue
         if run.id not in pushing and not _has_pushed(run, record):
             spans, reason = record.data.get("spans", []), _reason(run, record, status)

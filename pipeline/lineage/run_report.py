@@ -18,11 +18,11 @@ def read_facts(run: Run) -> RunFacts:
     state, status = run.progress(), store.status(run)
     if status != RUNNING:
         state.stop()  # after a kill, the events still list a running node
-    folders = {
-        name: Path(uri)
-        for name, (node, key) in ARTIFACTS.items()
-        if (uri := state.outputs(node).get(key)) and Path(uri).is_dir()
-    }
+    folders: dict[str, Path] = {}
+    for name, (node, key) in ARTIFACTS.items():
+        uri = state.outputs(node).get(key)
+        if uri and Path(uri).is_dir():
+            folders[name] = Path(uri)
     actual = {
         "id": run.id,
         "name": record.name or run.name,

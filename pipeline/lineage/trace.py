@@ -27,8 +27,18 @@ from regard.pipeline.workspace import PipelinePaths, Workspace
 
 # The fields of a version's record that the JSON form repeats.
 _RECORD_FIELDS = (
-    *("created", "digest", "blessing", "metrics", "regard", "stack", "data_fingerprint", "config"),
-    *("rollback_of", "rolled_back_from", "reason", "warm_start"),
+    "created",
+    "digest",
+    "blessing",
+    "metrics",
+    "regard",
+    "stack",
+    "data_fingerprint",
+    "config",
+    "rollback_of",
+    "rolled_back_from",
+    "reason",
+    "warm_start",
 )
 _RUN_FIELDS = ("started", "seconds", "command", "machine", "config")
 UNCHANGED, CHANGED, MISSING, UNKNOWN = "unchanged", "changed", "missing", "unknown"
@@ -165,7 +175,8 @@ class _Tracer:
     def trace(self) -> Lineage:
         record = self.record
         nodes = self._executions()
-        following = [number for number in self.records if number > record.version]
+        later = [self.records[number] for number in self.records if number > record.version]
+        following = later[0] if later else None
         return Lineage(
             model=f"{record.name}@{record.version}",
             record=record,
@@ -175,9 +186,7 @@ class _Tracer:
             nodes=nodes,
             data=trace_data(self.paths, record, nodes, self.missing),
             failed_before=self._failed_before(record),
-            failed_since=self._failed_between(
-                record, self.records[following[0]] if following else None
-            ),
+            failed_since=self._failed_between(record, following),
             parents=self._parents(),
             missing=self.missing,
         )
@@ -221,7 +230,8 @@ class _Tracer:
     def _failed_between(
         self, first: VersionRecord | None, last: VersionRecord | None
     ) -> list[FailedRun]:
-        after, before = (record.created if record else None for record in (first, last))
+        after = first.created if first else None
+        before = last.created if last else None
         pushing = {record.run for record in self.records.values()}
         return failed_runs_between(self.paths, after, before, pushing)
 
@@ -233,7 +243,9 @@ class _Tracer:
     def _parents(self) -> list[Parent]:
         """Return the versions that were in production before, newest first."""
         parents: list[Parent] = []
-        child, numbers = self.record, set[str]()  # deleted numbers return: there may be a cycle
+        child = self.record
+        # The number of a removed version may be used again, so the parents may form a cycle.
+        numbers = set[str]()
         while (number := str(child.compared_with or "")) and number not in numbers:
             numbers.add(number)
             parent, model = self._parent_record(child), f"{self.record.name}@{number}"
@@ -246,7 +258,7 @@ class _Tracer:
                     "model": model,
                     "created": parent.created,
                     "run": parent.run,
-                    "metrics": {name: one.to_dict() for name, one in parent.metrics.items()},
+                    "metrics": {name: score.to_dict() for name, score in parent.metrics.items()},
                     "started_from": parent.warm_start.start.get("model"),
                     "changes": config_changes(parent.config, child.config),
                     "same_data": parent.data_fingerprint == child.data_fingerprint,
@@ -264,14 +276,15 @@ def _trace_node(node: Node, original: tuple[Run, Node] | None) -> NodeExecution:
         run=original[0].id if original else "",
         cached=node.state == CACHED,
         seconds=(original[1].seconds if original else None) or 0.0,
-        outputs=[OutputArtifact(k, uri, Path(uri).exists()) for k, uri in node.outputs.items()],
+        outputs=[OutputArtifact(key, uri, Path(uri).exists()) for key, uri in node.outputs.items()],
     )
 
 
 def _span_changes(
     before: Sequence[RecordedSpan], after: Sequence[RecordedSpan]
 ) -> dict[str, list[str]]:
-    old, new = ({span.name: span for span in spans} for spans in (before, after))
+    old = {span.name: span for span in before}
+    new = {span.name: span for span in after}
     shared = [(old[name], span) for name, span in new.items() if name in old]
     return {
         "new": [name for name in new if name not in old],
@@ -321,21 +334,35 @@ def trace_data(
     corpus = _read_corpus(nodes, missing)
     state, files = _data_state(paths, record, missing)
     content = corpus or record.to_dict()
-    # Without the rows of each source, the files that the configuration names.
-    sources: list[DataSource] = corpus["files"] if corpus else [{"files": files}] if files else []
+    sources: list[DataSource] = []
+    if corpus:
+        sources = corpus["files"]
+    elif files:  # without the rows of each source, the files that the configuration names
+        sources = [{"files": files}]
     rows, spans = content.get("rows", {}), content.get("spans", [])
     return DataLineage(record.data_fingerprint, state, sources, rows, spans)
 
 
 def _read_corpus(nodes: Sequence[NodeExecution], missing: list[str]) -> dict[str, Any]:
     """Return the content of CorpusGen's ``corpus.json``; empty if it is not known."""
-    outputs = [output for node in nodes if node.node == "CorpusGen" for output in node.outputs]
-    path = next((Path(one.uri) / "corpus.json" for one in outputs if one.key == "findings"), None)
+    path = _find_corpus_file(nodes)
+    if path is None:
+        return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8")) if path else {}
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         missing.append(f"Rows of each data file: {path} is missing.")
         return {}
+
+
+def _find_corpus_file(nodes: Sequence[NodeExecution]) -> Path | None:
+    """Return the path of CorpusGen's ``corpus.json``; None without that node or its output."""
+    for node in nodes:
+        if node.node == "CorpusGen":
+            for output in node.outputs:
+                if output.key == "findings":
+                    return Path(output.uri) / "corpus.json"
+    return None
 
 
 def _data_state(
@@ -354,7 +381,10 @@ def _data_state(
     except LookupError as error:
         missing.append(f"State of the data: {error}.")
         return UNKNOWN, []
-    files = [path for groups in find_files(corpus).values() for one in groups for path in one.files]
+    files: list[str] = []
+    for groups in find_files(corpus).values():
+        for group in groups:
+            files += group.files
     with tempfile.TemporaryDirectory() as folder:  # the workspace is not modified
         cache = Path(folder) / "fingerprints.json"
         if (known := paths.root / "fingerprints.json").is_file():

@@ -77,10 +77,10 @@ def evaluate(
             kinds = f"{model.contract['task']} and {other.contract['task']}"
             raise UserError(f"The models have different tasks: {kinds}.", where=name)
     description = tasks.describe(model.contract["task"])
-    dimensions = {one["name"]: one.get("dimensions", 2) for one in model.contract["inputs"]}
+    dimensions = {entry["name"]: entry.get("dimensions", 2) for entry in model.contract["inputs"]}
     features = tuple(
-        dataclasses.replace(one, dimensions=dimensions.get(one.name, 2))
-        for one in description.features
+        dataclasses.replace(feature, dimensions=dimensions.get(feature.name, 2))
+        for feature in description.features
     )
     description = dataclasses.replace(description, features=features)
     corpus, rows, remarks = read_data(description, record, files, columns)
@@ -93,9 +93,11 @@ def evaluate(
         summaries: dict[str, ModelSummary] = {}
         tables = (prediction_table.CANDIDATE, prediction_table.PRODUCTION)
         roles = ("candidate", "production")
-        for role, table, (one, _), name in zip(roles, tables, models, names, strict=False):
-            own = tag if one is model or one.contract.get("tags") else None
-            predictions, summaries[role] = _decode(one, name, rows, config, on_progress, own)
+        for role, table, (decoder, _), name in zip(roles, tables, models, names, strict=False):
+            has_tags = decoder is model or bool(decoder.contract.get("tags"))
+            predictions, summaries[role] = _decode(
+                decoder, name, rows, config, on_progress, tag if has_tags else None
+            )
             prediction_table.write(folder / table, corpus.features, rows, predictions)
         summary: PredictionsSummary = {
             "rows": len(rows),
@@ -132,7 +134,7 @@ def _evaluation_config(
     if not names:  # commands of a record run only if the user names their metrics
         chosen = [m for m in chosen if not known_metrics.needs_attention(m) and m not in external]
         chosen = chosen or list(description.metrics)
-    used = {name: one for name, one in external.items() if name in chosen}
+    used = {name: metric for name, metric in external.items() if name in chosen}
     try:
         external |= resolve_references(used, os.environ, {})
     except LookupError as error:
@@ -142,9 +144,9 @@ def _evaluation_config(
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}
     slices["by"] = [name for name in slices.get("by") or () if name in extras]
     slices["patterns"] = {
-        name: one
-        for name, one in (slices.get("patterns") or {}).items()
-        if one["feature"] in extras
+        name: pattern
+        for name, pattern in (slices.get("patterns") or {}).items()
+        if pattern["feature"] in extras
     }
     settings = {
         **{key: recorded[key] for key in ("tokenize", "lowercase", "samples") if key in recorded},

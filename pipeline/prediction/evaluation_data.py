@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.components.common.prediction_table import Row
-from regard.components.data import config_rules
+from regard.components.data import config_rules, formats
 from regard.components.data.columns import MissingColumn
 from regard.components.data.corpus_plan import CorpusPlan
 from regard.components.data.example_rows import ExampleRow
@@ -49,8 +49,8 @@ def read_data(
     one, it is left out.
 
     Args:
-        description: of the model's task.
-        record: of the model.
+        description: the description of the model's task.
+        record: the record of the model.
         files: one file, several, or one for each side, as in ``data.train``.
         columns: the columns of the features; None: those of the model's configuration.
 
@@ -73,13 +73,16 @@ def _option_names() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        remedy = re.sub(
-            r"`data\.columns: \{(.*?)\}`",
-            lambda match: f"`--columns {match[1].replace(': ', '=').replace(', ', ',')}`",
-            error.remedy or "",
-        ).replace("`data.columns`", "`--columns`")
+        remedy = re.sub(r"`data\.columns: \{(.*?)\}`", _columns_option, error.remedy or "")
+        remedy = remedy.replace("`data.columns`", "`--columns`")
         where = _OPTIONS.get(error.where or "", error.where)
         raise UserError(error.message, where, remedy or None) from None
+
+
+def _columns_option(match: re.Match[str]) -> str:
+    """Return the option for columns in YAML's flow style."""
+    columns = match[1].replace(": ", "=").replace(", ", ",")
+    return f"`--columns {columns}`"
 
 
 def _corpus(
@@ -100,16 +103,22 @@ def _corpus(
     recorded = record.config.get("data") or {}
     trained = DataConfig.model_validate(recorded) if recorded else None
     kind = DataConfig.model_validate(settings).format_of(files)
-    if trained is not None and kind == trained.format_of(trained.train) != "parallel":
-        settings |= {key: value for key, value in trained if key not in _NOT_INHERITED}
+    data_format = None if kind is None else formats.get_format(kind)
+    is_equal = trained is not None and kind == trained.format_of(trained.train)
+    if trained is not None and data_format is not None and is_equal and not data_format.is_parallel:
+        unused = set(formats.FILE_KEYS).difference(data_format.keys)  # of files of other formats
+        omitted = unused.union(_NOT_INHERITED)
+        settings |= {key: value for key, value in trained if key not in omitted}
         if trained.tags and not trained.tags.column:
             del settings["tags"]
     if columns is not None:
         settings |= {"columns": dict(columns), "header": "auto"}
-        settings["extra"] = [one for one in settings.get("extra", ()) if one in columns]
+        settings["extra"] = [name for name in settings.get("extra", ()) if name in columns]
     data = DataConfig.model_validate(settings)
     # Only the tags of a model are necessary; others make slices.
-    extras = [dataclasses.replace(one, optional=not one.tags) for one in extra_features(data)]
+    extras = [
+        dataclasses.replace(feature, optional=not feature.tags) for feature in extra_features(data)
+    ]
     features = (*description.features, *extras)
     for problem in config_rules.validate_data(data, features):
         if problem.path != ("data", "split"):
@@ -121,12 +130,13 @@ def _corpus(
 
 def _absent_columns(corpus: Corpus) -> set[str]:
     """Return the extra columns that no file has, by the first row of each."""
-    extras = {one.name for one in corpus.features if one.role == "extra" and one.optional}
+    optional = [feature for feature in corpus.features if feature.optional]
+    extras = {feature.name for feature in optional if feature.role == "extra"}
     present: set[str] = set()
     for group in itertools.chain.from_iterable(find_files(corpus).values()):
         attempt = corpus
         while (missing := _missing_column(group, attempt, present)) in extras:
-            features = tuple(one for one in attempt.features if one.name != missing)
+            features = tuple(feature for feature in attempt.features if feature.name != missing)
             attempt = dataclasses.replace(attempt, features=features)
     return extras - present
 
@@ -140,14 +150,16 @@ def _missing_column(group: FileGroup, corpus: Corpus, present: set[str]) -> str 
         return error.feature
     except UnreadableFile:  # reported when all rows are read
         return None
-    present.update(name for layout in problems.layouts for name in layout.columns)
+    for layout in problems.layouts:
+        present.update(layout.columns)
     return None
 
 
 def _absent_notes(record: VersionRecord, features: Sequence[Feature]) -> Iterator[str]:
     """Yield a sentence about the extra columns of the training that the files lack."""
     trained = (record.config.get("data") or {}).get("extra") or ()
-    absent = [name for name in trained if name not in {feature.name for feature in features}]
+    present = {feature.name for feature in features}
+    absent = [name for name in trained if name not in present]
     if absent:
         yield f"The files have no columns {', '.join(absent)}, so slices by them are left out."
 
@@ -158,9 +170,12 @@ def _read_rows(corpus: Corpus) -> tuple[list[Row], ReadProblems]:
     Raises:
         UserError: a file or a row cannot be used, or there are no rows.
     """
-    images, rows, total = Images.of(corpus.config), [], ReadProblems()
+    images = Images.of(corpus.config)
+    rows: list[Row] = []
+    total = ReadProblems()
     for job in CorpusPlan(corpus).jobs:
-        problems, file = ReadProblems(), job.group.files[0]
+        problems = ReadProblems()
+        file = job.group.files[0]
         for line, values in job.rows(corpus, problems, images):
             lists = value_lists(corpus.features, values, images)
             example = ExampleRow(lists, os.path.basename(file), line)

@@ -219,7 +219,7 @@ def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> 
     """Return a row of inputs whose text begins with a tag, if the model has tags.
 
     Args:
-        values: of the row.
+        values: the inputs of the row by name.
         contract: the model's contract.
         tag: the tag; None if the text already begins with one.
 

@@ -142,7 +142,7 @@ class ServedByAddress:
                 raise length_error from None
             remedy = f"Set {TOKEN} to the server's token." if error.code in _NO_ACCESS else None
             raise UserError(f"The server reports: {error}", self._address, remedy) from None
-        return [Prediction(one, self.contract) for one in outputs]
+        return [Prediction(row, self.contract) for row in outputs]
 
     def _create_contract(self) -> contract.Contract:
         signatures = self._client.metadata()
@@ -152,7 +152,7 @@ class ServedByAddress:
         if task is None:
             remedy = "Use a model that Regard exported."
             raise UserError("The model's inputs and outputs fit no task.", self._address, remedy)
-        kinds = {one.name: one.kind.name for one in task.features}
+        kinds = {feature.name: feature.kind.name for feature in task.features}
 
         def inputs(signature: ClientSignature) -> list[contract.InputEntry]:
             """Return the inputs with the kinds of the task: for a server, an image is a text."""
@@ -162,8 +162,8 @@ class ServedByAddress:
             ]
 
         described: dict[str, contract.SignatureEntry] = {
-            name: {"inputs": inputs(one), "outputs": one.dimensions}
-            for name, one in signatures.items()
+            name: {"inputs": inputs(signature), "outputs": signature.dimensions}
+            for name, signature in signatures.items()
             if not name.startswith(("__", "stream_"))
         }
         scored = "score" if "score" in described else None
@@ -186,20 +186,28 @@ class ServedByAddress:
 
 def _find_attention(signature: ClientSignature) -> contract.AttentionEntry | None:
     """Return the attention weights, with the outputs or inputs that name rows and columns."""
-    dimensions, sources = signature.dimensions, [entry["name"] for entry in signature.entries]
+    dimensions = signature.dimensions
     weights = next((name for name, axes in dimensions.items() if len(axes) > 1), None)
     if weights is None:
         return None
-    rows, columns = (
-        [
-            name
-            for kind in ("string", "int32")
-            for name, one in signature.outputs.items()
-            if one.kind == kind and axis and dimensions[name] == [axis]
-        ]
-        for axis in dimensions[weights][:2]
-    )
-    return {"weights": weights, "rows": (rows or sources)[0], "columns": (columns or sources)[0]}
+    rows, columns = dimensions[weights][:2]
+    source = signature.entries[0]["name"]
+    return {
+        "weights": weights,
+        "rows": _output_along(rows, signature) or source,
+        "columns": _output_along(columns, signature) or source,
+    }
+
+
+def _output_along(axis: str | None, signature: ClientSignature) -> str | None:
+    """Return the output with one value per position of an axis: texts rather than numbers."""
+    if axis is None:
+        return None
+    for kind in ("string", "int32"):
+        for name, output in signature.outputs.items():
+            if output.kind == kind and signature.dimensions[name] == [axis]:
+                return name
+    return None
 
 
 def _find_task(inputs: set[str], outputs: set[str]) -> Description | None:

@@ -1,5 +1,6 @@
 """Format predictions as text, as JSON fields and as a table of attention weights."""
 
+import itertools
 import json
 import math
 import unicodedata
@@ -60,9 +61,10 @@ def split_hypotheses(
     if count is not None and not 1 <= count <= size:
         message = f"This model lists its {size} best outputs, not {count}."
         raise UserError(message, "--n-best", f"Use a number from 1 to {size}.")
-    texts, scores = zip(outputs["hypotheses"], outputs["lengths"], strict=True), outputs["scores"]
+    scores = outputs["scores"]
+    hypotheses = zip(outputs["hypotheses"], outputs["lengths"], strict=True)
     columns = {
-        contract["answer"]: [one if isinstance(one, str) else one[:n] for one, n in texts],
+        contract["answer"]: [_without_padding(value, length) for value, length in hypotheses],
         str(contract["score"]): outputs["log_probabilities"].tolist(),
     }
     if "begins" in outputs:  # answers in a passage, which no search has scored
@@ -72,8 +74,14 @@ def split_hypotheses(
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     # To a blank question, all answers are empty and have the score NaN.
     rows = rows[: 1 if math.isnan(scores[0]) else count]
-    rows = [row for row, one in zip(rows, scores, strict=False) if not one <= _NO_HYPOTHESIS]
+    # Not with `>`: a row with the score NaN remains.
+    rows = [row for row, score in zip(rows, scores, strict=False) if not score <= _NO_HYPOTHESIS]
     return [Prediction(row, contract) for row in rows]
+
+
+def _without_padding(value: Any, length: int) -> Any:
+    """Return an output of an n-best list, whose lists have equal lengths."""
+    return value if isinstance(value, str) else value[:length]
 
 
 def json_fields(
@@ -110,7 +118,7 @@ def json_fields(
 def _length_outputs(contract: Contract) -> set[str]:
     """Return the outputs that give the lengths of other outputs."""
     outputs = contract["signatures"][contract["detail"]]["outputs"].values()
-    return {name for dimensions in outputs for name in dimensions if name is not None}
+    return {name for name in itertools.chain.from_iterable(outputs) if name is not None}
 
 
 def to_list(value: Any) -> Any:

@@ -171,14 +171,17 @@ def _format(
     is_list = options.needs_list(contract)
     if options.as_json:
         rest = dataclasses.replace(row, typed={}) if is_list else row
-        fields = [output_format.json_fields(rest, one, contract) for one in hypotheses]
+        fields = [
+            output_format.json_fields(rest, hypothesis, contract) for hypothesis in hypotheses
+        ]
         value = {**row.typed, "hypotheses": fields} if is_list else fields[0]
         return json.dumps(value, ensure_ascii=False)
     inputs = [output_format.one_cell(value) for value in row.typed.values()] if is_list else []
     lines = []
-    for one in hypotheses:
-        score = f"{one.score:.6f}" if one and one.score is not None else ""
-        cells = [*([score] if options.with_score else []), *inputs, output_format.one_line(one)]
+    for hypothesis in hypotheses:
+        cells = [*inputs, output_format.one_line(hypothesis)]
+        if options.with_score:
+            cells.insert(0, _score_text(hypothesis))
         lines.append("\t".join(cells))
     text = "\n".join(lines)
     if not options.align or prediction is None:
@@ -196,7 +199,8 @@ def _validate_options(contract: Contract, options: PredictOptions) -> None:
         remedy = "Leave out --prefix, --phrase and --glossary, or run the model's pipeline again."
         raise UserError("This model does not support constraints.", remedy=remedy)
     has_attention = options.align or options.picture is not None
-    if bool(options.constraints) + has_attention + options.needs_list(contract) > 1:
+    signatures = [bool(options.constraints), has_attention, options.needs_list(contract)]
+    if signatures.count(True) > 1:
         remedy = "Use constraints, or --align and --picture, or lists such as --n-best."
         raise UserError("Constraints, attention and lists cannot be combined.", remedy=remedy)
     if options.with_score and contract["score"] is None:
@@ -251,10 +255,16 @@ def score(
         for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:
-                value = scored.score if scored else None
-                text = "" if value is None else f"{value:.6f}"
+                text = _score_text(scored)
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
+
+
+def _score_text(prediction: Prediction | None) -> str:
+    """Return a log-probability; the empty string for an empty row."""
+    if prediction is None or prediction.score is None:
+        return ""
+    return f"{prediction.score:.6f}"
 
 
 def _score_fields(row: InputRow, scored: Prediction | None) -> dict[str, Any]:

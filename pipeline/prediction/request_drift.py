@@ -36,7 +36,7 @@ class RequestCounter:
 
     Args:
         version: ``NAME@VERSION``.
-        reference: its profile.
+        reference: the profile of the version.
         start: the time of the first row to count, in the form of the log.
 
     Attributes:
@@ -45,7 +45,8 @@ class RequestCounter:
     """
 
     def __init__(self, version: str, reference: Profile, start: str):
-        self._version, self._start = version, start
+        self._version = version
+        self._start = start
         self.lines = Counter(rows=0, other=0, damaged=0)
         self._lengths: dict[str, Counter[int]] = defaultdict(Counter)
         self._words = {
@@ -58,10 +59,14 @@ class RequestCounter:
         """Count a line."""
         try:
             row = orjson.loads(line)
-            is_own = row["status"] == "OK" and f"{row['model']}@{row['version']}" == self._version
-            if is_own := is_own and row["time"] >= self._start:
+            is_counted = (
+                row["status"] == "OK"
+                and f"{row['model']}@{row['version']}" == self._version
+                and row["time"] >= self._start
+            )
+            if is_counted:
                 self._add_row(row)
-            self.lines["rows" if is_own else "other"] += 1
+            self.lines["rows" if is_counted else "other"] += 1
         except (AttributeError, KeyError, TypeError, ValueError):
             self.lines["damaged"] += 1
 
@@ -103,17 +108,20 @@ def measure(
             too few rows.
     """
     folder = Registry(registry).resolve(model)
-    version, path = f"{folder.parent.resolve().name}@{folder.name}", str(folder / PROFILE)
+    version = f"{folder.parent.resolve().name}@{folder.name}"
+    path = str(folder / PROFILE)
     start = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat(timespec="milliseconds")
     reference = read_profile(path, "Give a version that `regard run` has published.")
     counter = RequestCounter(version, reference, start)
-    rotated = [sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True) for log in logs]
-    files = [file for log, older in zip(logs, rotated, strict=True) for file in (*older, log)]
-    for line in (line for file in files for line in read_lines(str(file))):
-        counter.add(line)
+    for log in logs:
+        rotated = sorted(log.parent.glob(f"{escape(log.name)}.[0-9]*"), reverse=True)
+        for file in (*rotated, log):
+            for line in read_lines(str(file)):
+                counter.add(line)
     config = read_record(folder).config.get("data", {}).get("checks", {})
-    production, checks = json.dumps({"version": version, "profile": path}), DataChecksConfig
-    findings = check_drift(production, counter.profile(), checks.model_validate(config))
+    production = json.dumps({"version": version, "profile": path})
+    checks = DataChecksConfig.model_validate(config)
+    findings = check_drift(production, counter.profile(), checks)
     if counter.lines["rows"] < MIN_ROWS or not findings or not findings["checks"]:
         raise UserError(
             f"The log has {counter.lines['rows']} rows of {version} and {counter.lines['other']} "

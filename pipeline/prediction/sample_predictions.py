@@ -43,10 +43,11 @@ def select_samples(table: Path, data: Mapping[str, Any]) -> list[Sample]:
     except (OSError, ValueError, LookupError):
         return []
     rows = range(len(columns["hypothesis"]))
-    typed = [
-        {name: _to_text(columns[name][row], kind, data) for name, kind in kinds.items()}
-        for row in rows
-    ]
+
+    def typed_inputs(row: int) -> dict[str, str]:
+        return {name: _to_text(columns[name][row], kind, data) for name, kind in kinds.items()}
+
+    typed = [typed_inputs(row) for row in rows]
     lengths = [sum(map(len, inputs.values())) for inputs in typed]
     usable = [row for row in rows if all(map(_is_one_line, typed[row].values()))]
     selected = [row for row in usable if lengths[row] <= _MAX_CHARACTERS]

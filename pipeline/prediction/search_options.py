@@ -26,7 +26,8 @@ def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
     from regard.components.trainer.export import InMemoryModel, RebuiltModel
 
     model = RebuiltModel(path, "The model")
-    task, search = model.config.task, model.config.search
+    task = model.config.task
+    search = model.config.search
     if search is None:
         raise UserError(f"A model for {task} has no search that options could change.", str(path))
     values = {"name": "model", "task": task, "data": {"train": "none"}}
@@ -34,9 +35,12 @@ def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
     if sizes := [int(tokenizer.vocab_size()) for tokenizer in model.tokenizers.values()]:
         values["tokenizer"] = {"vocab_size": min(sizes), "shared": True}
     config, problems = validate_values(values)
-    own = [problem for problem in problems if problem.path[0] == "search"]
-    if own or config is None:
-        lines = (f"{'.'.join(map(str, one.path))}: {one.message}" for one in own or problems)
+    search_problems = [problem for problem in problems if problem.path[0] == "search"]
+    if search_problems or config is None:
+        lines = [
+            f"{'.'.join(map(str, problem.path))}: {problem.message}"
+            for problem in search_problems or problems
+        ]
         raise UserError("\n".join(lines), remedy="Change the options of the search.")
     return InMemoryModel(model.served(config.search))
 

@@ -35,7 +35,8 @@ class TermFinder:
 
     def find(self, text: str) -> list[str]:
         """Return the terms in a text, in their order there."""
-        matches, position = [], 0
+        matches = []
+        position = 0
         while position < len(text):
             term = self._term_at(text, position) if text[position] in self._starts else None
             if term:
@@ -57,10 +58,9 @@ class TermFinder:
 
 def _is_whole(text: str, start: int, end: int) -> bool:
     """Return whether no word continues before or after a part of a text."""
-    return not (
-        (_shows_its_ends(text[start]) and start > 0 and _WORD.match(text[start - 1]))
-        or (_shows_its_ends(text[end - 1]) and end < len(text) and _WORD.match(text[end]))
-    )
+    if start > 0 and _shows_its_ends(text[start]) and _WORD.match(text[start - 1]):
+        return False
+    return not (end < len(text) and _shows_its_ends(text[end - 1]) and _WORD.match(text[end]))
 
 
 def _shows_its_ends(character: str) -> bool:

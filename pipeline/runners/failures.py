@@ -49,7 +49,7 @@ _MARK = "regard.core.errors.UserError: "
 
 
 def is_transient(failure: Failure) -> bool:
-    """Whether a retry may succeed: every failure except a mistake in data or configuration.
+    """Return whether a retry may succeed: every failure except a mistake in data or configuration.
 
     Full disks and missing permissions are for the user to fix, but a retry may succeed.
     """
@@ -96,7 +96,7 @@ def _find_reason(error: BaseException) -> Failure:
 
 
 def _system(number: int, where: str | None) -> Failure:
-    """A disk error; if the library does not name the disk, the fullest of ours."""
+    """Return a disk error; if the library does not name the disk, the fullest of ours."""
     if where is None and number in (errno.ENOSPC, errno.EDQUOT):
         folders = [Workspace.from_environment().home, Path(tempfile.gettempdir())]
         existing = [folder for folder in folders if folder.is_dir()]
@@ -125,7 +125,7 @@ def _from_text(text: str) -> Failure:
 
 
 def _sentence(error: BaseException, width: int = 300) -> str:
-    """The most informative line of the message, without Beam's suffix."""
+    """Return the most informative line of the message, without Beam's suffix."""
     text = _BEAM_SUFFIX.sub("", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:

@@ -18,7 +18,7 @@ def check_job_service(arguments: Sequence[str]) -> None:
     Beam itself waits for minutes, and ignores options that are unknown to the server.
 
     Args:
-        arguments: of Beam. Without ``--job_endpoint`` nothing is checked.
+        arguments: the arguments of Beam; without ``--job_endpoint`` nothing is checked.
 
     Raises:
         UserError: no job service answers, or it is another one.

@@ -52,7 +52,7 @@ def check_node(name: str, nodes: Iterable[str], option: str) -> str:
 
 
 def node_ids(ir: pipeline_pb2.Pipeline) -> list[str]:
-    """The ids of a compiled pipeline's nodes, in execution order."""
+    """Return the ids of a compiled pipeline's nodes, in execution order."""
     return [node.pipeline_node.node_info.id for node in ir.nodes]
 
 

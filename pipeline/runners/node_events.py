@@ -101,11 +101,12 @@ def observe_nodes() -> Iterator[Observation]:
 
     def get_cached_outputs(metadata_handle: Any, cache_context: Any) -> Any:
         outputs = original_cache(metadata_handle, cache_context) or {}
-        artifacts = itertools.chain.from_iterable(outputs.values())
-        is_whole = set(outputs) == names[cache_context.name] and all(
-            _is_intact(one, observation.digests) for one in artifacts
-        )
-        return outputs if is_whole else None  # then the node runs again
+        if set(outputs) != names[cache_context.name]:
+            return None  # the node runs again
+        for artifact in itertools.chain.from_iterable(outputs.values()):
+            if not _is_intact(artifact, observation.digests):
+                return None
+        return outputs
 
     launcher.Launcher = Launcher
     cache_utils.get_cached_outputs = get_cached_outputs
@@ -119,7 +120,7 @@ def observe_nodes() -> Iterator[Observation]:
 
 
 def _is_intact(artifact: Any, digests: dict[str, str]) -> bool:
-    """Whether a cached output still exists, unchanged; add its digest."""
+    """Return whether a cached output still exists, unchanged; add its digest."""
     pushed = artifact.get_string_custom_property("pushed_destination")
     if pushed and not Path(pushed).exists():
         logging.info("The cached output %s no longer exists. The node runs again.", pushed)
@@ -133,9 +134,9 @@ def _is_intact(artifact: Any, digests: dict[str, str]) -> bool:
 
 
 def _digest(artifact: metadata_store_pb2.Artifact, digests: dict[str, str]) -> str:
-    """The digest of an artifact's files and properties; ML Metadata rounds those with decimals.
+    """Return the digest of an artifact's files and properties, without those with decimals.
 
-    The digest of the files alone is added to ``digests``.
+    ML Metadata rounds them. The digest of the files alone is added to ``digests``.
 
     Raises:
         OSError: a file cannot be read.
@@ -214,7 +215,7 @@ class _ObservedLauncher(launcher.Launcher):
         raise RuntimeError("The inputs of the node are missing.")
 
     def _outputs(self, information: Any) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-        """The URI and the custom properties of each output, from ML Metadata.
+        """Return the URI and the custom properties of each output, from ML Metadata.
 
         The outputs of a cached node are those of an earlier execution.
         """

@@ -46,7 +46,7 @@ def metadata_state(run: Run) -> list[int]:
     Raises:
         OSError: there is no such file.
     """
-    return [*file_state(run.workspace.pipeline(run.name).metadata)]
+    return list(file_state(run.workspace.pipeline(run.name).metadata))
 
 
 def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord | None:
@@ -81,7 +81,7 @@ def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord | None:
         return None
     run.log.write_text(f"All nodes are cached, as in run {earlier.id}.\n", encoding="utf-8")
     events.write(run.events, "origin", **state.origin.to_dict())
-    events.write(run.events, "plan", nodes=[*state.nodes])
+    events.write(run.events, "plan", nodes=list(state.nodes))
     for node in state.nodes.values():
         running = Node(name=node.name, state=RUNNING)
         cached = node.model_copy(update={"state": CACHED, "seconds": 0.0, "peak_bytes": None})
@@ -92,10 +92,12 @@ def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord | None:
 
 def _is_intact(node: Node) -> bool:
     """Whether a node succeeded, and its outputs are unchanged."""
-    published = [one.get("pushed_destination") for one in node.properties.values()]
-    return (
-        node.state in (DONE, CACHED)
-        and set(node.outputs) == set(node.digests) != set()
-        and all(Path(str(path)).exists() for path in published if path)
-        and all(folder_digest(uri) == node.digests[key] for key, uri in node.outputs.items())
-    )
+    if node.state not in (DONE, CACHED):
+        return False
+    if not node.outputs or node.outputs.keys() != node.digests.keys():
+        return False
+    for properties in node.properties.values():
+        published = properties.get("pushed_destination")
+        if published and not Path(str(published)).exists():
+            return False
+    return all(folder_digest(uri) == node.digests[key] for key, uri in node.outputs.items())

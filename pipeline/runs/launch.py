@@ -67,7 +67,7 @@ class RunResult:
     """A completed run.
 
     Attributes:
-        run: its folder, with ``id``, ``directory``, ``log`` and ``config``.
+        run: the folder of the run, with ``id``, ``directory``, ``log`` and ``config``.
         outcome: how it ended.
         progress: the nodes with their outputs.
         summary: the output of ``regard run --json``.
@@ -178,9 +178,8 @@ def resolved_yaml(config: Config) -> str:
 
 def _validate(request: RunRequest, nodes: Sequence[str]) -> RunRequest:
     """Validate the nodes, and correct the case of their names."""
-    first, last = request.first, request.last
-    first = check_node(first, nodes, "--from") if first else None
-    last = check_node(last, nodes, "--to") if last else None
+    first = check_node(request.first, nodes, "--from") if request.first else None
+    last = check_node(request.last, nodes, "--to") if request.last else None
     if first and last and nodes.index(first) > nodes.index(last):
         message = f"{first} runs after {last}, so no node would run again."
         raise UserError(message, "--from, --to", f"The order of the nodes is {', '.join(nodes)}.")

@@ -93,7 +93,8 @@ def create(paths: PipelinePaths, facts: RunRecord | None = None) -> Run:
         UserError: The folder is not writable.
     """
     try:
-        for folder in (paths.root, *(paths.runs.iterdir() if paths.runs.is_dir() else ())):
+        remove_temporary_files(paths.root)
+        for folder in paths.runs.iterdir() if paths.runs.is_dir() else ():
             remove_temporary_files(folder)
         run = _create_directory(paths.runs)
         start = RunRecord(id=run.id, name=run.name, status=RUNNING, started=time.time())
@@ -108,7 +109,8 @@ def create(paths: PipelinePaths, facts: RunRecord | None = None) -> Run:
 def _create_directory(parent: Path) -> Run:
     parent.mkdir(parents=True, exist_ok=True)
     started = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    number, directory = 1, parent / started
+    number = 1
+    directory = parent / started
     while directory.exists():  # two runs of the same second get different folders
         number += 1
         directory = parent / f"{started}-{number:02}"  # names sort by time
@@ -226,7 +228,9 @@ def find(workspace: Workspace, text: str) -> Run:
     if matches:
         remedy = f"Use one of: {', '.join(run.full_id for run in matches)}."
         raise UserError(f"{text!r} matches {len(matches)} runs.", str(workspace.pipelines), remedy)
-    names = [name for run in _all_runs(workspace) for name in (run.name, run.id, run.full_id)]
+    names: list[str] = []
+    for run in _all_runs(workspace):
+        names += (run.name, run.id, run.full_id)
     remedy = "`regard runs` lists the runs of the workspace, which REGARD_HOME selects."
     hint = did_you_mean(text, names)
     raise UserError(f"Unknown run {text!r}.", str(workspace.pipelines), f"{hint}{remedy}")
@@ -234,7 +238,10 @@ def find(workspace: Workspace, text: str) -> Run:
 
 def _all_runs(workspace: Workspace) -> list[Run]:
     """The runs of all pipelines, by pipeline, oldest first."""
-    return [run for name in workspace.pipeline_names() for run in runs_of(workspace.pipeline(name))]
+    runs: list[Run] = []
+    for name in workspace.pipeline_names():
+        runs += runs_of(workspace.pipeline(name))
+    return runs
 
 
 def _find_pushing_runs(workspace: Workspace, name: str, version: str) -> list[Run]:

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "nodes": {node.name: node.facts() for node in state.nodes.values()},
         "data": _data(run, state),
         "augmentation": list(changes.get("steps", {}).values()),
-        "model": {key: training[key] for key in _MODEL_KEYS if key in training},
+        "model": _select(training, _MODEL_KEYS),
         "scores": _scores(state),
         "blessing": decision and decision.model_dump(include={"blessed", "sentence"}),
         "pushed": _pushed_version(state),
@@ -70,15 +71,22 @@ def training_record(state: Progress) -> dict[str, Any]:
 def _data(run: Run, state: Progress) -> dict[str, Any]:
     corpus = read_json_object(state.output_folder("CorpusGen", "findings") / "corpus.json")
     originals = original_nodes(run, state.nodes)
-    warnings = [text for _, node in originals.values() for text in node.warnings]
-    spans = [
-        {key: span[key] for key in _SPAN_KEYS if key in span} for span in corpus.get("spans", [])
-    ]
-    findings = list(dict.fromkeys(warnings))
-    first_rows = corpus.get("first_rows", [])
-    summary = {"rows": corpus.get("rows"), "findings": findings, "spans": spans}
-    summary["first_rows"] = first_rows
+    findings: dict[str, None] = {}
+    for _, node in originals.values():
+        findings |= dict.fromkeys(node.warnings)
+    spans = [_select(span, _SPAN_KEYS) for span in corpus.get("spans", [])]
+    summary = {
+        "rows": corpus.get("rows"),
+        "findings": list(findings),
+        "spans": spans,
+        "first_rows": corpus.get("first_rows", []),
+    }
     return {key: value for key, value in summary.items() if value}
+
+
+def _select(facts: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Return those of the given keys that are set."""
+    return {key: facts[key] for key in keys if key in facts}
 
 
 def _scores(state: Progress) -> list[dict[str, Any]]:
@@ -89,12 +97,13 @@ def _scores(state: Progress) -> list[dict[str, Any]]:
     scores = []
     for name, metric in evaluation.metrics.items():
         score = {**metric.model_dump(), "value": _finite_or_none(metric.value)}
-        baselines = [one for one in evaluation.baselines if name in one.metrics]
+        baselines = [
+            {"label": baseline.label, "value": _finite_or_none(baseline.metrics[name].value)}
+            for baseline in evaluation.baselines
+            if name in baseline.metrics
+        ]
         if baselines:
-            score["baselines"] = [
-                {"label": one.label, "value": _finite_or_none(one.metrics[name].value)}
-                for one in baselines
-            ]
+            score["baselines"] = baselines
         scores.append(score)
     return scores
 
@@ -126,7 +135,8 @@ def _next_commands(summary: dict[str, Any], state: Progress, config_path: str) -
     if "pushed" in summary:
         registry = Path(summary["pushed"]["path"]).parents[1]
         is_own = registry == Run(Path(summary["directory"])).workspace.registry
-        source = mirror.uri if (mirror := open_mirror(registry)) else str(registry)
+        mirror = open_mirror(registry)
+        source = mirror.uri if mirror else str(registry)
         option = "" if is_own else f"--registry {shlex.quote(source)} "
         commands.append(f"regard predict {option}{summary['name']} {text}")
         commands.append(f"regard serve {option}{summary['name']}")

@@ -48,7 +48,8 @@ def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS)
                 status = process.wait(seconds)
             lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
         except (OSError, KeyboardInterrupt) as error:  # the run itself is complete
-            status, lines = 1, [str(error) or "interrupted"]
+            status = 1
+            lines = [str(error) or "interrupted"]
         text = truncate(next(filter(None, reversed(lines)), ""), _MAX_REASON)
         if status is None:
             text = f"no answer within {seconds:.0f} s"
@@ -58,9 +59,12 @@ def record_run(run: Run, tracking: TrackingConfig, seconds: float = MAX_SECONDS)
 
 def tracked_run(run: Run) -> TrackedRun:
     """Collect what trackers record from the folder of a run."""
-    record, state = run.record(), run.progress()
-    training, metrics = training_record(state), []
-    started, ended = record.started or 0.0, record.ended or 0.0
+    record = run.record()
+    state = run.progress()
+    training = training_record(state)
+    started = record.started or 0.0
+    ended = record.ended or 0.0
+    metrics: list[tuple[str, float, float, int]] = []
     for entry in training.get("history", []):
         at = (min(started + entry["seconds"], ended), entry["step"])
         curves = {_CURVES.get(key, f"eval/{key}"): value for key, value in entry.items()}

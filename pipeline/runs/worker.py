@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.run_record import FAILED, Origin, RunRecord
+from regard.components.settings.trainer import RUN
 from regard.core import events, owned_folders
 from regard.core.garbage_collection import without_gc
 from regard.core.processes import end_with_parent
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
     from tfx.proto.orchestration import pipeline_pb2
 
 _UNUSED = ".unused-"  # in the names that `owned_folders.discard` gives to other folders
-OK, BUG, USER, INTERRUPTED = 0, 1, 2, 130
+OK = 0
+BUG = 1
+USER = 2
+INTERRUPTED = 130
 
 
 def main(directory: str) -> int:
@@ -81,7 +85,8 @@ def _build(stored_run: Run, record: RunRecord) -> Pipeline:
 def _discard_checkpoints(checkpoints: Path, key: str) -> None:
     """Remove the checkpoints of a training, or rename them if they are not marked as Regard's."""
     # The precision may be a suffix.
-    for folder in (checkpoints / key, *checkpoints.glob(f"{key}-*")):
+    folders = [checkpoints / key, *checkpoints.glob(f"{key}-*")]
+    for folder in folders:
         if _UNUSED not in folder.name:
             owned_folders.discard(folder, owned_folders.CHECKPOINTS)
 
@@ -188,16 +193,19 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
         return []
     state = metadata_store_pb2.Execution
     with Metadata(pipeline.metadata_connection_config) as handle:
-        states = {str(one.id): one.last_known_state for one in handle.store.get_executions()}
-    complete = {name for name, one in states.items() if one in (state.COMPLETE, state.CACHED)}
+        executions = handle.store.get_executions()
+    states = {str(execution.id): execution.last_known_state for execution in executions}
+    finished = (state.COMPLETE, state.CACHED)
+    complete = {name for name, last_state in states.items() if last_state in finished}
     metadata = Path(pipeline.metadata_connection_config.sqlite.filename_uri)
     outputs = metadata_file.own_outputs(root, metadata)
     leftovers = [path for path in outputs if path.name not in complete]
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
-    for path in (path for node in pipeline.components for path in (root / node.id).glob("*/*")):
-        if path.name.isdecimal() and path.name not in states:
-            path.rename(path.with_name(f"unused-{path.name}-{uuid.uuid4().hex[:8]}"))
+    for node in pipeline.components:
+        for path in (root / node.id).glob("*/*"):
+            if path.name.isdecimal() and path.name not in states:
+                path.rename(path.with_name(f"unused-{path.name}-{uuid.uuid4().hex[:8]}"))
     return leftovers
 
 
@@ -211,7 +219,7 @@ def _repeats_training(nodes: Sequence[str], first: str | None, last: str | None)
 def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
     """Emit the digests of the data, the version in production, and other models that are read."""
     properties = {node.id: node.exec_properties for node in pipeline.components}
-    training = json.loads(properties["Trainer"]["custom_config"])
+    training = json.loads(properties["Trainer"]["custom_config"])[RUN]
     models = properties.get("Augmenter", {}).get("models")
     origin = Origin(
         data_fingerprint=properties["CorpusGen"]["fingerprint"],
@@ -219,7 +227,7 @@ def _emit_origin(pipeline: Pipeline, plan: str = "") -> None:
         parent=properties["Predictor"]["production_version"] or None,
         start=training["start"] or None,
         ensemble=training["ensemble"],
-        augmentation=[*json.loads(models).values()] if models else [],
+        augmentation=list(json.loads(models).values()) if models else [],
         plan=plan,
     )
     events.emit_if_possible("origin", **origin.to_dict())

@@ -45,7 +45,7 @@ def finish_attempt(
         paths: the pipeline's folder.
         attempt: the attempt.
         now: seconds since 1970.
-        exit_status: of the run, if observed.
+        exit_status: the exit status of the run, if observed.
     """
     run = find_run(paths, attempt)
     end = {"data": None, "earlier_runs": None, "ended": now, "exit_status": exit_status}

@@ -82,14 +82,14 @@ def check_drift(
     Args:
         snapshot: the current data.
         config: the pipeline's configuration; its data checks have the limits.
-        folder: the schedule's, where profiles are cached if it exists.
+        folder: the schedule's folder, where profiles are cached if it exists.
         save: whether to cache the profile.
     """
     workspace = Workspace(folder.parents[2])
     registry = Registry(config.serving.registry or workspace.registry)
     version = registry.latest(config.name)
-    path = version and registry.path(config.name, version) / PROFILE
-    if not path or not path.is_file():
+    path = None if version is None else registry.path(config.name, version) / PROFILE
+    if path is None or not path.is_file():
         return ConditionResult("drift", True, "no version in production to measure it against yet")
     name = f"{config.name}@{version}"
     reference = json.dumps({"version": name, "profile": str(path)})

@@ -6,6 +6,7 @@ hour; cron does neither: see ``CronSchedule``.
 
 import bisect
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
@@ -74,9 +75,8 @@ class CronSchedule:
         self._weekdays = {day % 7 for day in weekdays}
         self._needs_both = fields[2].startswith("*") or fields[4].startswith("*")
         self._is_wildcard = fields[0].startswith("*") or fields[1].startswith("*")
-        self._times = [
-            day_time(hour, minute) for hour in sorted(hours) for minute in sorted(minutes)
-        ]
+        times = itertools.product(sorted(hours), sorted(minutes))
+        self._times = [day_time(hour, minute) for hour, minute in times]
         self._zone = zone
         # The next times are mostly on the same days.
         self._fire_times = functools.lru_cache(4)(lambda day: sorted(self._compute_fire_times(day)))
@@ -95,14 +95,17 @@ class CronSchedule:
         return None
 
     def _matches(self, day: date) -> bool:
+        if day.month not in self._months:
+            return False
         is_day, is_weekday = day.day in self._days, day.isoweekday() % 7 in self._weekdays
-        is_match = is_day and is_weekday if self._needs_both else is_day or is_weekday
-        return day.month in self._months and is_match
+        if self._needs_both:
+            return is_day and is_weekday
+        return is_day or is_weekday
 
     def _compute_fire_times(self, day: date) -> Iterator[float]:
         """Yield the times of a day in seconds since 1970."""
-        for one in self._times:
-            local = datetime.combine(day, one, self._zone)
+        for time in self._times:
+            local = datetime.combine(day, time, self._zone)
             first, second = local.timestamp(), local.replace(fold=1).timestamp()
             if first > second:  # left out: the offsets before and after the change disagree
                 if not self._is_wildcard:
@@ -145,7 +148,8 @@ def _parse_field(text: str, field: _Field) -> set[int]:
         if match is None:
             raise ValueError(f"{part!r} is not a {field.name}, a range or a step")
         star, first, last, step = match.groups()
-        if step is not None and not (1 <= int(step) <= field.max and (star or last)):
+        has_range = star or last
+        if step is not None and not (has_range and 1 <= int(step) <= field.max):
             raise ValueError(f"{part!r} has an invalid step; use for example */2 or 1-5/2")
         low = field.min if star else _parse_value(first, field)
         high = field.max if star else _parse_value(last or first, field)

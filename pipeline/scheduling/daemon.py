@@ -219,10 +219,10 @@ class ScheduleDaemon:
         return True
 
     def _is_running(self) -> bool:
+        if locks.is_locked(self._paths.lock):
+            return True
         attempt = self._state.open_attempt
-        return locks.is_locked(self._paths.lock) or (
-            attempt is not None and attempts.is_alive(attempt)
-        )
+        return attempt is not None and attempts.is_alive(attempt)
 
     def _run(self, decision: ScheduleDecision) -> None:
         """Record an attempt, start a run, and wait for its end."""

@@ -28,8 +28,8 @@ class ScheduleDecision:
         should_run: whether to run now.
         reason: why, or why not, in a sentence.
         snapshot: the current data.
-        results: of the conditions, if they were evaluated.
-        number: of the attempt with these data and settings, from 1.
+        results: the results of the conditions, if they were evaluated.
+        number: the number of the attempt with these data and settings, from 1.
         kills: how often the run was killed before.
         retry_at: when to check again before the next scheduled time, in seconds since 1970.
         manual_run: a run outside the schedule that trained on the current data, if it is newer than
@@ -122,8 +122,8 @@ def _decide_retry(
     if wait is None:
         if last.status in DECIDED:
             return ScheduleDecision(False, f"nothing has changed since {outcome}", snapshot)
-        count = f" (attempt {last.number} of {schedule.attempts})"
-        outcome += count if last.status == FAILED else ""
+        if last.status == FAILED:
+            outcome += f" (attempt {last.number} of {schedule.attempts})"
         reason = f"{outcome}; not retried with the same data and settings"
         return ScheduleDecision(False, reason, snapshot)
     assert last.ended is not None
@@ -131,7 +131,7 @@ def _decide_retry(
     if now < retry_at and last.ended <= now + _CLOCK_TOLERANCE_SECONDS:  # else the clock went back
         return ScheduleDecision(False, f"{outcome}; retried later", snapshot, retry_at=retry_at)
     if last.status in UNFINISHED:
-        kills = last.kills + (last.status == KILLED)
+        kills = last.kills + 1 if last.status == KILLED else last.kills
         reason = f"resuming {last.name}, which was {last.status}"
         return ScheduleDecision(True, reason, snapshot, number=last.number, kills=kills)
     number = last.number + 1
@@ -144,14 +144,15 @@ def _find_decided_run(config: Config, paths: PipelinePaths, snapshot: DataSnapsh
     digest = settings_digest(config)
     for run in reversed(runs_of(paths)):
         record = run.record()
-        if (
-            record.status in (SUCCEEDED, NOT_BLESSED)
-            and not (record.first or record.last)  # it covered all nodes
-            and record.data_fingerprint == snapshot.fingerprint
-            and record.word_vectors == snapshot.word_files
-            and (settings := recorded_config(run))
-            and settings_digest(settings) == digest
-        ):
+        is_partial = record.first or record.last  # some nodes were left out
+        if is_partial or record.status not in (SUCCEEDED, NOT_BLESSED):
+            continue
+        if record.data_fingerprint != snapshot.fingerprint:
+            continue
+        if record.word_vectors != snapshot.word_files:
+            continue
+        settings = recorded_config(run)
+        if settings and settings_digest(settings) == digest:
             return run
     return None
 
@@ -160,4 +161,6 @@ def _is_newer(run: Run, state: ScheduleState) -> bool:
     """Return whether a run was started by hand after the last known training."""
     if run.id in {attempt.run for attempt in state.history}:
         return False
-    return run.id > ((state.trained and state.trained.run) or "")
+    if state.trained is None or state.trained.run is None:
+        return True
+    return run.id > state.trained.run

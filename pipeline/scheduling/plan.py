@@ -19,7 +19,7 @@ class SchedulePlan:
     """The status of a schedule and the decision of a check. Times are in seconds since 1970.
 
     Attributes:
-        name: the pipeline's.
+        name: the pipeline's name.
         process: id of the process that keeps the schedule, if any.
         checked: the last check.
         attempts: the last attempts, the newest first.

@@ -1,8 +1,9 @@
 """The data and settings of a pipeline at one moment."""
 
+import itertools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class DataSnapshot:
     """The data and settings at one moment.
 
     Attributes:
-        fingerprint: of the data's content.
+        fingerprint: the fingerprint of the data's content.
         word_files: SHA-256 of the word list and the files of vectors, by purpose, as in run
             records.
         key: digest of the data's content and all settings.
@@ -79,21 +80,23 @@ def take_snapshot(
     words = _word_digests(config, cache)
     key = digest(content, settings_digest(config), json.dumps(words, sort_keys=True))
     splits = find_files(corpus)
-    groups = [group for split in splits.values() for group in split]
-    file_digests = digests_of((path for group in groups for path in group.files), cache)
+    groups = list(itertools.chain.from_iterable(splits.values()))
+    files = itertools.chain.from_iterable(group.files for group in groups)
+    file_digests = digests_of(files, cache)
     spans: dict[str, list[str]] = {span.name: [] for span in corpus.spans or ()}
     for group in groups:
         if group.span in spans:
             spans[group.span] += [file_digests[path] for path in group.files]
-    train = [
-        TrainingFiles(
-            files=[(path, os.stat(path).st_size, file_digests[path]) for path in group.files]
-        )
-        for group in splits["train"]
-    ]
+    train = [_training_files(group, file_digests) for group in splits["train"]]
     if count_rows:
         _count_rows(corpus, splits["train"], train, paths.schedule / "rows.json", save)
     return DataSnapshot(content, words, key, corpus, train, spans, notes)
+
+
+def _training_files(group: FileGroup, digests: Mapping[str, str]) -> TrainingFiles:
+    """Return the files of a group with their sizes and SHA-256."""
+    files = [(path, os.stat(path).st_size, digests[path]) for path in group.files]
+    return TrainingFiles(files=files)
 
 
 def _word_digests(config: Config, cache: Path | None) -> dict[str, str]:

@@ -74,7 +74,7 @@ class Attempt(_Record):
         run: the run's id; None if it never started.
         version: the pushed version.
         seconds: duration of the run.
-        exit_status: of ``regard run``, if observed.
+        exit_status: the exit status of ``regard run``, if observed.
     """
 
     key: str

@@ -16,7 +16,7 @@ def cron_trigger(expression: str, zone: ZoneInfo) -> CronSchedule:
     """Return the schedule of a cron expression that has a next time.
 
     Args:
-        expression: as for ``CronSchedule``.
+        expression: a cron expression, see ``CronSchedule``.
         zone: the time zone of the expression.
 
     Raises:

@@ -7,6 +7,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from regard.components.common.code_digest import code_digest
 from regard.components.nodes import Preprocess
+from regard.components.settings.trainer import RunInputs
 from regard.components.settings.tune import DEFAULT_FACTOR, DEFAULT_TRIALS, TuneConfig
 from regard.components.tuner.component import Tuner
 from regard.components.tuner.search import TunerSettings
@@ -35,15 +36,17 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
         restart: whether to remove the earlier searches, so that all trials run again.
     """
     context = local_context(config, workspace)
-    trainer = {
-        **trainer_sections(config),
-        "code": code_digest("regard.components.tuner"),
-        "vectors": context.data.word_vectors,
-        "start": context.models.start,
-    }
-    tune, space = with_defaults(config), SearchSpace(dimensions(config))
+    trainer, code = trainer_sections(config), code_digest("regard.components.tuner")
+    run = RunInputs.model_validate(
+        {"vectors": context.data.word_vectors, "start": context.models.start}
+    )
+    tune = with_defaults(config)
+    space = SearchSpace(dimensions(config))
     identity = tune.model_dump_json(exclude={"search_space", *_RESUMABLE})
-    settings = json.dumps([trainer, dataclasses.asdict(space), identity], sort_keys=True)
+    settings = json.dumps(
+        [trainer, run.model_dump(mode="json"), code, dataclasses.asdict(space), identity],
+        sort_keys=True,
+    )
     key = cache_keys.digest(context.keys.training, settings)
     folder = workspace.pipeline(config.name).tuning / key
     if restart:
@@ -55,7 +58,9 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
         return Tuner(
             examples=preprocess.outputs["transformed_examples"],
             transform_graph=preprocess.outputs["transform_graph"],
-            settings=TunerSettings(trainer=trainer, tune=tune, space=space, folder=str(folder)),
+            settings=TunerSettings(
+                config=trainer, run=run, code=code, tune=tune, space=space, folder=str(folder)
+            ),
         )
 
     # The node cannot be added to a finished pipeline: TFX would then add Beam's arguments to all

@@ -118,7 +118,7 @@ def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
 
     Args:
         text: the mapping.
-        values: by key, such as ``training.learning_rate``. Missing sections are added.
+        values: the values by key, such as ``training.learning_rate``. Missing sections are added.
 
     Raises:
         YAMLError: an alias cannot be replaced without changing what it refers to.
@@ -144,7 +144,8 @@ def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
 
 def _header(original: OriginalConfig, table: trial_table.TrialTable) -> str:
     """Return the comment that says where the values come from."""
-    best, before = table["trials"][0], original.config.model_dump(mode="json")
+    best = table["trials"][0]
+    before = original.config.model_dump(mode="json")
     day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     lines = [f"Tuned by `regard tune {shlex.quote(original.path.name)}` on {day}:"]
     for key, value in best["values"].items():

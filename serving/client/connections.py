@@ -115,7 +115,7 @@ class RestConnection:
         outputs = self._request("POST", f"{self._path}:predict", timeout, body)["outputs"]
         if not isinstance(outputs, dict):  # the name of a single output is left out
             outputs = dict.fromkeys(signature.outputs, outputs)
-        kinds = {key: one.kind for key, one in signature.outputs.items()}
+        kinds = {key: output.kind for key, output in signature.outputs.items()}
         return {
             key: np.array(value, _DTYPES.get(kinds[key], kinds[key]))
             for key, value in outputs.items()
@@ -126,14 +126,7 @@ class RestConnection:
         body = self._request("GET", f"{self._path}/metadata", timeout)
 
         def parse(tensors: Mapping[str, Any]) -> dict[str, Input]:
-            return {
-                key: Input(
-                    one["dtype"].removeprefix("DT_").lower(),
-                    len(sizes := one["tensor_shape"].get("dim", [])),
-                    int(sizes[-1].get("size", -1)) if sizes else -1,
-                )
-                for key, one in sorted(tensors.items())
-            }
+            return {key: _parse_info(info) for key, info in sorted(tensors.items())}
 
         return {
             name: ClientSignature(parse(entry.get("inputs", {})), parse(entry.get("outputs", {})))
@@ -219,14 +212,8 @@ class GrpcConnection:
         signatures = message_class("SignatureDefMap").FromString(packed["signature_def"])
 
         def parse(tensors: Iterable[Any]) -> dict[str, Input]:
-            return {
-                one.key: Input(
-                    field_type(one.value.dtype),
-                    len(sizes := one.value.tensor_shape.dim),
-                    sizes[-1].size if sizes else -1,
-                )
-                for one in sorted(tensors, key=lambda one: one.key)
-            }
+            entries = sorted(tensors, key=lambda entry: entry.key)
+            return {entry.key: _read_info(entry.value) for entry in entries}
 
         return {
             entry.key: ClientSignature(parse(entry.value.inputs), parse(entry.value.outputs))
@@ -237,7 +224,7 @@ class GrpcConnection:
         """Return the states of the model's versions."""
         request, method = message_class("GetModelStatusRequest")(), "ModelService/GetModelStatus"
         response = self._call(method, request, "GetModelStatusResponse", timeout)
-        return {one.version: STATES[one.state] for one in response.model_version_status}
+        return {status.version: STATES[status.state] for status in response.model_version_status}
 
     def close(self) -> None:
         """Close the connection."""
@@ -257,6 +244,20 @@ class GrpcConnection:
         call = self._channel.unary_unary(f"/tensorflow.serving.{method}")
         metadata = tuple(self._target.headers.items())
         return call(request.SerializeToString(), timeout=timeout, metadata=metadata)
+
+
+def _parse_info(info: Mapping[str, Any]) -> Input:
+    """Return an input or output from the JSON of its ``TensorInfo``."""
+    sizes = info["tensor_shape"].get("dim", [])
+    depth = int(sizes[-1].get("size", -1)) if sizes else -1
+    return Input(info["dtype"].removeprefix("DT_").lower(), len(sizes), depth)
+
+
+def _read_info(info: Any) -> Input:
+    """Return an input or output from its ``TensorInfo``."""
+    sizes = info.tensor_shape.dim
+    depth = sizes[-1].size if sizes else -1
+    return Input(field_type(info.dtype), len(sizes), depth)
 
 
 def _predict_request(inputs: Mapping[str, np.ndarray]) -> Any:
@@ -288,7 +289,7 @@ def _parse_error(status: int, body: bytes) -> ClientError:
 def _to_json(value: Any) -> Any:
     """Convert bytes in nested lists to text, or to base64 if they are not UTF-8."""
     if isinstance(value, list):
-        return [_to_json(one) for one in value]
+        return [_to_json(element) for element in value]
     if not isinstance(value, bytes):
         return value
     try:

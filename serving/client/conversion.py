@@ -69,8 +69,8 @@ class ClientSignature:
     def dimensions(self) -> dict[str, list[str | None]]:
         """The length outputs of each output's dimensions, as in a contract."""
         return {
-            name: _length_outputs(name, self.outputs, one.rank - 1)
-            for name, one in self.outputs.items()
+            name: _length_outputs(name, self.outputs, output.rank - 1)
+            for name, output in self.outputs.items()
         }
 
     @property
@@ -81,24 +81,25 @@ class ClientSignature:
             ClientError: an input has a type or rank that Regard does not export.
         """
         entries: list[InputEntry] = []
-        for name, one in self.inputs.items():
+        for name, declared in self.inputs.items():
             if name.endswith("_length") and name.removesuffix("_length") in self.inputs:
                 continue
-            kind = _kind_of(one)
+            kind = _kind_of(declared)
             if kind is None:
-                message = f"Input {name} is {one.kind} of rank {one.rank}."
+                message = f"Input {name} is {declared.kind} of rank {declared.rank}."
                 raise ClientError("INVALID_ARGUMENT", message)
             entry: InputEntry = {"name": name, "kind": kind.name}
-            if one.rank == 3 and one.depth > 2:
-                entry["dimensions"] = one.depth
+            if declared.rank == 3 and declared.depth > 2:
+                entry["dimensions"] = declared.depth
             entries.append(entry)
         return entries
 
 
-def _kind_of(one: Input) -> Kind | None:
+def _kind_of(declared: Input) -> Kind | None:
     """Return the first kind whose inputs have this type and rank."""
+    expected = _TYPES.get(declared.kind), declared.rank
     for kind in KINDS.values():
-        if kind.tensor and (kind.tensor[0], _rank(kind)) == (_TYPES.get(one.kind), one.rank):
+        if kind.tensor and (kind.tensor[0], _rank(kind)) == expected:
             return kind
     return None
 
@@ -187,7 +188,7 @@ def _check_value(entry: InputEntry, value: Any, number: int) -> None:
 def split_rows(outputs: Outputs) -> list[Row]:
     """Return the outputs of one request row by row: texts as ``str``, arrays without padding."""
     count = len(next(iter(outputs.values()))) if outputs else 0
-    axes = {name: _length_outputs(name, outputs, one.ndim - 1) for name, one in outputs.items()}
+    axes = {name: _length_outputs(name, outputs, value.ndim - 1) for name, value in outputs.items()}
     return [
         {name: unpad(outputs, name, row, axes[name]) for name in outputs} for row in range(count)
     ]
@@ -195,8 +196,10 @@ def split_rows(outputs: Outputs) -> list[Row]:
 
 def _length_outputs(name: str, outputs: Container[str], dimensions: int) -> list[str | None]:
     """Return for each dimension the output with its real length, if there is one."""
-    if dimensions < 2:
-        return [_length_output(name, outputs)][:dimensions]
+    if dimensions == 0:
+        return []
+    if dimensions == 1:
+        return [_length_output(name, outputs)]
     rows, columns = next((pair for pair in _LENGTH_PAIRS if pair[0] in outputs), (None, None))
     if name in _SELF_ATTENTION:
         rows = columns = _length_output(name, outputs)
@@ -214,5 +217,8 @@ def _length_output(name: str, outputs: Container[str]) -> str | None:
     """Return the output with the length of this output's side."""
     # "order" has "order_length", "first_weights" has "first_length", others have "length".
     side = _SAME_LENGTH.get(name, name).rpartition("_")[0]
-    own = f"{side}_length" if side else "length"
-    return next((key for key in (f"{name}_length", own, "length") if key in outputs), None)
+    of_side = f"{side}_length" if side else "length"
+    for length in (f"{name}_length", of_side, "length"):
+        if length in outputs:
+            return length
+    return None

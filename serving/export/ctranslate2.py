@@ -2,7 +2,7 @@
 
 CTranslate2 builds a model from a specification of its layers and their weights; see
 https://opennmt.net/CTranslate2/python/ctranslate2.specs.html. The probability of a given target is
-the same as in TensorFlow, but CTranslate2 has its own beam search.
+the same as in TensorFlow, but CTranslate2 has its nested beam search.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def create_specification(
 def quantize(spec: TransformerSpec, quantization: str) -> None:
     """Convert the weights of a model to a type.
 
-    CTranslate2's own int8 uses the whole range of 8 bits, whose products overflow on processors
+    CTranslate2's nested int8 uses the whole range of 8 bits, whose products overflow on processors
     without VNNI instructions. This one uses 7 bits, so that all processors compute the same scores.
 
     Args:
@@ -172,27 +172,27 @@ def _fill(spec: Any, weights: Weights, side: Mapping[str, Any], depth: int) -> N
     if encodings is not None:
         spec.position_encodings.encodings = encodings
     for i, layer in enumerate(spec.layer):
-        own = _nested_weights(weights, f"layer_{i}")
-        _linear(layer.self_attention.linear[0], own, "attention/project")
-        _linear(layer.self_attention.linear[1], own, "attention/output")
-        _norm(layer.self_attention.layer_norm, own, "attention_norm")
+        nested = _nested_weights(weights, f"layer_{i}")
+        _linear(layer.self_attention.linear[0], nested, "attention/project")
+        _linear(layer.self_attention.linear[1], nested, "attention/output")
+        _norm(layer.self_attention.layer_norm, nested, "attention_norm")
         if side["positions"] == "relative":
-            layer.self_attention.relative_position_keys = own["attention/relative/keys"]
-            layer.self_attention.relative_position_values = own["attention/relative/values"]
+            layer.self_attention.relative_position_keys = nested["attention/relative/keys"]
+            layer.self_attention.relative_position_values = nested["attention/relative/values"]
         if hasattr(layer, "attention"):
-            _linear(layer.attention.linear[0], own, "cross/project_query")
-            _linear(layer.attention.linear[1], own, "cross/project_memory")
-            _linear(layer.attention.linear[2], own, "cross/output")
-            _norm(layer.attention.layer_norm, own, "cross_norm")
+            _linear(layer.attention.linear[0], nested, "cross/project_query")
+            _linear(layer.attention.linear[1], nested, "cross/project_memory")
+            _linear(layer.attention.linear[2], nested, "cross/output")
+            _norm(layer.attention.layer_norm, nested, "cross_norm")
         if hasattr(layer.ffn, "linear_0_noact"):
             # Regard computes the gate and the gated values with one kernel.
-            gate, values = np.split(own["feed_forward/expand/kernel"], 2, axis=1)
+            gate, values = np.split(nested["feed_forward/expand/kernel"], 2, axis=1)
             layer.ffn.linear_0.weight = _transpose(gate)
             layer.ffn.linear_0_noact.weight = _transpose(values)
         else:
-            _linear(layer.ffn.linear_0, own, "feed_forward/expand")
-        _linear(layer.ffn.linear_1, own, "feed_forward/contract")
-        _norm(layer.ffn.layer_norm, own, "feed_forward_norm")
+            _linear(layer.ffn.linear_0, nested, "feed_forward/expand")
+        _linear(layer.ffn.linear_1, nested, "feed_forward/contract")
+        _norm(layer.ffn.layer_norm, nested, "feed_forward_norm")
     if side["norm"] == "pre":
         _norm(spec.layer_norm, weights, "norm")
 

@@ -116,7 +116,7 @@ class Admission:
         """Call a function that reads or writes a message, a large one outside of the event loop.
 
         Args:
-            size: of the message, in bytes.
+            size: the size of the message in bytes.
             function: the conversion.
             args: its arguments.
             options: its named arguments.

@@ -116,10 +116,10 @@ class Batcher:
             self._queued -= 1
             if self._open is batch:
                 self._open = None
-            requests = [one for one in batch.requests if not one.outputs.cancelled()]
+            requests = [request for request in batch.requests if not request.outputs.cancelled()]
             if not requests:
                 return
-            self._observe(sum(one.rows for one in requests), batch.opened_at)
+            self._observe(sum(request.rows for request in requests), batch.opened_at)
             await self._run_requests(requests)
 
     async def _run_requests(self, requests: list[_Request]) -> None:
@@ -155,8 +155,10 @@ def count_rows(inputs: Tensors) -> int:
 def _merge(requests: list[_Request]) -> Tensors:
     if len(requests) == 1:
         return requests[0].inputs
-    names = requests[0].inputs
-    return {name: np.concatenate([one.inputs[name] for one in requests]) for name in names}
+    return {
+        name: np.concatenate([request.inputs[name] for request in requests])
+        for name in requests[0].inputs
+    }
 
 
 def _split(outputs: Tensors, requests: list[_Request]) -> list[Tensors]:

@@ -35,7 +35,7 @@ class Connections:
         limit: the maximum number of connections.
         header_seconds: how long a client may take for the headers of a request, and may pause
             while it reads a response.
-        max_unsent_bytes: of all responses together; more of them end with the largest.
+        max_unsent_bytes: the limit for all responses together; beyond it the largest one ends.
 
     Attributes:
         is_draining: whether each connection closes after its next response.
@@ -131,8 +131,8 @@ class Connection(H11Protocol):
 
     Args:
         connections: all connections of the server.
-        args: of uvicorn's class.
-        options: of uvicorn's class.
+        args: the arguments of uvicorn's class.
+        options: the keyword arguments of uvicorn's class.
 
     Attributes:
         parser: parses the requests.
@@ -246,7 +246,7 @@ class _DiscardingTransport:
 
     Args:
         transport: the connection.
-        parser: of its requests.
+        parser: the parser of its requests.
         loop: the event loop.
 
     Attributes:

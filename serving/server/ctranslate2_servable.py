@@ -14,7 +14,7 @@ from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, Contract, read
 from regard.serving.export.ctranslate2 import POSITIONS
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
-from regard.serving.session import numpy_type
+from regard.serving.tensors import numpy_type
 
 # The signatures that CTranslate2 computes.
 SIGNATURES = (DEFAULT_SIGNATURE, "align", "nbest")
@@ -112,7 +112,8 @@ class CTranslate2Servable(Servable):
         }
         rest = [row for row in range(len(sources)) if row not in outputs]
         if rest:
-            computed = super().run(name, {key: each[rest] for key, each in inputs.items()}, timeout)
+            rest_inputs = {key: value[rest] for key, value in inputs.items()}
+            computed = super().run(name, rest_inputs, timeout)
             for index, row in enumerate(rest):
                 outputs[row] = {key: value[index] for key, value in computed.items()}
         rows = [outputs[row] for row in range(len(sources))]
@@ -169,7 +170,7 @@ class CTranslate2Servable(Servable):
 
     def _translate(self, ids: Sequence[list[int]], name: str) -> dict[int, list[_Hypothesis]]:
         """Return the hypotheses of the rows that CTranslate2 can complete, the best first."""
-        rows = [row for row, one in enumerate(ids) if one]
+        rows = [row for row, tokens in enumerate(ids) if tokens]
         if not rows:
             return {}
         limits = [self._limit(len(ids[row])) for row in rows]
@@ -187,13 +188,14 @@ class CTranslate2Servable(Servable):
             **self._arguments,
         )
         translated = {}
+        count = self._search.get("n_best", 1) if name == "nbest" else 1
         for row, limit, result in zip(rows, limits, results, strict=True):
             outputs = zip_longest(result.hypotheses, result.scores, result.attention)
-            hypotheses = sorted(
-                (self._hypothesis(*one) for one in outputs), key=lambda one: -one.score
-            )[: self._search.get("n_best", 1) if name == "nbest" else 1]
-            if all(one.tokens[-1:] == [_END] and len(one.tokens) <= limit for one in hypotheses):
-                translated[row] = hypotheses
+            hypotheses = [self._hypothesis(*output) for output in outputs]
+            hypotheses.sort(key=lambda hypothesis: hypothesis.score, reverse=True)
+            best = hypotheses[:count]
+            if all(_is_complete(hypothesis, limit) for hypothesis in best):
+                translated[row] = best
         return translated
 
     def _limit(self, tokens: int) -> int:
@@ -213,14 +215,14 @@ class CTranslate2Servable(Servable):
         self, name: str, source: bytes, hypotheses: Sequence[_Hypothesis]
     ) -> dict[str, Any]:
         """Return the outputs of a signature for one row."""
-        texts = [self._text(one) for one in hypotheses]
+        texts = [self._text(hypothesis) for hypothesis in hypotheses]
         outputs: dict[str, Any] = {"source_cut": 0}
         if name == "nbest":
             return outputs | {
                 "hypotheses": texts,
-                "lengths": [len(one.tokens) for one in hypotheses],
-                "log_probabilities": [one.log_probability for one in hypotheses],
-                "scores": [one.score for one in hypotheses],
+                "lengths": [len(hypothesis.tokens) for hypothesis in hypotheses],
+                "log_probabilities": [hypothesis.log_probability for hypothesis in hypotheses],
+                "scores": [hypothesis.score for hypothesis in hypotheses],
             }
         best = hypotheses[0]
         outputs |= {self._contract["answer"]: texts[0], "score": best.log_probability}
@@ -229,10 +231,10 @@ class CTranslate2Servable(Servable):
         weights = np.array(best.attention)
         tokens = [*self._source.encode(source.decode(), out_type=str), _END]
         return outputs | {
-            "source_pieces": [one.encode() for one in tokens],
+            "source_pieces": [token.encode() for token in tokens],
             "source_length": len(tokens),
             "target_pieces": [
-                self._unknown if one == "<unk>" else one.encode() for one in best.tokens
+                self._unknown if token == "<unk>" else token.encode() for token in best.tokens
             ],
             "target_length": len(best.tokens),
             # CTranslate2 leaves out the attention to the end of the source.
@@ -241,6 +243,11 @@ class CTranslate2Servable(Servable):
 
     def _text(self, hypothesis: _Hypothesis) -> bytes:
         return self._target.decode(self._target.piece_to_id(hypothesis.tokens[:-1])).encode()
+
+
+def _is_complete(hypothesis: _Hypothesis, limit: int) -> bool:
+    tokens = hypothesis.tokens
+    return tokens[-1:] == [_END] and len(tokens) <= limit
 
 
 def _blank_pattern(contract: Contract) -> re.Pattern[str]:

@@ -18,7 +18,7 @@ class ServingError(Exception):
     Args:
         code: the status code.
         message: the text that the client receives.
-        http_status: of the REST API, if it is not the usual one of the code.
+        http_status: the REST API's status, if it is not the usual one of the code.
     """
 
     def __init__(self, code: StatusCode, message: str, http_status: int | None = None):

@@ -63,8 +63,8 @@ def create_handlers(
         grpc.method_handlers_generic_handler(
             service,
             {
-                name: _create_handler(getattr(methods, name), one, receiver, gate, calls)
-                for name, one in requests.items()
+                name: _create_handler(getattr(methods, name), message, receiver, gate, calls)
+                for name, message in requests.items()
             },
         )
         for service, requests in SERVICES.items()
@@ -260,10 +260,11 @@ class _Methods:
         self, request: Any, servable: Servable, signature: str
     ) -> dict[str, np.ndarray]:
         # Of an input that is sent several times, the last tensor counts.
-        tensors = {one.key: one.value for one in request.inputs}
+        tensors = {entry.key: entry.value for entry in request.inputs}
         declared = {name: _read_info(name, tensor) for name, tensor in tensors.items()}
         servable.validate_inputs(signature, declared)
-        count, size = sum(math.prod(one.shape) for one in declared.values()), request.ByteSize()
+        count = sum(math.prod(tensor.shape) for tensor in declared.values())
+        size = request.ByteSize()
         if count > max(size, _MAX_FILLED_VALUES):
             raise invalid(f"The inputs declare {count} values in a message of {size} bytes.")
         return await self._admission.convert(max(8 * count, size), _to_arrays, tensors)

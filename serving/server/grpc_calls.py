@@ -81,8 +81,8 @@ class Calls:
         """Count a response as unread until gRPC has sent it.
 
         Args:
-            context: of the call, which is about to end.
-            size: in bytes.
+            context: the call's context; the call is about to end.
+            size: the size of the message in bytes.
         """
         response = _Response(context.peer(), size)
         self._unread[response] = None

@@ -112,7 +112,8 @@ class ModelManager:
             old_labels = {name: model.config.labels for name, model in self._models.items()}
             # Load the versions first: a label may name a version that is only now configured.
             self._set_models(
-                replace(one, labels=old_labels.get(one.name, one.labels)) for one in models
+                replace(config, labels=old_labels.get(config.name, config.labels))
+                for config in models
             )
             await self._scan()
             for config in models:
@@ -363,12 +364,12 @@ def _unavailable(name: str, number: int | None, model: _Model | None) -> Serving
 
     The server is at fault if the version exists and cannot be loaded, or not yet.
     """
-    version = "version" if number is None else f"version {number}"
-    message = f"No {version} of model {name!r} is available."
+    requested = "version" if number is None else f"version {number}"
+    message = f"No {requested} of model {name!r} is available."
     known = model.versions if model else {}
-    candidates = known.values() if number is None else filter(None, [known.get(number)])
-    if any(one.state in (START, LOADING) or one.error is not None for one in candidates):
-        return ServingError(
-            StatusCode.UNAVAILABLE, f"{message} It could not be loaded, or not yet."
-        )
+    for version in known.values():
+        is_requested = number in (None, version.number)
+        if is_requested and (version.state in (START, LOADING) or version.error is not None):
+            message += " It could not be loaded, or not yet."
+            return ServingError(StatusCode.UNAVAILABLE, message)
     return ServingError(StatusCode.NOT_FOUND, message)

@@ -41,7 +41,7 @@ class ModelConfig:
     Attributes:
         name: the name in requests.
         base_path: the folder with one folder for each version.
-        policy: which versions are served.
+        policy: the rule for the versions that are served.
         labels: version numbers by label.
         refresh: copies new versions into ``base_path``; None if other processes write it.
     """

@@ -92,7 +92,8 @@ class ServerOptions:
         allowed_hosts: names that the header ``Host`` may contain, and of web sites that may send
             requests; none: those of the loopback address if the server listens there, otherwise
             any, and no other web site.
-        max_connections: for each API; at most a quarter of the descriptors of the process.
+        max_connections: the limit for each API; at most a quarter of the descriptors of the
+            process.
         header_seconds: limit for the headers of a request.
     """
 

@@ -169,8 +169,8 @@ def _dump_metadata(name: str, version: Version) -> bytes:
     entries = message_class("SignatureDefMap").FromString(version.loaded.signature_map)
     signatures = {
         entry.key: {
-            "inputs": {one.key: _describe(one.value) for one in entry.value.inputs},
-            "outputs": {one.key: _describe(one.value) for one in entry.value.outputs},
+            "inputs": {info.key: _describe(info.value) for info in entry.value.inputs},
+            "outputs": {info.key: _describe(info.value) for info in entry.value.outputs},
             "method_name": entry.value.method_name,
             "defaults": {},
         }

@@ -45,7 +45,7 @@ def parse_predict(body: bytes, input_types: Callable[[str], InputTypes]) -> Pred
     Raises:
         ServingError: the body is not JSON, or does not fit the signature.
     """
-    if sum(body.count(one) for one in (b",", b"[", b"{")) > _MAX_VALUES:
+    if sum(body.count(character) for character in (b",", b"[", b"{")) > _MAX_VALUES:
         raise invalid(f"The request has more than {_MAX_VALUES} values.")
     try:
         document = orjson.loads(body)
@@ -150,17 +150,17 @@ def _to_array(value: Any, name: str, kind: str) -> np.ndarray:
     if values.ndim > _MAX_DIMENSIONS:
         raise invalid(f"Input {name} has more than {_MAX_DIMENSIONS} dimensions.")
     if kind == "string":
-        for index, one in enumerate(values.flat):
-            values.flat[index] = _to_bytes(one, name)
+        for index, text in enumerate(values.flat):
+            values.flat[index] = _to_bytes(text, name)
         return values
     if kind not in _NUMBERS:
         message = f"Input {name}: the REST API does not support the type {kind}. Use gRPC."
         raise ServingError(StatusCode.UNIMPLEMENTED, message)
     dtype = np.dtype(kind)
     allowed = {"b": (bool,), "f": (int, float)}.get(dtype.kind, (int,))
-    for one in values.flat:
-        if type(one) not in allowed:
-            raise invalid(f"Input {name}: {_shorten(one)} is not of the type {kind}.")
+    for number in values.flat:
+        if type(number) not in allowed:
+            raise invalid(f"Input {name}: {_shorten(number)} is not of the type {kind}.")
     is_in_range = True
     if dtype.kind in "iu" and values.size:
         limits: Any = np.iinfo(dtype.name)
@@ -201,7 +201,7 @@ def _to_json(name: str, tensor: np.ndarray) -> Any:
 
 def _decode(value: Any, is_binary: bool) -> Any:
     if isinstance(value, list):
-        return [_decode(one, is_binary) for one in value]
+        return [_decode(element, is_binary) for element in value]
     raw = value.encode() if isinstance(value, str) else value
     if is_binary:
         return {"b64": base64.b64encode(raw).decode()}

@@ -65,7 +65,7 @@ def _from_warm_up(path: Path) -> dict[str, np.ndarray] | None:
     try:
         for request in warmup_requests.iterate(path / WARMUP):
             if request.model_spec.signature_name in ("", DEFAULT_SIGNATURE):
-                return {one.key: read_tensor(one.value) for one in request.inputs}
+                return {entry.key: read_tensor(entry.value) for entry in request.inputs}
     except (OSError, ValueError, KeyError, TypeError, OverflowError):  # the warm-up reports it
         pass
     return None

@@ -131,8 +131,8 @@ class Servable:
         TensorFlow does not compare the shape of an input with the signature: a graph for one row
         can give other outputs for two.
         """
-        shapes = [one.tensor_shape for one in self.signature(name).inputs.values()]
-        return all(one.unknown_rank or (one.dim and one.dim[0].size < 0) for one in shapes)
+        shapes = [info.tensor_shape for info in self.signature(name).inputs.values()]
+        return all(shape.unknown_rank or (shape.dim and shape.dim[0].size < 0) for shape in shapes)
 
     def select_outputs(self, name: str, requested: Sequence[str]) -> list[str]:
         """Return the outputs to send: the requested ones, or all of them, sorted.
@@ -236,7 +236,7 @@ class Servable:
             name = WARMUP
             raise invalid(f"{name} has more than {_MAX_WARMUP_REQUESTS} warm-up requests.")
         for request in requests:
-            inputs = {one.key: read_tensor(one.value) for one in request.inputs}
+            inputs = {entry.key: read_tensor(entry.value) for entry in request.inputs}
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             self.validate_inputs(name, inputs)
             if only in (None, name):

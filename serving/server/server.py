@@ -85,7 +85,7 @@ class _Uvicorn(uvicorn.Server):
             return config.http_protocol_class(config=config, **states)  # type: ignore[call-arg]
 
         for server in self.servers:
-            listeners = [one.dup() for one in server.sockets]
+            listeners = [listener.dup() for listener in server.sockets]
             server.close()
             for listener in listeners:
                 with listener, contextlib.suppress(OSError):  # there are no more

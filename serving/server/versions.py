@@ -49,7 +49,8 @@ class Version:
         servable: the loaded model, while the version is available.
         attempts: failed attempts to load it.
         requests: requests in progress.
-        batchers: by signature and by whether their requests are small, created on demand.
+        batchers: the batchers by signature and by whether their requests are small, created on
+            demand.
         model_lock: the lock on its model file, while it is loaded.
     """
 

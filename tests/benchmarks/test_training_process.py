@@ -46,7 +46,7 @@ def test_tokens_are_those_of_the_batches(program, folder, monkeypatch):
     def record(self, batch, logs=None):
         on_train_batch_end(self, batch, logs)
         if program == "regard":
-            counts.append(int(self.model.plain_loss.count))
+            counts.append(int(self.model.loss_mean.count))
 
     monkeypatch.setattr(training_process.Clock, "on_train_batch_end", record)
     result = training_process.train(

@@ -26,8 +26,8 @@ def test_errors_survive_pickling(error):
 class TwoArgumentError(Exception):
     """Can be pickled but not unpickled."""
 
-    def __init__(self, one, other):
-        super().__init__(f"{one}, {other}")
+    def __init__(self, first, second):
+        super().__init__(f"{first}, {second}")
 
 
 def test_errors_that_cannot_be_pickled_become_text():

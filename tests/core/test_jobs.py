@@ -76,10 +76,9 @@ def test_a_signal_stops_the_running_jobs_and_starts_no_more(tmp_path):
 
 def test_an_error_kills_the_running_jobs(tmp_path):
     job = Command("a", tmp_path, "import time; time.sleep(60)")
-    processes = []
-    start = job.start
-    job.start = lambda: processes.append(start()) or processes[0]
+    process = job.start()
+    job.start = lambda: process
     job.watch = lambda: 1 / 0
     with pytest.raises(ZeroDivisionError):
         run_jobs([job])
-    assert processes[0].poll() == -signal.SIGKILL
+    assert process.poll() == -signal.SIGKILL

@@ -29,8 +29,8 @@ def make(path, kind):
     elif kind == "device":
         path.symlink_to("/dev/zero")
     else:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(os.path.relpath(path))
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(os.path.relpath(path))
     return path
 
 

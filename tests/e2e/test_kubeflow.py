@@ -174,7 +174,7 @@ def test_drift_is_measured_from_the_newest_version_at_run_time(cluster):
 def test_a_warm_start_is_found_in_the_registry_by_the_trainer(cluster):
     folder, local = cluster
     custom = json.loads(local.tasks["Trainer"]["arguments"]["custom_config"])
-    custom["training"]["warm_start"] = {"model": "production", "optimizer": False}
+    custom["config"]["training"]["warm_start"] = {"model": "production", "optimizer": False}
     local.run_again("Trainer", custom_config=json.dumps(custom), max_epochs=1)
     run = local.folder("Trainer", "model_run")
     start = json.loads((run / "training.json").read_text())["warm_start"]

@@ -57,15 +57,14 @@ def run(root, source, checkpoints, monkeypatch, **training):
     config["training"] |= {**STEPS, **training}
     config["model"] |= SMALL
     config["search"] = {"type": "greedy"}
-    if checkpoints is not None:
-        config["checkpoints"] = str(checkpoints)
     properties = {"split_names": '["train", "eval"]'}
     examples = Importer(str(source[0]), Examples, properties=properties).with_id("Rows")
     graph = Importer(str(source[1]), TransformGraph).with_id("Graph")
     trainer = nodes.Trainer(
         examples=examples.outputs["result"],
         transform_graph=graph.outputs["result"],
-        custom_config=config,
+        config=config,
+        run={"checkpoints": str(checkpoints or "")},
     )
     metadata = sqlite_metadata_connection_config(str(root.with_suffix(".sqlite")))
     LocalDagRunner().run(

@@ -104,8 +104,8 @@ def test_the_loss_is_the_mean_squared_error_of_rows_that_are_there():
     actual = np.asarray(model(inputs)["similarity"], "float64")[:2]
     loss = model.compute_loss(inputs, y_pred=model(inputs))
     assert float(loss) == pytest.approx(np.mean((actual - [0.2, 0.9]) ** 2), rel=1e-5)
-    assert float(model.plain_loss.result()) == pytest.approx(float(loss))
-    assert float(model.plain_loss.count) == 2.0
+    assert float(model.loss_mean.result()) == pytest.approx(float(loss))
+    assert float(model.loss_mean.count) == 2.0
     assert model.evaluation_metrics({"plain_loss": 0.25}) == {"loss": 0.25}
 
 

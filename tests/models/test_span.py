@@ -47,7 +47,7 @@ def test_the_loss_is_that_of_begin_and_end():
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     expected = -(log_probs[0, 0, 1] + log_probs[0, 1, 2] + log_probs[1, 0, 0] + log_probs[1, 1, 0])
     assert float(model.compute_loss(INPUTS, None, outputs)) == pytest.approx(expected / 2, rel=1e-5)
-    assert float(model.plain_loss.count) == 2.0
+    assert float(model.loss_mean.count) == 2.0
     padded = {name: np.pad(value, [[0, 1], [0, 0]]) for name, value in INPUTS.items()}
     loss = float(model.compute_loss(padded, None, model(padded)))
     assert loss == pytest.approx(expected / 2, rel=1e-5)

@@ -80,7 +80,7 @@ def test_pinned_schema_enters_by_its_content(tmp_path):
         "regard.components.corpus_gen",
         "regard.components.tokenizer_trainer",
         "regard.components.preprocess",
-        "regard.components.trainer.run_fn",
+        "regard.components.trainer.train_and_export",
         "regard.models.tasks.translation.description",
         "regard.models.tasks.text_to_text.preprocess",
         "regard.models.tasks.text_to_text.network",

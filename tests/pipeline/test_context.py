@@ -43,7 +43,7 @@ def test_other_test_rows_are_another_training_if_they_are_compared(tmp_path, che
 
 @pytest.fixture
 def make(tmp_path):
-    """The arguments of the Trainer and the Pusher."""
+    """What the run adds to the settings of the Trainer, and the record of the Pusher."""
     (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
 
     def make(start="{}", rate=0.001):
@@ -51,9 +51,8 @@ def make(tmp_path):
         path.write_text(CONFIG.format(start=start, rate=rate))
         pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
         messages = {one.id: one.exec_properties for one in pipeline.components}
-        return json.loads(messages["Trainer"]["custom_config"]), json.loads(
-            messages["Pusher"]["record"]
-        )
+        run = json.loads(messages["Trainer"]["custom_config"])["run"]
+        return run, json.loads(messages["Pusher"]["record"])
 
     return make
 
@@ -300,8 +299,8 @@ def test_another_test_split_is_not_trained_on(tmp_path):
         )
         pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
         messages = {one.id: one.exec_properties for one in pipeline.components}
-        config = json.loads(messages["Trainer"]["custom_config"])
-        return messages["CorpusGen"]["fingerprint"], config["checkpoint_key"]
+        run = json.loads(messages["Trainer"]["custom_config"])["run"]
+        return messages["CorpusGen"]["fingerprint"], run["checkpoint_key"]
 
     data, folder = checkpoints()
     for other in (checkpoints(test="c\tC\n"), checkpoints(other="c\tC\n")):

@@ -53,7 +53,7 @@ def properties(pipeline, node):
 
 
 def checkpoints(pipeline):
-    return json.loads(properties(pipeline, "Trainer")["custom_config"])["checkpoint_key"]
+    return json.loads(properties(pipeline, "Trainer")["custom_config"])["run"]["checkpoint_key"]
 
 
 def test_the_nodes_run_in_the_order_that_is_shown(make):
@@ -239,11 +239,11 @@ def test_after_a_rollback_the_next_run_compares_with_the_model_that_is_live(make
 
 
 def test_the_export_depends_on_how_long_sources_are_served(make, tmp_path):
-    before = properties(make(), "Trainer")["custom_config"]
+    before = json.loads(properties(make(), "Trainer")["custom_config"])
     path = tmp_path / "tiny.yaml"
     path.write_text(f"{path.read_text()}serving: {{split_sentences: true}}\n")
     pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
     after = json.loads(properties(pipeline, "Trainer")["custom_config"])
-    assert TrainerConfig.model_validate(after).serving.split_sentences
-    before = json.loads(before)
-    assert after == {**before, "serving": {**before["serving"], "split_sentences": True}}
+    assert TrainerConfig.model_validate(after["config"]).serving.split_sentences
+    before["config"]["serving"]["split_sentences"] = True
+    assert after == before

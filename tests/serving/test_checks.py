@@ -21,8 +21,8 @@ def retained(model, inputs: list[dict], displayed: list[str]) -> list[dict]:
     loaded = saved_model.load(model)
     answers = loaded.predict(loaded.contract["detail"], inputs)
     return [
-        {"row": row, "inputs": one, "description": text, "answer": _plain(answer.outputs)}
-        for row, (one, text, answer) in enumerate(zip(inputs, displayed, answers, strict=True))
+        {"row": row, "inputs": values, "description": text, "answer": _plain(answer.outputs)}
+        for row, (values, text, answer) in enumerate(zip(inputs, displayed, answers, strict=True))
     ]
 
 
@@ -124,16 +124,16 @@ def test_another_answer_than_the_predictors_is_named(good, rows):
 
 
 def test_another_answer_than_in_memory_is_named(good, rows):
-    one = {**changed(rows[0], score=-9.0), "row": "0 of the Trainer", "kept_by": "in memory"}
-    assert query(good, [one])["failures"][0] == (
+    in_memory = {**changed(rows[0], score=-9.0), "row": "0 of the Trainer", "kept_by": "in memory"}
+    assert query(good, [in_memory])["failures"][0] == (
         "serving_default, row 0 of the Trainer ('abc'): now and in memory: the scores differ:"
         " -1.500000 and -9.000000"
     )
 
 
 def test_a_tie_passes_and_many_do_not(good, rows):
-    one = [rows[0], rows[1], changed(rows[2], translation="OTHER"), *(rows[:2] * 4)]
-    result = query(good, [{**row, "row": n} for n, row in enumerate(one)])
+    with_a_tie = [rows[0], rows[1], changed(rows[2], translation="OTHER"), *(rows[:2] * 4)]
+    result = query(good, [{**row, "row": n} for n, row in enumerate(with_a_tie)])
     assert result["failures"] == []
     assert len(result["ties"]) == 2
     assert "row 2 ('ab')" in result["ties"][0]

@@ -33,9 +33,9 @@ def test_tensors(array):
     write_tensor(message, array)
     stored_text = tf.make_ndarray(tensor_pb2.TensorProto.FromString(message.SerializeToString()))
     parsed = parse(tf.make_tensor_proto(array))
-    for one in (stored_text, parsed):
-        np.testing.assert_array_equal(one, array)
-        assert (one.dtype, one.shape) == (array.dtype, array.shape)
+    for result in (stored_text, parsed):
+        np.testing.assert_array_equal(result, array)
+        assert (result.dtype, result.shape) == (array.dtype, array.shape)
 
 
 def test_the_last_value_stands_for_missing_ones():

@@ -13,9 +13,10 @@ import ml_dtypes  # noqa: F401  (NumPy's bfloat16)
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
-import regard.serving.session as session_module
+from regard.serving import c_api
+from regard.serving import session as session_module
 from regard.serving.contract import read_contract
 from regard.serving.saved_model import batch_inputs
 from regard.serving.session import DEADLINE_EXCEEDED, INVALID_ARGUMENT, Session, SessionError
@@ -148,11 +149,6 @@ def test_a_repeated_tag_is_the_same_tag(folder, tmp_path):
     assert Session(tmp_path / "m").run("count", {"limit": 1})["count"] == 1
 
 
-def test_a_missing_package_is_an_error_of_the_session():
-    with pytest.raises(SessionError, match="The package no_such_package is not installed"):
-        session_module._package("no_such_package")
-
-
 def test_a_closed_session_does_not_run(folder):
     session = Session(folder)
     session.close()
@@ -172,13 +168,13 @@ def test_a_session_without_references_closes(folder):
 def test_close_waits_for_the_runs_of_other_threads(folder, monkeypatch):
     """The memory of a session that runs must not be freed: the process would crash."""
     session, is_running = Session(folder), threading.Event()
-    finalizer, call = session._handle.finalizer, session_module._call
+    finalizer, call = session._handle.finalizer, c_api.call
 
     def note_and_call(name, *arguments, **options):
         is_running.set()
         return call(name, *arguments, **options)
 
-    monkeypatch.setattr(session_module, "_call", note_and_call)
+    monkeypatch.setattr(session_module, "call", note_and_call)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(session.run, "count", {"limit": 1 << 62}, 0.5)
         assert is_running.wait(30)
@@ -200,7 +196,6 @@ def test_threads_do_not_mix_their_values(session):
         list(pool.map(run, range(64)))
 
 
-@pytest.mark.parametrize("few_runs", [True, False])
 @pytest.mark.parametrize(
     ("model", "rows"),
     [
@@ -211,10 +206,10 @@ def test_threads_do_not_mix_their_values(session):
     ],
     ids=["text", "points", "pairs", "images"],
 )
-def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows, few_runs):
+def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows):
     path = fake_models.save(model(), tmp_path / "m")
-    contract, session = read_contract(path), Session(path, few_runs)
-    loaded = tf.saved_model.load(str(path))
+    contract, loaded = read_contract(path), tf.saved_model.load(str(path))
+    sessions = [Session(path, few_runs) for few_runs in (True, False)]
     for name in ("serving_default", contract["detail"]):
         inputs = batch_inputs(contract["signatures"][name]["inputs"], rows)
         expected = loaded.signatures[name](
@@ -225,38 +220,65 @@ def test_outputs_equal_those_of_tensorflow_bit_by_bit(tmp_path, model, rows, few
                 for key, value in inputs.items()
             }
         )
-        result = session.run(name, inputs)
-        assert set(result) == set(expected)
-        for key, value in expected.items():
-            assert result[key].tobytes() == value.numpy().tobytes() or (
-                result[key].tolist() == value.numpy().tolist()
-            )
+        for session in sessions:
+            result = session.run(name, inputs)
+            assert set(result) == set(expected)
+            for key, value in expected.items():
+                assert result[key].tobytes() == value.numpy().tobytes() or (
+                    result[key].tolist() == value.numpy().tolist()
+                )
 
 
-def test_it_does_not_import_tensorflow_which_can_follow(tmp_path):
-    path = fake_models.save(fake_models.sentencepiece_model(), tmp_path / "m")
-    code = f"""if True:
-        import sys, json
-        from regard.serving.saved_model import load
-        (one,) = load({str(path)!r}).predict("serving_default", [{{"source": "a"}}])
-        early = sorted({{"tensorflow", "tensorflow_text", "keras"}} & set(sys.modules))
-        import tensorflow_text
-        later = tensorflow_text.WhitespaceTokenizer().tokenize(["a b"]).to_list()
-        print(json.dumps([one.hypothesis, early, len(later[0])]))"""
-    output = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert json.loads(output) == ["A", [], 2]
+def run_process(code, *arguments, **variables):
+    """Run a program in a new process, and return what it prints as JSON."""
+    command = [sys.executable, "-c", code, *arguments]
+    return json.loads(subprocess.check_output(command, text=True, env={**os.environ, **variables}))
+
+
+WITHOUT_TENSORFLOW = """if True:
+    import json, sys
+    from regard.serving.session import Session
+    outputs = Session(sys.argv[1]).run("count", {"limit": 3})
+    early = sorted({"tensorflow", "tensorflow_text", "keras"} & set(sys.modules))
+    """
+
+
+def test_it_does_not_import_tensorflow(folder):
+    code = WITHOUT_TENSORFLOW + "print(json.dumps([int(outputs['count']), early]))"
+    assert run_process(code, folder) == [3, []]
+
+
+@pytest.mark.slow  # it imports TensorFlow
+def test_tensorflow_can_be_imported_afterwards(folder):
+    code = f"""{WITHOUT_TENSORFLOW}
+    import tensorflow_text
+    tokens = tensorflow_text.WhitespaceTokenizer().tokenize(["a b"]).to_list()
+    print(json.dumps([early, len(tokens[0])]))"""
+    assert run_process(code, folder) == [[], 2]
 
 
 def test_an_operation_has_one_thread_unless_the_environment_says_otherwise(folder):
     """Also if the first session, which decides, is that of `initialize`."""
-    code = f"""if True:
-        import os
+    code = """if True:
+        import os, sys
         from regard.serving import session
         session.initialize()
-        session.Session({str(folder)!r})
+        session.Session(sys.argv[1])
         print(len(os.listdir("/proc/self/task")))"""
-    counts = [
-        int(subprocess.check_output([sys.executable, "-c", code], env={**os.environ, **threads}))
-        for threads in ({}, {"TF_NUM_INTRAOP_THREADS": "5"})
-    ]
-    assert counts[1] - counts[0] == 4
+    default, five = run_process(code, folder), run_process(code, folder, TF_NUM_INTRAOP_THREADS="5")
+    assert five - default == 4
+
+
+def test_the_options_are_those_of_tensorflow(folder, monkeypatch):
+    """Each message is parsed with TensorFlow's own class."""
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    contents = []
+    monkeypatch.setattr(
+        session_module, "_set_config", lambda _, config: contents.append(config.SerializeToString())
+    )
+    for few_runs in (False, True):
+        Session(folder, few_runs)
+        options = config_pb2.ConfigProto(intra_op_parallelism_threads=1)
+        options.graph_options.rewrite_options.disable_meta_optimizer = True
+        options.graph_options.optimizer_options.do_function_inlining = few_runs
+        assert config_pb2.ConfigProto.FromString(contents.pop()) == options

@@ -19,7 +19,7 @@ def check_rows():
 
 
 def inputs(request):
-    return {one.key: read_tensor(one.value) for one in request.inputs}
+    return {entry.key: read_tensor(entry.value) for entry in request.inputs}
 
 
 def test_every_signature_gets_real_rows_of_several_sizes(tmp_path):
@@ -27,7 +27,9 @@ def test_every_signature_gets_real_rows_of_several_sizes(tmp_path):
     path = tmp_path / "requests"
     assert warmup_requests.write(path, contract, check_rows()) == 6
     result = warmup_requests.read(path)
-    messages = [(one.model_spec.signature_name, len(inputs(one)["source"])) for one in result]
+    messages = [
+        (request.model_spec.signature_name, len(inputs(request)["source"])) for request in result
+    ]
     assert messages == [(name, size) for name in contract["signatures"] for size in (1, 8)]
     several = inputs(result[-1])
     assert [text.decode() for text in several["source"]] == TEXTS[:8]

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from regard.components.trainer.batches import Batches
+from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep
 from regard.models.tasks.network import BatchDecoder
 from regard.models.trainable_model import TrainableModel
 
@@ -72,6 +73,11 @@ class TrainingBackend(ABC):
     def compute_capabilities(self) -> Sequence[tuple[int, int]]:
         """Return the CUDA compute capability of each GPU, (0, 0) if it has none."""
 
+    @property
+    @abstractmethod
+    def devices(self) -> int:
+        """The number of devices that a training without a group uses."""
+
     @abstractmethod
     def is_out_of_memory(self, error: Exception) -> bool:
         """Return whether an error of a training step means that its batch is too large."""
@@ -85,6 +91,18 @@ class TrainingBackend(ABC):
         self, callbacks: Sequence[keras.callbacks.Callback], model: TrainableModel
     ) -> Any:
         """Return callbacks as ``fit`` takes them; none of them reads the logs of a step."""
+
+    @abstractmethod
+    def shared_step(
+        self, group: DeviceGroup, model: TrainableModel, build: Callable[[], TrainableModel]
+    ) -> SharedTrainStep:
+        """Return the training step of a group of devices.
+
+        Args:
+            group: the devices.
+            model: the compiled model.
+            build: creates another model of the same architecture.
+        """
 
     @abstractmethod
     def synchronize(self, model: TrainableModel) -> None:

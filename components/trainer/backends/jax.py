@@ -1,7 +1,6 @@
 """Training on JAX. Nothing here, or below, imports TensorFlow."""
 
 import functools
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ import numpy as np
 
 from regard.components.trainer.backends.base import EpochData, TrainingBackend
 from regard.components.trainer.batches import Batches
+from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep
 from regard.components.trainer.optimizer_state import unwrap
 from regard.components.trainer.unit_weighting import UnitWeighting
 from regard.models.tasks.network import Batch, BatchDecoder
@@ -53,18 +53,26 @@ class JaxBackend(TrainingBackend):
         devices = [device for device in jax.devices() if device.platform == "gpu"]
         return [_compute_capability(device) for device in devices]
 
+    @property
+    def devices(self) -> int:
+        distribution = keras.distribution.distribution()
+        return distribution.device_mesh.devices.size if distribution is not None else 1
+
     def is_out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
     def make_deterministic(self) -> None:
-        # XLA reads the variable when it first compiles; on a CPU its sums always keep their order.
-        flags = os.environ.get("XLA_FLAGS", "")
-        os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+        """Do nothing: the process was started with the option of XLA, see ``jax_training``."""
 
     def callbacks(
         self, callbacks: Sequence[keras.callbacks.Callback], model: TrainableModel
     ) -> keras.callbacks.CallbackList:
         return _LaggingCallbacks(callbacks, model)
+
+    def shared_step(
+        self, group: DeviceGroup, model: TrainableModel, build: Callable[[], TrainableModel]
+    ) -> SharedTrainStep:
+        raise NotImplementedError("Several processes do not train together on JAX.")
 
     def synchronize(self, model: TrainableModel) -> None:
         model.jax_state_sync()
@@ -176,7 +184,7 @@ def _train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]
     """
     trainable, non_trainable, optimizer_values, metrics = state
     x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
-    count = _index(model.plain_loss.count, model.metrics_variables)
+    count = _index(model.loss_mean.count, model.metrics_variables)
     before = metrics[count]
     (_, aux), gradients = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)(
         trainable,

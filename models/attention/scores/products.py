@@ -107,6 +107,7 @@ class CosineScore(Score):
     """
 
     needs_equal_depths = True
+    undecayed = ("temperature",)
 
     def __init__(self, *, strength: PositiveFloat = 10.0, **kwargs: Any):
         super().__init__(**kwargs)

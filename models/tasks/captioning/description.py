@@ -121,6 +121,7 @@ _LIMITS: dict[str, Any] = {"max_length_factor": 0.0, "max_length_offset": 30}
 DESCRIPTION = Description(
     name="captioning",
     summary="an image to a sentence that describes it",
+    about="The model describes an image.",
     parts=Parts(
         "regard.models.tasks.captioning",
         preprocessing="ImagePreprocessing",

@@ -139,6 +139,7 @@ _LONG: dict[str, Any] = {"long_source": "refuse"}
 DESCRIPTION = Description(
     name="pointer",
     summary="points to positions among them, for example an order or a hull",
+    about="The model puts points in an order, for example that of a short tour.",
     parts=Parts(
         "regard.models.tasks.pointer",
         preprocessing="PointPreprocessing",

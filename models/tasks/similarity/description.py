@@ -149,6 +149,7 @@ def validate(config: Any) -> Iterator[Problem]:
 DESCRIPTION = Description(
     name="similarity",
     summary="two sentences to a similarity score",
+    about="The model scores how similar two texts are, from 0 to 1.",
     parts=Parts(
         "regard.models.tasks.similarity",
         preprocessing="SentencePreprocessing",

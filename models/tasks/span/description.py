@@ -90,6 +90,7 @@ def validate(config: Any) -> Iterator[Problem]:
 DESCRIPTION = Description(
     name="span",
     summary="a passage and a question to the span of the passage that answers it",
+    about="The model finds the answer to a question in a passage.",
     parts=Parts(
         "regard.models.tasks.span",
         preprocessing="PassagePreprocessing",

@@ -14,6 +14,7 @@ _LIMITS: dict[str, Any] = {"max_length_factor": 0.25, "max_length_offset": 20}
 DESCRIPTION = Description(
     name="summarisation",
     summary="a long text to a short one, copying words where useful",
+    about="The model summarises a text.",
     parts=text_to_text.PARTS,
     output="summary",
     features=(

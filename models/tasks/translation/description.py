@@ -9,6 +9,7 @@ from regard.models.tasks.text_to_text import settings as text_to_text
 DESCRIPTION = Description(
     name="translation",
     summary="text to text, for example sentences into another language",
+    about="The model translates a text.",
     parts=text_to_text.PARTS,
     output="translation",
     features=(Feature("source", TEXT), Feature("target", TEXT, role="reference")),

@@ -1,5 +1,6 @@
 """Draws the lineage of a model as a tree from the model down to the data."""
 
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,7 +100,8 @@ def _scores(values: Mapping[str, float]) -> str:
 
 def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
     """Add the executions from the Pusher back to the data."""
-    folder = os.path.commonpath([output.uri for node in nodes for output in node.outputs])
+    outputs = itertools.chain.from_iterable(node.outputs for node in nodes)
+    folder = os.path.commonpath([output.uri for output in outputs])
     branch = root.add(_labelled("nodes", folder))
     width = max(len(node.node) for node in nodes)
     for node in nodes:

@@ -113,8 +113,8 @@ def _score_text(score: Mapping[str, Any]) -> str:
     scale = score.get("scale", 100.0)
     text = f"{score.get('label', score['name'])} {formatting.value_with_interval(score, scale)}"
     baselines = [
-        f"{one['label']}: {formatting.format_metric(one['value'], scale)}"
-        for one in score.get("baselines", [])
+        f"{baseline['label']}: {formatting.format_metric(baseline['value'], scale)}"
+        for baseline in score.get("baselines", [])
     ]
     text += f" ({', '.join(baselines)})" if baselines else ""
     return f"{text}  {score.get('signature', '')}".rstrip()

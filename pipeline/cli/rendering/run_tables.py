@@ -20,15 +20,17 @@ _STATUS_STYLES = {
 
 def print_listing(records: Sequence[RunRecord], console: Console) -> None:
     """Print one line per run; in a narrow terminal, the scores follow on a separate line."""
-    table = [_HEADINGS, *map(_cells, records)]
-    spans = _HEADINGS.index("spans")
-    if not any(row[spans] for row in table[1:]):  # most datasets have none
-        table = [(*row[:spans], *row[spans + 1 :]) for row in table]
-    terminal.print_table(table[0], table[1:], console, colored="status", colors=_STATUS_STYLES)
+    headings = list(_HEADINGS)
+    rows = [_cells(record) for record in records]
+    spans = headings.index("spans")
+    if not any(row[spans] for row in rows):  # most data sets have none
+        for row in (headings, *rows):
+            del row[spans]
+    terminal.print_table(headings, rows, console, colored="status", colors=_STATUS_STYLES)
 
 
-def _cells(record: RunRecord) -> tuple[str, ...]:
-    return (
+def _cells(record: RunRecord) -> list[str]:
+    return [
         record.name,
         record.id,
         record.status,
@@ -38,4 +40,4 @@ def _cells(record: RunRecord) -> tuple[str, ...]:
         formatting.format_duration(record.seconds),
         formatting.format_spans(record.data.get("spans", [])),
         ", ".join(map(formatting.format_score, record.scores)),
-    )
+    ]

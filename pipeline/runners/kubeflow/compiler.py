@@ -33,7 +33,12 @@ from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
-    from regard.pipeline.config.kubeflow import KubeflowConfig, PodConfig, ResourcesConfig
+    from regard.pipeline.config.kubeflow import (
+        KubeflowConfig,
+        PodConfig,
+        ResourcesConfig,
+        Toleration,
+    )
 
 _ACCELERATOR = "nvidia.com/gpu"
 _SCRATCH = {"volumeName": "regard-tmp", "mountPath": "/tmp"}
@@ -109,11 +114,13 @@ def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any
 
 def _resources(resources: ResourcesConfig) -> dict[str, Any]:
     """Return the resources of a container; requests and limits are the same."""
-    gpus = {"type": _ACCELERATOR, "count": str(resources.gpu)} if resources.gpu else None
-    amounts = {"cpu": resources.cpu, "memory": resources.memory}
-    limits = {f"{name}{kind}": n for name, n in amounts.items() for kind in ("Request", "Limit")}
-    values = {**limits, "accelerator": gpus}
-    return {name: value for name, value in values.items() if value is not None}
+    values: dict[str, Any] = {}
+    for name, amount in (("cpu", resources.cpu), ("memory", resources.memory)):
+        if amount is not None:
+            values[f"{name}Request"] = values[f"{name}Limit"] = amount
+    if resources.gpu:
+        values["accelerator"] = {"type": _ACCELERATOR, "count": str(resources.gpu)}
+    return values
 
 
 def _set_parameter_defaults(spec: dict[str, Any], config: Config) -> None:
@@ -128,26 +135,34 @@ def _set_parameter_defaults(spec: dict[str, Any], config: Config) -> None:
 
 def _executor_config(pod: PodConfig, kubeflow: KubeflowConfig) -> dict[str, Any]:
     """Return a node's ``KubernetesExecutorConfig``, with only those keys that old servers know."""
-    secrets = [(name, *secret.split("/")) for name, secret in pod.secret_environment.items()]
     config: dict[str, Any] = {
-        "pvcMount": [{"mountPath": f, "constant": claim} for claim, f in kubeflow.volumes.items()],
+        "pvcMount": [
+            {"mountPath": folder, "constant": claim} for claim, folder in kubeflow.volumes.items()
+        ],
         "secretAsVolume": [
-            {"secretName": name, "mountPath": f} for name, f in pod.secret_folders.items()
+            {"secretName": name, "mountPath": folder} for name, folder in pod.secret_folders.items()
         ],
         "secretAsEnv": [
-            {"secretName": secret, "keyToEnv": [{"secretKey": key, "envVar": name}]}
-            for name, secret, key in secrets
+            _secret_variable(name, path) for name, path in pod.secret_environment.items()
         ],
         "imagePullSecret": [{"secretName": name} for name in pod.image_pull_secrets],
-        "podMetadata": pod.labels and {"labels": pod.labels},
-        "nodeSelector": pod.node_selector and {"labels": pod.node_selector},
-        "tolerations": [
-            {
-                "operator": "Exists" if taint.value is None else "Equal",
-                **taint.model_dump(exclude_none=True),
-            }
-            for taint in pod.tolerations
-        ],
-        "emptyDirMounts": pod.scratch and [{**_SCRATCH, "sizeLimit": f"{pod.scratch}G"}],
+        "tolerations": [_toleration(toleration) for toleration in pod.tolerations],
     }
+    if pod.labels:
+        config["podMetadata"] = {"labels": pod.labels}
+    if pod.node_selector:
+        config["nodeSelector"] = {"labels": pod.node_selector}
+    if pod.scratch:
+        config["emptyDirMounts"] = [{**_SCRATCH, "sizeLimit": f"{pod.scratch}G"}]
     return {key: value for key, value in config.items() if value}
+
+
+def _secret_variable(name: str, path: str) -> dict[str, Any]:
+    """Return an environment variable whose value is ``SECRET/KEY``."""
+    secret, key = path.split("/")
+    return {"secretName": secret, "keyToEnv": [{"secretKey": key, "envVar": name}]}
+
+
+def _toleration(toleration: Toleration) -> dict[str, Any]:
+    operator = "Exists" if toleration.value is None else "Equal"
+    return {"operator": operator, **toleration.model_dump(exclude_none=True)}

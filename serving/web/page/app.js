@@ -11,16 +11,9 @@ const CONSTRAINT_LABELS = {
   prefix: "Output begins with",
   phrases: "Output contains these phrases or glossary terms, one on a line",
 };
-const TASKS = {
-  translation: "The model translates a text.",
-  summarisation: "The model summarises a text.",
-  captioning: "The model describes an image.",
-  similarity: "The model scores how similar two texts are, from 0 to 1.",
-  span: "The model finds the answer to a question in a passage.",
-  pointer: "The model puts points in an order, for example that of a short tour.",
-};
 const MAX_HEADS_TOKENS = 80; // the size of all heads grows with the square of the length
 const MAX_LINK_CHARACTERS = 2000; // that are sent to the model when a link is opened
+const ABOUT = "Enter the inputs of the model and select Run."; // for models whose contract says nothing
 const TAGS = "The tag selects the kind of output, for example its language.";
 let models = [];
 let model = null;
@@ -37,18 +30,18 @@ async function start() {
   } catch (error) {
     return showMessage(error.message, true);
   }
-  byId("model").append(...models.map((one) => make("option", { value: one.name }, label(one))));
+  byId("model").append(...models.map((listed) => make("option", { value: listed.name }, label(listed))));
   if (!models.length) return showMessage("The server has no models.", true);
   addEventListener("hashchange", openLink);
   await openLink();
 }
 
-const label = (one) => (one.version === null ? `${one.name} (not available)` : `${one.name} · version ${one.version}`);
+const label = ({ name, version }) => (version === null ? `${name} (not available)` : `${name} · version ${version}`);
 
 // Shows the view of the link in the address bar.
 async function openLink() {
   const link = new URLSearchParams(location.hash.slice(1));
-  selectModel(models.find((one) => one.name === link.get("model")) ?? models[0]);
+  selectModel(models.find(({ name }) => name === link.get("model")) ?? models[0]);
   let characters = 0;
   for (const [name, input] of Object.entries({ ...inputs, ...constraints })) {
     if (!link.has(name)) continue;
@@ -74,7 +67,7 @@ async function openLink() {
 
 const selectNth = (selector, index) => index && [...document.querySelectorAll(selector)][Number(index)]?.click();
 const selectedIndex = (selector) => (
-  [...document.querySelectorAll(selector)].findIndex((one) => one.getAttribute("aria-pressed") === "true"));
+  [...document.querySelectorAll(selector)].findIndex((button) => button.getAttribute("aria-pressed") === "true"));
 
 function selectModel(next) {
   model = next;
@@ -83,7 +76,7 @@ function selectModel(next) {
   byId("model").value = next.name;
   document.title = `${next.name} – Regard`;
   byId("output").hidden = byId("attention").hidden = true;
-  byId("about").textContent = [TASKS[next.contract?.task], next.contract?.tags?.length && TAGS].filter(Boolean).join(" ");
+  byId("about").textContent = describe(next.contract);
   showExamples(next.examples ?? []);
   showMessage(next.problem ?? "", Boolean(next.problem));
   inputs = {};
@@ -99,6 +92,13 @@ function selectModel(next) {
   byId("constraints").querySelector("div").replaceChildren(...Object.values(constraints).map((input) => input.element));
   updateButton();
   byId("inputs").querySelector("textarea, input")?.focus();
+}
+
+// Returns what the page says about a model; nothing if the model has no contract.
+function describe(contract) {
+  if (contract === null) return "";
+  const about = contract.about || ABOUT;
+  return contract.tags?.length ? `${about} ${TAGS}` : about;
 }
 
 // Buttons that fill in a row of the training and run the model.
@@ -156,7 +156,7 @@ async function run() {
 
 // Returns the selected model as the server has it now, if its version has changed; otherwise null.
 async function findNewVersion() {
-  const newest = (await listModels().catch(() => [])).find((one) => one.name === model.name);
+  const newest = (await listModels().catch(() => [])).find(({ name }) => name === model.name);
   return newest?.contract && newest.version !== model.version ? newest : null;
 }
 
@@ -282,7 +282,7 @@ byId("form").addEventListener("keydown", (event) => {
 byId("heads").addEventListener("toggle", () => {
   if (byId("heads").open && current && !byId("all-heads").hasChildNodes()) headsShown = showHeads();
 });
-byId("model").addEventListener("change", () => selectModel(models.find((one) => one.name === byId("model").value)));
+byId("model").addEventListener("change", () => selectModel(models.find(({ name }) => name === byId("model").value)));
 byId("link").addEventListener("click", async () => {
   history.replaceState(null, "", link());
   try {

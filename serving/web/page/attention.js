@@ -138,7 +138,7 @@ function addArrowKeys(buttons) {
     const next = step === undefined ? null : buttons[i + step];
     if (!next) return;
     event.preventDefault();
-    buttons.forEach((one) => one.setAttribute("tabindex", one === next ? "0" : "-1"));
+    buttons.forEach((other) => other.setAttribute("tabindex", other === next ? "0" : "-1"));
     next.focus();
   }));
 }

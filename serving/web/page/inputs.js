@@ -41,7 +41,7 @@ function textInput(entry, changed, label, tags) {
 // The tag that a text begins with, or null, and the rest of the text; as `models/tags.py`.
 function splitTag(text, tags) {
   const start = text.trimStart();
-  const tag = tags.find((one) => start.startsWith(`<${one}>`));
+  const tag = tags.find((name) => start.startsWith(`<${name}>`));
   return tag === undefined ? [null, text] : [tag, start.slice(tag.length + 2).replace(/^ /, "")];
 }
 
@@ -129,7 +129,7 @@ function pointsInput(entry, changed) {
   list.addEventListener("change", () => { set(list.value); });
   const set = (text) => {
     try {
-      points = JSON.parse(text).filter((one) => one.length === dimensions && one.every(Number.isFinite));
+      points = JSON.parse(text).filter((point) => point.length === dimensions && point.every(Number.isFinite));
     } catch {
       // Invalid JSON changes nothing.
     }

@@ -2,7 +2,8 @@
 
 import pytest
 
-from regard.components.data.config_rules import pattern_locations, validate_data
+from regard.components.data.config_rules import validate_data
+from regard.components.data.span_rules import pattern_locations
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from tests.components.corpora import CAPTIONED, SCORED, SUMMARISED, TRANSLATION, corpus_of
@@ -41,7 +42,10 @@ def test_pattern_locations():
         {"train": ["a.jsonl", "b.ndjson"], "eval": "e.parquet", "test": "t.tsv"},
         {"train": "a.txt", "format": "tsv", "split": {"by": "target"}},
         {"train": "a.csv", "columns": {"source": "en", "target": 2}, "encoding": "ISO-8859-15"},
-        {"train": "a-{SPAN}", "columns": {"source": "en", "target": "fr"}, "delimiter": "\t"},
+        {"train": "a-{SPAN}", "columns": {"source": "en", "target": "fr"}},
+        {"train": "a.tsv", "eval": "e.parquet", "test": "t.jsonl", "delimiter": ";"},
+        {"train": "a.parquet", "monolingual": ["b.txt"], "encoding": "cp1252"},
+        {"train": PAIR, "eval": "e.tsv", "test": "e", "columns": {"source": "a", "target": "b"}},
     ],
 )
 def test_valid_sections(section):
@@ -77,6 +81,22 @@ def test_valid_sections(section):
 )
 def test_broken_rules_of_spans(train, spans, key, message):
     check_problem(key, message, train=train, spans=spans)
+
+
+@pytest.mark.parametrize(
+    ("train", "key", "value", "users"),
+    [
+        ("a.parquet", "encoding", "cp1252", "parallel, tsv, csv, jsonl, tmx"),
+        ("a.jsonl", "delimiter", ";", "tsv, csv"),
+        ("a.arrow", "header", True, "tsv, csv"),
+        ({"source": "a", "target": "b"}, "columns", {"source": "en", "target": "fr"}, None),
+    ],
+)
+def test_a_key_that_the_format_does_not_use_is_refused(train, key, value, users):
+    ((path, message),) = problems(train=train, **{key: value})
+    assert path == f"data.{key}"
+    assert key in message
+    assert users is None or message.endswith(users)
 
 
 @pytest.mark.parametrize("name", ["utf-16", "gb18030", "latin1", "windows-1252", "cp037", "sjis"])

@@ -1,5 +1,6 @@
 """Profiles of training splits, and the drift between two."""
 
+import functools
 import json
 import random
 from collections import Counter
@@ -73,6 +74,7 @@ def profile(texts, listed=None):
     return {"rows": len(texts), "features": {"source": source}}
 
 
+@functools.cache
 def zipf(rows, seed, shift=0):
     """Texts of words as frequent as those of a language."""
     draw = random.Random(seed)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regard.components.data import tables
+from regard.components.data.formats import csv as csv_format
 from regard.components.data.sources import FileGroup
 from tests.components.corpora import (
     CAPTIONED,
@@ -158,7 +158,7 @@ def test_quotes_over_lines_name_the_first(single, row):
 def test_rows_are_limited(single, monkeypatch, row):
     text = f'a,b\n"{"x" * 200_000}\ny",b\n'
     assert len(read_group(single("csv", text))[0]) == 2
-    monkeypatch.setattr(tables, "_MAX_ROW", 1 << 16)
+    monkeypatch.setattr(csv_format, "_MAX_ROW", 1 << 16)
     for end in ("", f'",b\n{text}'):
         error = unreadable(single("csv", 'a,b\n"x",y\n"' + row * 2000 + end))
         assert error.problem.line == 3

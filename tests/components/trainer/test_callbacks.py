@@ -74,7 +74,7 @@ def test_slow_workers_synchronize_after_every_batch(make_progress):
 def test_only_the_chief_raises_if_the_loss_is_not_finite(make_progress, is_chief):
     progress = make_progress(SimpleNamespace(is_chief=is_chief))
     progress.set_model(BagModel())
-    progress.model.plain_loss.update_state(float("nan"), 3.0)
+    progress.model.loss_mean.update_state(float("nan"), 3.0)
     if is_chief:
         with pytest.raises(FloatingPointError, match="The loss is nan at step 0"):
             progress.loss()

@@ -5,14 +5,14 @@ import json
 import pytest
 from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
 
-from regard.components.settings.trainer import TrainerConfig
+from regard.components.settings.trainer import CONFIG, RUN, TrainingJob
 from regard.components.trainer.executor import TrainerExecutor
 from regard.core.errors import UserError
 
 
 @pytest.fixture
-def resolve_config(tmp_path):
-    """The configuration that ``run_fn`` gets for settings and run-time parameters."""
+def resolve_job(tmp_path):
+    """The job that ``run_fn`` gets for settings and run-time parameters."""
 
     def artifact(kind):
         instance = kind()
@@ -35,32 +35,35 @@ def resolve_config(tmp_path):
             "task": "translation",
             "model": {},
             "training": {"early_stopping": None, **training},
-            "published": str(published),
         }
+        custom_config = {CONFIG: config, RUN: {"published": str(published)}}
         fn_args = TrainerExecutor()._GetFnArgs(
             {"examples": [examples], "transform_graph": [graph]},
             {"model": [model or artifact(Model)], "model_run": [artifact(ModelRun)]},
-            {**splits, "custom_config": json.dumps(config), **parameters},
+            {**splits, "custom_config": json.dumps(custom_config), **parameters},
         )
-        return TrainerConfig.model_validate(fn_args.custom_config)
+        job = TrainingJob.from_fn_args(fn_args)
+        assert job.config is fn_args.custom_config[CONFIG]  # parsed once
+        assert job.run is fn_args.custom_config[RUN]
+        return job
 
     return resolve
 
 
-def test_without_parameters_the_compiled_configuration_applies(resolve_config):
-    assert resolve_config({}).training.max_epochs == 20
+def test_without_parameters_the_compiled_configuration_applies(resolve_job):
+    assert resolve_job({}).config.training.max_epochs == 20
 
 
-def test_parameters_of_a_run(resolve_config):
-    config = resolve_config({}, max_epochs=3, seed=5)
+def test_parameters_of_a_run(resolve_job):
+    config = resolve_job({}, max_epochs=3, seed=5).config
     assert (config.training.max_epochs, config.training.seed) == (3, 5)
 
 
-def test_a_training_without_a_limit_is_refused(resolve_config):
+def test_a_training_without_a_limit_is_refused(resolve_job):
     with pytest.raises(UserError, match="has no limit"):
-        resolve_config({}, max_epochs=0)
+        resolve_job({}, max_epochs=0)
     for limit in ({"max_steps": 9}, {"early_stopping": {"patience": 3}}):
-        assert resolve_config(limit, max_epochs=0).training.max_epochs is None
+        assert resolve_job(limit, max_epochs=0).config.training.max_epochs is None
 
 
 def publish(folder, version, **record):
@@ -69,29 +72,29 @@ def publish(folder, version, **record):
     (folder / str(version) / "regard.json").write_text(json.dumps(record))
 
 
-def test_the_start_is_the_version_in_production_at_run_time(resolve_config, tmp_path):
+def test_the_start_is_the_version_in_production_at_run_time(resolve_job, tmp_path):
     published, training = tmp_path / "registry" / "tiny", {"warm_start": {"model": "production"}}
-    assert resolve_config(training, published).start is None
+    assert resolve_job(training, published).run.start is None
 
     publish(published, 1)
     model = Model()
     model.uri = str(tmp_path / "model")
-    config = resolve_config(training, published, model)
-    assert config.start.model == "tiny@1"
+    job = resolve_job(training, published, model)
+    assert job.run.start.model == "tiny@1"
     record = json.loads(model.get_string_custom_property("warm_start"))
-    assert record["start"] == config.start.model_dump()
+    assert record["start"] == job.run.start.model_dump()
 
     # The version that this training produces is not its own start, so a second run resumes.
     publish(published, 2, warm_start=record)
-    assert resolve_config(training, published) == config
-    other = resolve_config({**training, "seed": 2}, published)
-    assert other.start.model == "tiny@2"
+    assert resolve_job(training, published).run == job.run
+    other = resolve_job({**training, "seed": 2}, published)
+    assert other.run.start.model == "tiny@2"
 
 
-def test_a_model_that_does_not_exist_is_refused(resolve_config, tmp_path):
+def test_a_model_that_does_not_exist_is_refused(resolve_job, tmp_path):
     with pytest.raises(UserError) as caught:
-        resolve_config({"warm_start": {"model": "old@3"}}, tmp_path / "registry" / "tiny")
+        resolve_job({"warm_start": {"model": "old@3"}}, tmp_path / "registry" / "tiny")
     assert caught.value.where == "training.warm_start.model"
     with pytest.raises(UserError) as caught:
-        resolve_config({"ensemble": ["old@3"]}, tmp_path / "registry" / "tiny")
+        resolve_job({"ensemble": ["old@3"]}, tmp_path / "registry" / "tiny")
     assert caught.value.where == "training.ensemble"

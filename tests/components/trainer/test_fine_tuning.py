@@ -34,7 +34,7 @@ from tests.components.trainer.warm_start_models import (
     TRANSFORMER,
     build,
     save,
-    starting_from,
+    starting_model,
     trainer_config,
     with_training,
 )
@@ -122,10 +122,10 @@ def prepared(architecture, folder, serialized=OLD, **training):
     config = trainer_config(architecture, **{**SHORT, "warm_start": {}, **training})
     plain = with_training(config, freeze=[], lora=None)
     old = build(plain, OLD, seed=7)
-    config = starting_from(config, save(folder / "saved", old, plain, OLD))
+    origin = starting_model(save(folder / "saved", old, plain, OLD))
     model = build(config, serialized, seed=2)
     checkpoints = Checkpoints(folder / "ck")
-    start = warm_start.initialize_weights(model, NETWORK, config, serialized, checkpoints)
+    start = warm_start.initialize_weights(model, NETWORK, config, origin, serialized, checkpoints)
     report_trained_weights(model, NETWORK, config.training, start)
     return model, config, old.get_weights()
 

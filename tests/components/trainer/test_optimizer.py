@@ -1,4 +1,4 @@
-"""The optimizer: settings, fused updates, weight decay, accumulation; the automatic precision."""
+"""The optimizer: settings, fused updates, weight decay, accumulation."""
 
 import keras
 import numpy as np
@@ -6,16 +6,9 @@ import pytest
 import tensorflow as tf
 
 from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer import optimizer as optimizer_module
-from regard.components.trainer.optimizer import (
-    Adam,
-    AdamW,
-    compile_model,
-    fast_precision,
-    resolve_precision,
-)
+from regard.components.trainer.optimizer import Adam, AdamW, compile_model
 from regard.components.trainer.tensor_batches import epoch_dataset
-from regard.models.attention.scores.products import CosineScore
+from regard.models import tasks
 from regard.models.tasks.text_to_text.settings import TextToTextModelConfig
 from tests.components.trainer.tiny_training import TinyTask, batches, training_config
 from tests.tolerances import assert_close
@@ -100,15 +93,39 @@ def test_weight_decay_excludes_biases():
         np.testing.assert_allclose(np.array(weight), factor * old, rtol=1e-5)
 
 
-def test_weight_decay_excludes_the_temperature_of_a_cosine():
-    score = CosineScore()
-    score.build((None, None, 4), (None, None, 4))
-    optimizer = AdamW(learning_rate=0.1, weight_decay=0.5)
-    optimizer.exclude_from_weight_decay(var_names=optimizer_module._NOT_DECAYED)
-    before = score.get_weights()
-    optimizer.build(score.trainable_variables)
-    optimizer.apply([tf.zeros(())], score.trainable_variables)
-    np.testing.assert_array_equal(score.get_weights(), before)
+RECURRENT = {"encoder": {"cell": "gru", "units": 4}, "decoder": {"type": "luong", "units": 8}}
+BLOCKS = {"layers": 1, "heads": 2, "feed_forward": 8}
+IMAGES = {"image": {"height": 16, "width": 16}, "encoder": {"channels": [4, 4], "units": 8}}
+MODELS = [
+    ("translation", {**RECURRENT, "attention": {"score": "cosine"}}),
+    ("translation", {side: {"type": "transformer", **BLOCKS} for side in ("encoder", "decoder")}),
+    (
+        "translation",
+        {
+            "encoder": {"type": "convolutional", "units": 4, "layers": 1},
+            "decoder": {"type": "feed_forward", "units": 8},
+            "attention": {"score": {"type": "additive", "layers": 2}},
+        },
+    ),
+    ("captioning", {**IMAGES, "decoder": {"type": "bahdanau", "units": 8}}),
+    ("pointer", {"encoder": {"type": "recurrent", "units": 4}, "decoder": {"units": 8}}),
+    ("similarity", {"encoder": {"units": 4}, "hidden_units": 6}),
+    ("span", {"encoder": {"units": 4}, "modelling": {"units": 4}}),
+]
+
+
+@pytest.mark.parametrize(("task", "model"), MODELS)
+def test_weights_of_model_families_without_decay(task, model):
+    """The layers say the same as the list of names that the optimizer had before."""
+    width = {"width": 8} if task == "pointer" else {"embedding": 8}
+    config = TrainerConfig(task=task, model={**width, **model}, training={})
+    sizes = dict.fromkeys(tasks.describe(task).text_features, 20)
+    built = tasks.get_network(task).build(config.model, config.training, sizes)
+    names = ("bias", "gamma", "beta", "temperature")
+    expected = {w.path for w in built.trainable_variables if any(n in w.name for n in names)}
+    assert {weight.path for weight in built.undecayed_weights()} == expected
+    assert len(expected) < len(built.trainable_variables)
+    assert any("temperature" in path for path in expected) == ("cosine" in str(model))
 
 
 def test_accumulation_equals_the_joint_batch():
@@ -133,66 +150,3 @@ def joined(tensors):
     """Stack the rows of batches of different lengths."""
     length = max(tensor.shape[1] for tensor in tensors)
     return tf.concat([tf.pad(x, [[0, 0], [0, length - x.shape[1]]]) for x in tensors], axis=0)
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "expected"),
-    [
-        ([], "float32"),
-        ([(9, 0), (8, 0)], "mixed_bfloat16"),
-        ([(7, 5)], "mixed_float16"),
-        ([(9, 0), (7, 0)], "mixed_float16"),  # supported by all of them
-        ([(6, 1), (9, 0)], "float32"),
-    ],
-)
-def test_the_format_that_is_fast_on_all_gpus(capabilities, expected):
-    assert fast_precision(capabilities) == expected
-
-
-def trainer_config(precision):
-    training = training_config(precision=precision)
-    return TrainerConfig(task="translation", model={}, training=training, checkpoint_key="k3y")
-
-
-def test_an_explicit_precision_is_kept():
-    config = trainer_config("mixed_float16")
-    assert resolve_precision(config) == config
-
-
-@pytest.mark.parametrize(
-    ("features", "gpus", "notes"),
-    [
-        ({"avx2"}, [], 1),
-        ({"avx2", "avx512_bf16"}, [], 0),
-        ({"avx2"}, [(9, 0)], 0),
-        (set(), [], 0),
-    ],
-)
-def test_a_precision_that_is_slow_on_this_machine_is_reported(monkeypatch, features, gpus, notes):
-    emitted = []
-    monkeypatch.setattr(optimizer_module, "read_features", lambda: features)
-    monkeypatch.setattr(optimizer_module, "_gpu_capabilities", lambda: gpus)
-    monkeypatch.setattr(
-        optimizer_module.events, "emit", lambda kind, **event: emitted.append((kind, event["text"]))
-    )
-    config = trainer_config("mixed_bfloat16")
-    assert resolve_precision(config) == config
-    assert len(emitted) == notes
-    assert all(kind == "note" and "mixed_bfloat16" in text for kind, text in emitted)
-
-
-@pytest.mark.parametrize(
-    ("capability", "precision", "key"),
-    [((8, 9), "mixed_bfloat16", "k3y-mixed_bfloat16"), (None, "float32", "k3y")],
-)
-def test_auto_precision_depends_on_the_gpus(monkeypatch, capability, precision, key):
-    gpus = [] if capability is None else ["GPU:0"]
-    config_api = optimizer_module.tf.config
-    monkeypatch.setattr(config_api, "list_physical_devices", lambda kind: gpus)
-    monkeypatch.setattr(
-        config_api.experimental,
-        "get_device_details",
-        lambda gpu: {"compute_capability": capability},
-    )
-    config = resolve_precision(trainer_config("auto"))
-    assert (config.training.precision, config.checkpoint_key) == (precision, key)

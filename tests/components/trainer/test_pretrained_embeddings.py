@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from regard.components.common.tokenizers import read_tokenizers
 from regard.components.trainer import pretrained_embeddings
-from regard.components.trainer.export import read_tokenizers
 from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.layers.embeddings import TokenEmbedding

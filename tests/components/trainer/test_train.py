@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.components.settings.trainer import TrainerConfig
+from regard.components.settings.trainer import RunInputs, TrainerConfig, TrainingJob
 from regard.components.trainer import train as training
 from regard.components.trainer.batches import Sharing
 from regard.components.trainer.checkpoint import NoCheckpoints, TrainState
@@ -14,15 +14,19 @@ from tests.components.tuner import tiny
 
 
 @pytest.fixture
-def config(tmp_path):
+def job(tmp_path):
     values = tiny.config()
     values["training"] |= {"max_steps": 3}
-    folders = {"checkpoints": str(tmp_path / "checkpoints"), "checkpoint_key": "key"}
-    return TrainerConfig.model_validate({**values, **folders})
+    return TrainingJob(
+        config=TrainerConfig.model_validate(values),
+        run=RunInputs(checkpoints=str(tmp_path / "checkpoints"), checkpoint_key="key"),
+        data=tiny.make_source(tmp_path / "data"),
+        run_folder=str(tmp_path / "log"),
+    )
 
 
-def test_the_chief_returns_the_model_and_facts_about_its_training(config, tmp_path):
-    result = train(config, tiny.make_source(tmp_path / "data"), str(tmp_path / "log"))
+def test_the_chief_returns_the_model_and_facts_about_its_training(job, tmp_path):
+    result = train(job)
     assert isinstance(result, TrainingResult)
     assert result.state.step == 3
     assert result.state.stop_reason.startswith("max_steps")
@@ -33,31 +37,27 @@ def test_the_chief_returns_the_model_and_facts_about_its_training(config, tmp_pa
     assert (tmp_path / "checkpoints" / "key").is_dir()
 
 
-def test_another_worker_writes_and_evaluates_nothing(config, tmp_path, monkeypatch):
+def test_another_worker_writes_and_evaluates_nothing(job, tmp_path, monkeypatch):
     calls = []
 
-    def fit(*arguments, **options):
-        calls.append((arguments, options))
+    def fit(*arguments):
+        calls.append(arguments)
         return TrainState(step=3)
 
     monkeypatch.setattr(training, "fit", fit)
     monkeypatch.setattr(training, "DistributedTrainStep", lambda group, model, build: "step")
     group = SimpleNamespace(is_chief=False, sharing=Sharing(1, 2, 1))
-    result = train(config, tiny.make_source(tmp_path / "data"), str(tmp_path / "log"), group)
+    result = train(job, group)
     assert result == WorkerResult(TrainState(step=3))
-    ((arguments, options),) = calls
-    assert options == {"train_step": "step"}
-    assert any(isinstance(argument, NoCheckpoints) for argument in arguments)
-    assert arguments[1].sharing == group.sharing
+    ((_, train_batches, _, _, checkpoints, _, compute_metrics, train_step),) = calls
+    assert (compute_metrics, train_step) == (None, "step")
+    assert isinstance(checkpoints, NoCheckpoints)
+    assert train_batches.sharing == group.sharing
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_a_split_without_usable_rows_is_refused(config, tmp_path):
-    short = config.training.model_copy(update={"max_length": 2})
+def test_a_split_without_usable_rows_is_refused(job):
+    short = job.config.with_training(max_length=2)
     with pytest.raises(UserError) as error:
-        train(
-            config.model_copy(update={"training": short}),
-            tiny.make_source(tmp_path / "data"),
-            str(tmp_path / "log"),
-        )
+        train(job.model_copy(update={"config": short}))
     assert error.value.where == "training.max_length"

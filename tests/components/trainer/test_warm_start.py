@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 
+from regard.components.settings.trainer import StartingModel
 from regard.components.trainer import warm_start
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints, TrainState
@@ -34,7 +36,7 @@ from tests.components.trainer.warm_start_models import (
     WORDS,
     build,
     save,
-    starting_from,
+    starting_model,
     trainer_config,
     with_training,
 )
@@ -57,7 +59,7 @@ def evaluate(model, batches):
 
 @pytest.fixture(scope="module", params=["lstm", slow("transformer")])
 def earlier(request, tmp_path_factory):
-    """A complete training: configuration to start from it, model, final state, batches."""
+    """A complete training: configuration, model to start from, model, final state, batches."""
     folder = tmp_path_factory.mktemp(request.param)
     config = trainer_config(
         ARCHITECTURES[request.param],
@@ -69,8 +71,8 @@ def earlier(request, tmp_path_factory):
     model, batches = build(config, OLD), corpus_batches(folder / "data", OLD)
     checkpoints, log_dir = Checkpoints(folder / "ck"), str(folder / "log")
     state = fit(model, batches, batches, config.training, checkpoints, log_dir)
-    config = starting_from(config, save(folder / "saved", model, config, OLD))
-    return config, model, state, batches
+    origin = starting_model(save(folder / "saved", model, config, OLD))
+    return config, origin, model, state, batches
 
 
 @pytest.fixture
@@ -81,20 +83,20 @@ def log(tmp_path, monkeypatch):
     return path
 
 
-def start(config, serialized, folder, seed=2):
+def start(config, origin, serialized, folder, seed=2):
     model = build(config, serialized, seed)
     task, checkpoints = tasks.get_network(config.task), Checkpoints(folder / "ck")
-    report = warm_start.initialize_weights(model, task, config, serialized, checkpoints)
+    report = warm_start.initialize_weights(model, task, config, origin, serialized, checkpoints)
     return model, report
 
 
 def test_an_equal_vocabulary_continues_with_the_optimizer_state(earlier, tmp_path, log):
-    config, old, state, batches = earlier
-    model, report = start(config, OLD, tmp_path)
+    config, origin, old, state, batches = earlier
+    model, report = start(config, origin, OLD, tmp_path)
     assert_equal_arrays(model.get_weights(), old.get_weights())
     best = min(entry["loss"] for entry in state.history)
     assert evaluate(model, batches) == close_to(best)
-    digest = config.start.digest
+    digest = origin.digest
     assert report == {"model": "tiny@1", "digest": digest, "optimizer": True, "vocabularies": {}}
     assert_equal_arrays(adam_moments(model.optimizer), adam_moments(old.optimizer))
     assert int(model.optimizer.iterations) == 60
@@ -102,10 +104,10 @@ def test_an_equal_vocabulary_continues_with_the_optimizer_state(earlier, tmp_pat
 
 
 def test_another_vocabulary_starts_from_mapped_rows(earlier, tmp_path, log):
-    config, old, state, _ = earlier
+    config, origin, old, state, _ = earlier
     batches = corpus_batches(tmp_path / "data", NEW)
     random_loss = evaluate(build(config, NEW, seed=2), batches)
-    model, report = start(config, NEW, tmp_path)
+    model, report = start(config, origin, NEW, tmp_path)
     loss = evaluate(model, batches)
     assert loss < 0.5 * random_loss
     assert loss > state.best_score  # the model was not trained on these tokens
@@ -127,37 +129,35 @@ def test_another_vocabulary_starts_from_mapped_rows(earlier, tmp_path, log):
 
 
 def test_a_training_with_a_checkpoint_keeps_its_weights(earlier, tmp_path, log):
-    config, *_ = earlier
-    model, report = start(config, OLD, tmp_path)
+    config, origin, *_ = earlier
+    model, report = start(config, origin, OLD, tmp_path)
     with contextlib.closing(Checkpoints(tmp_path / "ck")) as checkpoints:
         checkpoints.save(model, TrainState(batches=1))
     log.unlink()
-    missing = config.start.model_copy(update={"path": str(tmp_path / "missing")})
-    config = config.model_copy(update={"start": missing})
+    missing = origin.model_copy(update={"path": str(tmp_path / "missing")})
     resumed = build(config, OLD, seed=3)
     weights = resumed.get_weights()
-    checkpoints = Checkpoints(tmp_path / "ck")
-    assert warm_start.initialize_weights(resumed, NETWORK, config, OLD, checkpoints) == report
+    arguments = resumed, NETWORK, config, missing, OLD, Checkpoints(tmp_path / "ck")
+    assert warm_start.initialize_weights(*arguments) == report
     assert_equal_arrays(resumed.get_weights(), weights)
     # The report may be lost.
     path = tmp_path / "ck/warm_start.json"
     for content in ("{", "[]", None):
         path.unlink() if content is None else path.write_text(content)
-        assert warm_start.initialize_weights(resumed, NETWORK, config, OLD, checkpoints) == {}
+        assert warm_start.initialize_weights(*arguments) == {}
     assert not log.exists()
 
 
-def assert_refused(config, serialized, message, old=None, **changes):
-    if changes:
-        start = config.start.model_copy(update=changes)
-        config = config.model_copy(update={"start": start})
+def assert_refused(config, serialized, message, old):
+    """Assert that weights of a checkpoint, or of a model to start from, are refused."""
     model = build(config, serialized)
     before = model.get_weights()
-    initialize, arguments = warm_start.initialize_weights, (Checkpoints("/nowhere"),)
-    if old is not None:
-        initialize, arguments = warm_start.load_weights, (old,)
+    initialize, arguments = warm_start.load_weights, (serialized, old)
+    if isinstance(old, StartingModel):
+        initialize = warm_start.initialize_weights
+        arguments = (old, serialized, Checkpoints("/nowhere"))
     with pytest.raises(UserError) as error:
-        initialize(model, NETWORK, config, serialized, *arguments)
+        initialize(model, NETWORK, config, *arguments)
     assert_equal_arrays(model.get_weights(), before)
     assert error.value.where == "training.warm_start"
     assert message in str(error.value)
@@ -165,33 +165,32 @@ def assert_refused(config, serialized, message, old=None, **changes):
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory):
-    """An untrained model for refusals: configuration, checkpoint, folder."""
+    """An untrained model for refusals: configuration, model to start from, checkpoint."""
     config = trainer_config(LSTM)
     folder = tmp_path_factory.mktemp("untrained") / "saved"
     save(folder, build(config, OLD), config, OLD)
-    return starting_from(config, folder), read_warm_start(folder, "tiny@1"), folder
+    return config, starting_model(folder), read_warm_start(folder, "tiny@1")
 
 
 def test_models_of_an_ensemble_are_checked_before_the_training(untrained):
-    config, _, _ = untrained
+    _, origin, _ = untrained
     cases = (
-        (OLD, config.start, None),
-        (NEW, config.start, "The source vocabularies of this run and tiny@1 differ."),
-        (OLD, config.start.model_copy(update={"digest": "other"}), "tiny@1 have changed since"),
-        (OLD, config.start.model_copy(update={"path": "/nowhere"}), "does not exist any more"),
+        (OLD, origin, None),
+        (NEW, origin, "The source vocabularies of this run and tiny@1 differ."),
+        (OLD, origin.model_copy(update={"digest": "other"}), "tiny@1 have changed since"),
+        (OLD, origin.model_copy(update={"path": "/nowhere"}), "does not exist any more"),
     )
     for tokenizers, member, message in cases:
-        with_ensemble = config.model_copy(update={"ensemble": (member,)})
         if message is None:
-            warm_start.check_ensemble(with_ensemble, tokenizers)
+            warm_start.check_ensemble([member], tokenizers)
             continue
         with pytest.raises(UserError, match=message) as error:
-            warm_start.check_ensemble(with_ensemble, tokenizers)
+            warm_start.check_ensemble([member], tokenizers)
         assert error.value.where == "training.ensemble"
 
 
 def test_another_architecture_is_refused(untrained):
-    config, old, _ = untrained
+    config, _, old = untrained
     wider = trainer_config({**LSTM, "encoder": {"type": "recurrent", "units": 9}})
     assert_refused(wider, OLD, "model.encoder.units is 9 here and 8 there", old)
     assert_refused(wider, OLD, "kernel (2, 16, 36) here is ", old)
@@ -215,7 +214,7 @@ def test_another_architecture_is_refused(untrained):
 
 
 def test_settings_that_do_not_change_the_weights_may_differ(untrained):
-    _, old, _ = untrained
+    *_, old = untrained
     config = trainer_config({**LSTM, "dropout": 0.3})
     model = build(config, OLD, seed=2)
     warm_start.load_weights(model, NETWORK, config, OLD, old)
@@ -223,39 +222,41 @@ def test_settings_that_do_not_change_the_weights_may_differ(untrained):
 
 
 def test_damaged_models_are_refused(untrained, tmp_path):
-    config, old, folder = untrained
-    assert_refused(config, OLD, "tiny@1 does not exist", path=str(tmp_path / "missing"))
+    config, origin, old = untrained
+    missing = origin.model_copy(update={"path": str(tmp_path / "missing")})
+    assert_refused(config, OLD, "tiny@1 does not exist", missing)
     damaged = tmp_path / "damaged"
     damaged.mkdir()
-    assert_refused(config, OLD, "not exported by this version", path=str(damaged))
+    origin_of_damaged = origin.model_copy(update={"path": str(damaged)})
+    assert_refused(config, OLD, "not exported by this version", origin_of_damaged)
     (damaged / "assets.extra").mkdir()
-    complete = (folder / "assets.extra/training.npz").read_bytes()
+    complete = Path(origin.path, "assets.extra/training.npz").read_bytes()
     # The last one lacks the weights.
     for content in (b"", b"no zip", complete[:100], complete):
         (damaged / "assets.extra/training.npz").write_bytes(content)
-        assert_refused(config, OLD, "cannot be read", path=str(damaged))
+        assert_refused(config, OLD, "cannot be read", origin_of_damaged)
     assert_refused(config, OLD, "is a model for pointer", replace(old, task="pointer"))
 
 
 def test_changed_models_are_refused(untrained, tmp_path):
-    config, _, folder = untrained
+    config, origin, _ = untrained
     message = "have changed since its digest"
-    assert_refused(config, OLD, message, digest="nonsense")
-    copy = shutil.copytree(folder, tmp_path / "saved")
+    assert_refused(config, OLD, message, origin.model_copy(update={"digest": "nonsense"}))
+    copy = shutil.copytree(origin.path, tmp_path / "saved")
     (copy / "saved_model.pb").write_bytes(b"exported again")
-    assert_refused(config, OLD, message, path=str(copy))
+    assert_refused(config, OLD, message, origin.model_copy(update={"path": str(copy)}))
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path):
     config = trainer_config(LSTM)
     model = build(config, OLD)
     model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
-    config = starting_from(config, save(tmp_path / "saved", model, config, OLD))
-    assert_refused(config, OLD, "of tiny@1 is not finite")
+    origin = starting_model(save(tmp_path / "saved", model, config, OLD))
+    assert_refused(config, OLD, "of tiny@1 is not finite", origin)
 
 
 def test_missing_or_damaged_tokenizers_are_refused(untrained):
-    config, old, _ = untrained
+    config, _, old = untrained
     incomplete = replace(old, tokenizers={"source": OLD["source"]})
     assert_refused(config, OLD, "The target tokenizer of tiny@1", incomplete)
     damaged = replace(old, tokenizers=dict.fromkeys(SIDES, b"junk"))
@@ -263,30 +264,30 @@ def test_missing_or_damaged_tokenizers_are_refused(untrained):
 
 
 def test_a_model_without_optimizer_state_starts_the_optimizer_afresh(untrained, tmp_path, log):
-    _, old, folder = untrained
+    _, origin, old = untrained
     assert old.adam_moments == []
     options = {"warm_start": {"optimizer": True}, "gradient_accumulation_steps": 2}
-    model, report = start(starting_from(trainer_config(LSTM, **options), folder), OLD, tmp_path)
+    model, report = start(trainer_config(LSTM, **options), origin, OLD, tmp_path)
     assert report["optimizer"] is False
     assert "starts afresh: there is no stored state" in log.read_text()
     assert int(model.optimizer.iterations) == 0
 
 
 def test_the_schedule_counts_updates_and_not_batches(earlier, tmp_path):
-    config, *_ = earlier
+    config, origin, *_ = earlier
     config = with_training(config, gradient_accumulation_steps=3)
-    model, _ = start(config, OLD, tmp_path)
+    model, _ = start(config, origin, OLD, tmp_path)
     assert int(model.optimizer.iterations) == 60
     assert int(model.optimizer._iterations) == 180
 
 
 def test_without_a_model_to_start_from_the_weights_are_random(tmp_path, log):
     config = trainer_config(LSTM)
-    model, report = start(config, OLD, tmp_path)
+    model, report = start(config, None, OLD, tmp_path)
     assert_equal_arrays(model.get_weights(), build(config, OLD, 2).get_weights())
     assert report == {}
     assert "no model to start from yet" in log.read_text()
-    assert start(with_training(config, warm_start=None), OLD, tmp_path)[1] == {}
+    assert start(with_training(config, warm_start=None), None, OLD, tmp_path)[1] == {}
 
 
 def test_a_list_of_encoders_starts_from_the_average_of_checkpoints(tmp_path):
@@ -302,11 +303,11 @@ def test_a_list_of_encoders_starts_from_the_average_of_checkpoints(tmp_path):
         mean = np.mean([first, second], axis=0, dtype=np.float64)
         np.testing.assert_allclose(weight, mean, rtol=1e-6, atol=1e-7)
     assert any((one != other).any() for one, other in zip(*snapshots, strict=True))
-    config = starting_from(config, save(tmp_path / "saved", old, config, OLD))
-    model, _ = start(config, OLD, tmp_path / "same")
+    origin = starting_model(save(tmp_path / "saved", old, config, OLD))
+    model, _ = start(config, origin, OLD, tmp_path / "same")
     assert_equal_arrays(model.get_weights(), old.get_weights())
     assert evaluate(model, batches) == close_to(state.average["loss"])
-    model, report = start(config, NEW, tmp_path / "new")
+    model, report = start(config, origin, NEW, tmp_path / "new")
     assert report["vocabularies"]["source"]["copied"] > 0
     by_token = {id(weight) for weight, *_ in NETWORK.vocab_weights(model)}
     assert id(model.encoder.encoders[0].embedding.table) in by_token
@@ -353,10 +354,10 @@ def test_warm_start_of_every_task(task, tmp_path):
         dict.fromkeys(features, tokenizers["source"]) for tokenizers in (OLD, NEW)
     )
     old = build(config, old_tokenizers)
-    config = starting_from(config, save(tmp_path / "saved", old, config, old_tokenizers))
-    model, _ = start(config, old_tokenizers, tmp_path / "same")
+    origin = starting_model(save(tmp_path / "saved", old, config, old_tokenizers))
+    model, _ = start(config, origin, old_tokenizers, tmp_path / "same")
     assert_equal_arrays(model.get_weights(), old.get_weights())
-    model, report = start(config, new_tokenizers, tmp_path / "new")
+    model, report = start(config, origin, new_tokenizers, tmp_path / "new")
     assert set(report["vocabularies"]) == {*features}
     by_token = {id(weight) for weight, *_ in tasks.get_network(task).vocab_weights(model)}
     for weight, old_weight in zip(model.weights, old.weights, strict=True):

@@ -71,7 +71,7 @@ class BagModel(TrainableModel):
         mask = ops.cast(ops.not_equal(x["target"], 0), "float32")
         losses = token_losses(y_pred["logits"], x["target"]).plain
         loss = ops.sum(losses * mask) / ops.maximum(ops.sum(mask), 1.0)
-        self.plain_loss.update_state(loss, ops.sum(mask))
+        self.loss_mean.update_state(loss, ops.sum(mask))
         return loss
 
     def evaluation_metrics(self, results):

@@ -60,10 +60,9 @@ def trainer_config(model, task="translation", **training):
     )
 
 
-def starting_from(config, folder):
-    """The configuration with a model to start from."""
-    start = StartingModel(model="tiny@1", path=str(folder), digest=content_digest(folder))
-    return config.model_copy(update={"start": start})
+def starting_model(folder):
+    """The model in a folder as one to start from."""
+    return StartingModel(model="tiny@1", path=str(folder), digest=content_digest(folder))
 
 
 def with_training(config, **changes):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from regard.components.settings.tokenizer import TokenizerConfig
-from regard.components.settings.trainer import TrainingData
+from regard.components.settings.trainer import RunInputs, TrainingData
 from regard.components.settings.tune import Range, TuneConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
 from regard.components.tuner.search import TrialSearch, TunerSettings
@@ -49,7 +49,7 @@ def make_source(folder: Path) -> TrainingData:
     ]
     graph = folder / "graph"
     (graph / "tokenizer").mkdir(parents=True)
-    tokenizer = TokenizerConfig.model_validate(config()["tokenizer"])
+    tokenizer = TokenizerConfig.model_validate(CONFIG["tokenizer"])
     model = train_tokenizer([b"abcdefgh"] * 8, tokenizer)
     for side in ("source", "target"):
         (graph / "tokenizer" / f"{side}.model").write_bytes(model.proto)
@@ -57,12 +57,11 @@ def make_source(folder: Path) -> TrainingData:
 
 
 def config() -> dict[str, Any]:
-    """What ``run_fn`` takes."""
+    """The settings of the Trainer as JSON values."""
     read, wrong = validate_values(CONFIG)
     assert read is not None, wrong
     whole = read.model_dump(mode="json")
-    names = ("task", "tokenizer", "model", "training", "search")
-    return {**{name: whole[name] for name in names}, "start": {}}
+    return {name: whole[name] for name in ("task", "model", "training", "search")}
 
 
 def tune(**changes: Any) -> TuneConfig:
@@ -83,7 +82,7 @@ def search(
 ) -> TrialSearch:
     """A search whose trials are in ``folder``/search."""
     settings = TunerSettings(
-        trainer=config(), tune=section, space=space, folder=str(folder / "search")
+        config=config(), run=RunInputs(), tune=section, space=space, folder=str(folder / "search")
     )
     return TrialSearch(TunerSettings.model_validate_json(settings.model_dump_json()), source)
 

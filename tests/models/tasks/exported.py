@@ -5,13 +5,9 @@ from unittest import mock
 import keras
 import tensorflow as tf
 
+from regard.components.common.tokenizers import read_sentencepiece_models, read_tokenizers
 from regard.components.settings.trainer import TrainerConfig
-from regard.components.trainer.export import (
-    export,
-    read_sentencepiece_models,
-    read_tokenizers,
-    write_warm_start,
-)
+from regard.components.trainer.export import export, write_warm_start
 from regard.models import tasks
 from regard.models.tasks.text_to_text.served import ServedText
 from regard.serving.supported_ops import core_ops, unsupported, used_ops

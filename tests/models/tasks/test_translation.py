@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from regard.components.trainer.export import read_tokenizers
+from regard.components.common.tokenizers import read_tokenizers
 from regard.models import tasks
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig

@@ -244,7 +244,7 @@ def test_failed_node_is_explained(regard):
 
 def _wait_for_busy(home: Path) -> None:
     logs = "w/pipelines/tiny/runs/*/log.txt"
-    wait_for(lambda: any("is busy" in log.read_text() for log in home.glob(logs)), 15)
+    wait_for(lambda: any("is busy" in log.read_text() for log in home.glob(logs)))
 
 
 def test_ctrl_c_stops_and_shows_how_to_resume(home, regard):

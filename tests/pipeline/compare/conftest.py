@@ -8,26 +8,28 @@ from pathlib import Path
 
 import pytest
 
+from regard.pipeline.cli.app import main
+from regard.pipeline.compare import jobs, plots
+from regard.pipeline.compare.jobs import ComparisonOutcome, job_command
+
 ROOT = Path(__file__).parents[3]
 WORKER = Path(__file__).with_name("fake_worker.py")
 # The job with a worker that does not need TFX, and the command with that job.
 JOB = f"""
 import sys
+from regard.core.processes import end_with_parent
 from regard.pipeline.runs import supervise
 supervise.worker_command = lambda run, *_: [sys.executable, {str(WORKER)!r}, str(run.directory)]
-from regard.pipeline.compare import jobs
-jobs.main(sys.argv[1])
-"""
-COMMAND = f"""
-import sys
-from regard.pipeline.compare import jobs
-jobs.job_command = lambda config: [sys.executable, "-c", {JOB!r}, str(config)]
-if "--with-plots" in sys.argv:
-    sys.argv.remove("--with-plots")
-else:  # they take longer than everything else
-    from regard.pipeline.compare import plots
-    plots.write_plots = lambda *_: []
 from regard.pipeline.cli.app import main
+end_with_parent()
+main()
+"""
+COMMAND = """
+from regard.pipeline.cli.app import main
+from regard.pipeline.compare import jobs, plots
+from tests.pipeline.compare.conftest import fake_job_command
+jobs.job_command = fake_job_command
+plots.write_plots = lambda *_: []
 main()
 """
 MATRIX = """\
@@ -47,10 +49,19 @@ models:
 """
 
 
+def fake_job_command(config: Path) -> list[str]:
+    """The command of a job whose worker is simulated."""
+    return [sys.executable, "-c", JOB, *job_command(config)[3:]]
+
+
 class SimulatedComparison:
     """Runs ``regard compare`` in one workspace."""
 
-    def __init__(self, folder: Path):
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ):
+        self._monkeypatch = monkeypatch
+        self._capfd = capfd
         self.folder = folder
         self.home = folder / "home"
         self.directory = self.home / "compare" / "sizes"
@@ -77,25 +88,55 @@ class SimulatedComparison:
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def start(self, *arguments: str) -> subprocess.Popen:
-        """Starts the command with the matrix."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_NUM", "OMP"))}
-        environment |= {"REGARD_HOME": str(self.home), "COLUMNS": "120", "NO_COLOR": "1"}
-        environment |= {"FAKE_HOW": str(self.folder / "how.json"), "PYTHONPATH": str(ROOT)}
+        """Starts the command in a process, for signals."""
+        self._set_environment()
         return subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "compare", *arguments],
+            [sys.executable, "-c", COMMAND, "compare", "sizes.yaml", *arguments],
             cwd=self.folder,
-            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Runs the command and returns its exit status, output and errors."""
-        process = self.start("sizes.yaml", *arguments)
-        out, err = process.communicate(timeout=60)
-        return process.returncode, out, err
+    def run(
+        self, *arguments: str, with_plots: bool = False, with_worker: bool = False
+    ) -> tuple[int, str, str]:
+        """Runs the command in this process; returns its exit status, output and errors.
+
+        Args:
+            with_plots: Whether the plots are drawn.
+            with_worker: Whether the jobs start the worker that needs TFX.
+        """
+        self._set_environment()
+        self._monkeypatch.chdir(self.folder)
+        self._monkeypatch.setattr(sys, "argv", ["regard", "compare", "sizes.yaml", *arguments])
+        if not with_worker:
+            self._monkeypatch.setattr(jobs, "job_command", fake_job_command)
+        if not with_plots:
+            self._monkeypatch.setattr(plots, "write_plots", lambda *_: [])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *self._capfd.readouterr()
+
+    def train_nothing(self, **failures: str) -> list[str]:
+        """Replaces the trainings; returns a list that receives the labels to train."""
+        labels: list[str] = []
+
+        def train_models(comparison: object, selected: list[str], *_: object) -> ComparisonOutcome:
+            labels.extend(selected)
+            return ComparisonOutcome(failures=failures)
+
+        self._monkeypatch.setattr("regard.pipeline.cli.compare.train_models", train_models)
+        return labels
+
+    def _set_environment(self) -> None:
+        for name in [name for name in os.environ if name.startswith(("TF_NUM", "OMP"))]:
+            self._monkeypatch.delenv(name)
+        environment = {"REGARD_HOME": str(self.home), "COLUMNS": "120", "NO_COLOR": "1"}
+        environment |= {"FAKE_HOW": str(self.folder / "how.json"), "PYTHONPATH": str(ROOT)}
+        for name, value in environment.items():
+            self._monkeypatch.setenv(name, value)
 
     def results(self) -> dict[str, dict]:
         """Returns the models of ``results.json`` by label."""
@@ -108,5 +149,7 @@ class SimulatedComparison:
 
 
 @pytest.fixture
-def simulation(tmp_path: Path) -> SimulatedComparison:
-    return SimulatedComparison(tmp_path)
+def simulation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> SimulatedComparison:
+    return SimulatedComparison(tmp_path, monkeypatch, capfd)

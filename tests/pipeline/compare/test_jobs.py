@@ -12,7 +12,7 @@ from tests.processes import wait_for
 
 
 def test_all_models_are_trained_in_order(simulation):
-    code, out, err = simulation.run("--with-plots")
+    code, out, err = simulation.run(with_plots=True)
     assert (code, err) == (0, "")
     assert simulation.started() == ["small", "large", "wide"]
     assert "small: finished in " in out
@@ -46,7 +46,7 @@ def test_failed_models_do_not_stop_the_others(simulation):
 def test_job_that_fails_before_its_run(simulation):
     (simulation.home / "pipelines").mkdir(parents=True)
     (simulation.home / "pipelines" / "sizes-large").touch()  # a file where the folder should be
-    code, out, _ = simulation.run("--only", "large")
+    code, out, _ = simulation.run("--only", "large", with_worker=True)
     assert code == 1
     assert "large: failed: Set REGARD_HOME" in out
 
@@ -54,7 +54,7 @@ def test_job_that_fails_before_its_run(simulation):
 @pytest.mark.slow
 def test_interrupted_comparison_resumes(simulation):
     simulation.simulate(large="slow")
-    process = simulation.start("sizes.yaml")
+    process = simulation.start()
     wait_for(lambda: simulation.started() == ["small", "large"])
     wait_for(lambda: simulation.results().get("small", {}).get("state") == "finished")
     process.send_signal(signal.SIGINT)
@@ -70,11 +70,12 @@ def test_interrupted_comparison_resumes(simulation):
 
 
 def test_command_to_resume_has_the_same_options(simulation):
-    simulation.simulate(small="user")
+    simulation.train_nothing(small="the batch is too large")
     code, out, _ = simulation.run("--only", "wide,small", "--jobs", "2", "--name", "mine")
     assert code == 1
     command = "regard compare sizes.yaml --name mine --only wide,small --jobs 2"
     assert f"resume   {command}" in out
+    assert "small failed: the batch is too large" in out
     # The table is of all models, whichever were run last.
     table = (simulation.home / "compare" / "mine" / "table.md").read_text()
     assert "\nregard compare sizes.yaml --name mine\n" in table
@@ -88,16 +89,17 @@ def test_notes_on_the_data(simulation):
         rows = "".join(f"a {span} {i}\tb\n" for i in range(200))
         (simulation.folder / "data" / f"train-{span}.tsv").write_text(rows)
     (simulation.folder / "data" / "done-1").touch()
+    simulation.train_nothing()
     code, out, err = simulation.run("--json", "--only", "small")
     assert code == 0
-    assert json.loads(out)["models"][0]["state"] == "finished"
+    assert json.loads(out)["models"][0]["state"] == "waiting"
     note = f"data: span 2 is skipped: {simulation.folder}/data/done-2 is missing"
     assert err.splitlines()[0] == note
 
 
 def test_jobs_end_with_a_killed_parent(simulation):
     simulation.simulate(small="slow")
-    process = simulation.start("sizes.yaml")
+    process = simulation.start()
     wait_for(lambda: simulation.started() == ["small"])
     process.kill()
     process.communicate()
@@ -109,7 +111,7 @@ def test_jobs_end_with_a_killed_parent(simulation):
 @pytest.mark.slow
 def test_parallel_jobs_share_the_cores(simulation):
     simulation.simulate(small="slow", large="slow")
-    process = simulation.start("sizes.yaml", "--jobs", "2")
+    process = simulation.start("--jobs", "2")
     wait_for(lambda: sorted(simulation.started()) == ["large", "small"])
     time.sleep(0.5)
     assert len(simulation.started()) == 2
@@ -122,12 +124,14 @@ def test_parallel_jobs_share_the_cores(simulation):
 
 
 def test_only_selected_models(simulation):
+    trained = simulation.train_nothing()
     assert simulation.run("--only", "wide,small", "--only", "small")[0] == 0
-    assert simulation.started() == ["small", "wide"]
-    assert simulation.states() == ["finished", "waiting", "finished"]
+    assert trained == ["small", "wide"]
+    assert simulation.states() == ["waiting"] * 3
     code, out, err = simulation.run("--only", "lrage")
     assert (code, out) == (2, "")
     assert "Did you mean large?" in err
+    assert trained == ["small", "wide"]
 
 
 def test_invalid_input_trains_nothing(simulation):

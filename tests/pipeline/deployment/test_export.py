@@ -2,14 +2,20 @@
 
 import json
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+from unittest import mock
 
 import ctranslate2
 import numpy as np
 import pytest
 import sentencepiece
 
+from regard.components.trainer.export import TRAINING
 from regard.core.errors import UserError
 from regard.models.settings.search import BeamSearchConfig
+from regard.models.tasks.served_model import ServedModule
+from regard.models.tasks.text_to_text.served import ServedText
 from regard.pipeline.cli.export import export as export_command
 from regard.pipeline.deployment.export import to_ctranslate2
 from regard.serving.contract import IN_MEMORY
@@ -24,11 +30,22 @@ SEARCH = BeamSearchConfig(
 ).model_dump()
 
 
+# To write all signatures takes long. One gives the stored outputs, the other is compared below.
+SIGNATURES = ("align", "score")
+
+
+def with_few_signatures(text):
+    """The served model of a task of texts, without the signatures that no test here uses."""
+    served = ServedModule.served_model(text)
+    return replace(served, signatures={name: served.signatures[name] for name in SIGNATURES})
+
+
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory):
     root = tmp_path_factory.mktemp("registry")
     version = root / "models" / "small" / "3"
-    export_model(root, version, SIDE, SIDE, SOURCES, search=SEARCH)()
+    with mock.patch.object(ServedText, "served_model", with_few_signatures):
+        export_model(root, version, SIDE, SIDE, SOURCES, search=SEARCH)()
     (version / "regard.json").write_text(json.dumps({"config": {"search": SEARCH}}))
     return root / "models"
 
@@ -144,34 +161,35 @@ def test_different_probabilities_leave_no_export(registry, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture(scope="module")
-def recurrent(tmp_path_factory):
-    """A model that CTranslate2 cannot run: a folder without and one with a warm start."""
-    root = tmp_path_factory.mktemp("recurrent")
-    sides = {"type": "recurrent", "cell": "gru", "units": 8}, {"type": "luong", "units": 8}
-    add_warm_start = export_model(root, root / "model", *sides)
-    shutil.copytree(root / "model", root / "without_warm_start")
-    add_warm_start()
-    return root / "without_warm_start", root / "model"
+RECURRENT = {"encoder": {"type": "recurrent"}, "decoder": {"type": "luong"}}
+UNSUPPORTED = r"model\.encoder\.type is recurrent.*decoder\.type is luo"
 
 
-def test_unsupported_models(recurrent, tmp_path):
-    without_warm_start, model = recurrent
-    shutil.copytree(without_warm_start, tmp_path / "models" / "looking" / "1")
-    with pytest.raises(
-        UserError, match="looking cannot be built again: it is an ensemble, or was exported"
-    ):
-        to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
-    shutil.copytree(model, tmp_path / "models" / "looking" / "2")
-    with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
-        to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
+@pytest.fixture
+def copied(registry, tmp_path):
+    """A copy of the registry, whose version a test changes."""
+    shutil.copytree(registry, tmp_path / "models")
+    return tmp_path / "models"
 
 
-def test_unsupported_models_are_refused_by_their_configuration(recurrent, tmp_path):
+def test_a_model_without_what_a_warm_start_needs(copied, tmp_path):
+    (copied / "small" / "3" / TRAINING).unlink()
+    with pytest.raises(UserError, match="small cannot be built again: it is an ensemble"):
+        to_ctranslate2("small", copied, tmp_path / "fast", "float32")
+
+
+def test_unsupported_models_are_refused_by_their_record(copied, tmp_path, monkeypatch):
     """Without TensorFlow and before the weights are read."""
-    sides = {"encoder": {"type": "recurrent"}, "decoder": {"type": "luong"}}
-    shutil.copytree(recurrent[0], tmp_path / "models" / "looking" / "1")
-    record = tmp_path / "models" / "looking" / "1" / "regard.json"
-    record.write_text(json.dumps({"config": {"model": sides}}))
-    with pytest.raises(UserError, match=r"model\.encoder\.type is recurrent.*decoder\.type is luo"):
-        to_ctranslate2("looking", tmp_path / "models", tmp_path / "fast", "float32")
+    monkeypatch.setattr("regard.components.trainer.export.RebuiltModel", None)
+    record = copied / "small" / "3" / "regard.json"
+    record.write_text(json.dumps({"config": {"model": RECURRENT}}))
+    with pytest.raises(UserError, match=UNSUPPORTED):
+        to_ctranslate2("small", copied, tmp_path / "fast", "float32")
+
+
+def test_unsupported_models_without_a_record(copied, tmp_path, monkeypatch):
+    rebuilt = SimpleNamespace(config=SimpleNamespace(model_settings=RECURRENT))
+    monkeypatch.setattr("regard.components.trainer.export.RebuiltModel", lambda *_: rebuilt)
+    (copied / "small" / "3" / "regard.json").unlink()
+    with pytest.raises(UserError, match=UNSUPPORTED):
+        to_ctranslate2("small", copied, tmp_path / "fast", "float32")

@@ -190,10 +190,10 @@ def test_kserve_takes_the_inference_service():
     predictor = service["spec"]["predictor"]
     model = predictor.pop("model")
     component = {"minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "timeout"}
-    own = {"modelFormat", "protocolVersion", "storageUri"}
-    assert own < set(model)
+    of_a_model = {"modelFormat", "protocolVersion", "storageUri"}
+    assert of_a_model < set(model)
     assert component == set(predictor)
-    container = {key: value for key, value in model.items() if key not in own}
+    container = {key: value for key, value in model.items() if key not in of_a_model}
     spec = {"containers": [{"name": "kserve-container", **container}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": service["metadata"], "spec": spec}
     kubernetes_validate.validate(pod, "1.30", strict=True)
@@ -295,7 +295,7 @@ def test_ctranslate2_runs_in_our_own_server(target):
         pod = pod_of(render(deployment(**settings), target))
         (server,) = pod["containers"]
         command = server["command"] + server["args"]
-        environment = {one["name"]: one["value"] for one in server["env"]}
+        environment = {variable["name"]: variable["value"] for variable in server["env"]}
         assert pod["volumes"][-1]["emptyDir"] == {"sizeLimit": "2Gi"}
     assert environment["REGARD_HOME"] == "/tmp"
     assert command[:2] == ["regard", "serve"]

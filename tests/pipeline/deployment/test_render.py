@@ -1,6 +1,7 @@
 """Rendering for models of a registry: which, for which server, and into which folder."""
 
 import json
+import shutil
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_an_unknown_server_version(registry):
 
 
 def test_operations_checked_at_publication_are_not_checked_again(registry, monkeypatch, tmp_path):
-    fake_models.save(fake_models.Reverser(), tmp_path / "checked" / "1")
+    shutil.copytree(registry / "reverser" / "1", tmp_path / "checked" / "1")
     record = {"config": {"serving": {"tf_serving_versions": ["2.19"]}}}
     (tmp_path / "checked" / "1" / "regard.json").write_text(json.dumps(record))
     monkeypatch.setattr(render.supported_ops, "used_ops", lambda path: {"NoSuchOperation": "node"})
@@ -86,11 +87,9 @@ def test_modified_files_are_kept(tmp_path):
     assert (tmp_path / "new" / "mine.yaml").read_text() == "c: 3\n"
 
 
-@pytest.mark.parametrize(
-    ("model", "is_batched"), [(fake_tasks.Sorter, False), (fake_models.Reverser, True)]
-)
-def test_kserve_does_not_batch_models_of_points(tmp_path, model, is_batched):
+def test_kserve_does_not_batch_models_of_points(registry, tmp_path):
     """It cannot pad."""
-    fake_models.save(model(), tmp_path / "m" / "1")
-    service = render.render("m", tmp_path, "kserve")[0]["inference_service.yaml"]
-    assert ("--enable_batching=true" in service) is is_batched
+    fake_models.save(fake_tasks.Sorter(), tmp_path / "sorter" / "1")
+    for root, name, is_batched in ((tmp_path, "sorter", False), (registry, "reverser", True)):
+        service = render.render(name, root, "kserve")[0]["inference_service.yaml"]
+        assert ("--enable_batching=true" in service) is is_batched

@@ -16,11 +16,12 @@ from grpc import StatusCode
 
 from regard.core.errors import UserError
 from regard.models.settings.search import GreedySearchConfig
+from regard.pipeline.cli.serve import serve as serve_command
 from regard.pipeline.deployment import serve
 from regard.pipeline.deployment.engines import load_verified
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import VersionPolicy
-from regard.serving.server.options import LOAD_THREADS
+from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
 from tests.processes import free_port
 from tests.serving.server.test_ctranslate2_servable import LIMITS, publish
 
@@ -127,12 +128,19 @@ def test_the_life_of_a_server(registry):
     )
 
 
-def test_a_missing_certificate_is_reported_before_loading(registry):
-    files = ("--tls-certificate", "none.pem", "--tls-key", "none.pem")
-    process = start(registry, "reverser", *files)
-    out, log = process.communicate(timeout=60)
-    assert (process.returncode, out) == (2, "")
-    assert log == "error: none.pem: The file does not exist.\n"
+@pytest.mark.parametrize(
+    ("files", "where"),
+    [
+        ({"tls_files": (Path(__file__), Path("none.pem"))}, "none.pem"),
+        ({"client_ca": Path("none.pem")}, "none.pem"),
+        ({"client_ca": Path(__file__).parent}, str(Path(__file__).parent)),
+    ],
+)
+def test_a_missing_certificate_is_reported_before_loading(registry, files, where):
+    models = serve.list_models(["reverser"], None, registry)
+    with pytest.raises(UserError) as caught:
+        serve.serve(models, ManagerOptions(), ServerOptions(**files))
+    assert caught.value.where == where
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path):
@@ -176,7 +184,11 @@ def test_a_server_with_ctranslate2(tmp_path):
         page, address = (process.stdout.readline().split()[1] for _ in range(2))
         instances = [{"source": text} for text in ("a cat sat", "", "the mat " * 20)]
         response = httpx.post(address, json={"instances": instances}, timeout=60).json()
-        assert [one["source_cut"] > 0 for one in response["predictions"]] == [False, False, True]
+        assert [output["source_cut"] > 0 for output in response["predictions"]] == [
+            False,
+            False,
+            True,
+        ]
         request = {"signature_name": "score", "instances": [{"source": "a", "target": "b"}]}
         assert httpx.post(address, json=request, timeout=60).status_code == 200
         assert httpx.get(page, timeout=60).status_code == 200
@@ -204,7 +216,6 @@ def test_a_model_without_an_equal_in_ctranslate2(registry):
 
 
 def test_a_type_of_weights_needs_ctranslate2(registry):
-    process = start(registry, "reverser", "--quantization", "int8")
-    out, log = process.communicate(timeout=60)
-    assert (process.returncode, out) == (2, "")
-    assert log.startswith("error: --quantization: TensorFlow does not convert weights.")
+    with pytest.raises(UserError) as caught:
+        serve_command(["reverser"], quantization="int8", registry=registry)
+    assert caught.value.where == "--quantization"

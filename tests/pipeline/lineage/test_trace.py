@@ -136,15 +136,16 @@ def test_a_version_is_traced_to_its_data(place):
 
 def test_cached_nodes_are_traced_to_the_run_that_executed_them(place):
     runs = [store.create(place.paths) for _ in range(3)]
-    for run, *facts in zip(runs, ("failed", "done", "cached"), (9.0, 2.0, 0.1), strict=True):
-        write_nodes(run, CorpusGen=(*facts, "examples"))
+    states = (("failed", 9.0), ("done", 2.0), ("cached", 0.1))
+    for run, (state, seconds) in zip(runs, states, strict=True):
+        write_nodes(run, CorpusGen=(state, seconds, "examples"))
     write_nodes(runs[2], Pusher=("done", 1.0, "pushed_model"))
     place.push(1, run=runs[2].id)
     pusher, corpus = place.trace(1).nodes
     assert (pusher.node, pusher.run, pusher.seconds) == ("Pusher", runs[2].id, 1.0)
     assert not pusher.cached
     assert (corpus.run, corpus.cached, corpus.seconds) == (runs[1].id, True, 2.0)
-    assert [(one.key, one.exists) for one in corpus.outputs] == [("examples", True)]
+    assert [(output.key, output.exists) for output in corpus.outputs] == [("examples", True)]
     assert f"CorpusGen  2.0 s  cached, of run {runs[1].id}\n" in render(place.trace(1))
 
     shutil.rmtree(runs[1].directory)
@@ -190,7 +191,7 @@ def test_later_spans_do_not_change_the_data_of_a_version(place):
     push_spans(place)
     result = place.trace(2)
     assert result.data.state == UNCHANGED
-    files = [Path(file).name for one in result.data.sources for file in one["files"]]
+    files = [Path(file).name for source in result.data.sources for file in source["files"]]
     assert files == ["train-1.tsv", "train-2.tsv"]
     assert "span 2\n" in render(result)
     assert "changed since: the data: with span 3" in render(place.trace(3))
@@ -206,9 +207,9 @@ def test_replayed_spans_are_traced(place):
 
 
 def test_another_version_of_a_span_is_reported(place):
-    one = {"span": 1, "name": "1", "version": 1, "files": {}}
-    place.push(1, spans=[one, {**one, "name": "2"}])
-    place.push(2, "1", spans=[{**one, "version": 2}], data_fingerprint="f" * 64)
+    span = {"span": 1, "name": "1", "version": 1, "files": {}}
+    place.push(1, spans=[span, {**span, "name": "2"}])
+    place.push(2, "1", spans=[{**span, "version": 2}], data_fingerprint="f" * 64)
     text = render(place.trace(2))
     assert "changed since: the data: another version of span 1, without span 2\n" in text
 
@@ -225,8 +226,8 @@ def test_runs_without_a_version_are_listed_in_order(place):
     result = place.trace(3)
     assert reasons(result) == [[reason], []]
     second, first = result.parents
-    assert [one["reason"] for one in second["failed_before"]] == ["Trainer: the loss is no number"]
-    assert [one["started_from"] for one in (second, first)] == ["tiny@1", None]
+    assert [run["reason"] for run in second["failed_before"]] == ["Trainer: the loss is no number"]
+    assert [parent["started_from"] for parent in (second, first)] == ["tiny@1", None]
     text = render(result)
     assert f"not blessed, spans 9, replaying 8: {reason}\n" in text
     assert "started from the weights of tiny@1\n" in text
@@ -251,10 +252,9 @@ def failures(place):
 
 
 def reasons(result):
-    return [
-        [one["reason"] for one in attempts]
-        for attempts in (result.failed_before, result.failed_since)
-    ]
+    """The reasons of the failed runs before a version and since."""
+    before = [run["reason"] for run in result.failed_before]
+    return [before, [run["reason"] for run in result.failed_since]]
 
 
 def test_a_pruned_parent_limits_the_listed_runs(failures):
@@ -262,7 +262,7 @@ def test_a_pruned_parent_limits_the_listed_runs(failures):
     result = failures.trace(3)
     assert reasons(result) == [["at 3", "at 5"], ["at 7"]]
     before = failures.trace(4).parents[0]["failed_before"]
-    assert [one["reason"] for one in before] == ["at 3", "at 5"]
+    assert [run["reason"] for run in before] == ["at 3", "at 5"]
 
 
 def test_runs_named_by_versions_are_not_listed_as_failed(failures):

@@ -20,16 +20,12 @@ ROWS = [{"source": text} for text in ("abc", "", "a longer text", "ü")]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, save_model):
     root = tmp_path_factory.mktemp("models")
-    models = {
-        "reverser": fake_models.Reverser(),
-        "strict": fake_models.Reverser("refuse"),
-        "matcher": fake_tasks.Matcher(),
-        "namer": fake_tasks.Namer(),
-    }
-    for name, model in models.items():
-        fake_models.save(model, root / name / "1")
+    save_model(root / "reverser" / "1", fake_models.Reverser)
+    save_model(root / "strict" / "1", fake_models.Reverser, "refuse")
+    save_model(root / "matcher" / "1", fake_tasks.Matcher)
+    save_model(root / "namer" / "1", fake_tasks.Namer)
     return root
 
 
@@ -90,7 +86,6 @@ def test_a_folder_without_a_model(tmp_path):
         load_model(tmp_path)
 
 
-@pytest.mark.parametrize("scheme", ["grpc", "http"])
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
@@ -103,14 +98,15 @@ def test_a_folder_without_a_model(tmp_path):
     "options", [{}, {"as_json": True}, {"as_json": True, "align": True}], ids=str
 )
 def test_a_server_prints_the_same(
-    folder, ports, capfd, tmp_path, monkeypatch, scheme, name, texts, options
+    folder, ports, capfd, tmp_path, monkeypatch, name, texts, options
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.png").write_bytes(fake_tasks.png(3, 4))
     predict(name, texts, registry=folder, **options)
     local = capfd.readouterr().out
-    predict(name, texts, server=f"{scheme}://127.0.0.1:{ports[scheme]}/", **options)
-    assert capfd.readouterr().out == local != ""
+    for scheme, port in ports.items():
+        predict(name, texts, server=f"{scheme}://127.0.0.1:{port}/", **options)
+        assert capfd.readouterr().out == local != ""
 
 
 def test_a_server_prints_the_same_table_and_score(folder, ports, capfd):

@@ -27,17 +27,17 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def model(tmp_path_factory, save_model):
     """A model that reverses a text and writes it in capitals."""
-    return fake_models.save(fake_models.Reverser(), tmp_path_factory.mktemp("model") / "m")
+    return save_model(tmp_path_factory.mktemp("model") / "m", fake_models.Reverser)
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory):
-    """A model of two texts, one of points and one of images."""
+def others(tmp_path_factory, save_model):
+    """A model of two texts, one of points, one of images and one of questions."""
     folder = tmp_path_factory.mktemp("others")
     for name in ("Matcher", "Sorter", "Namer", "Finder"):
-        fake_models.save(getattr(fake_tasks, name)(), folder / name)
+        save_model(folder / name, getattr(fake_tasks, name))
     (folder / "a.png").write_bytes(fake_tasks.png(3, 4))
     return folder
 
@@ -182,8 +182,8 @@ def test_a_broken_model_is_a_user_error(tmp_path):
         open_model(str(tmp_path), tmp_path)
 
 
-def test_a_model_without_a_contract_is_a_user_error(tmp_path):
-    path = fake_models.save(fake_models.Reverser(), tmp_path / "old")
+def test_a_model_without_a_contract_is_a_user_error(tmp_path, save_model):
+    path = save_model(tmp_path / "old", fake_models.Reverser)
     (path / CONTRACT).unlink()
     with pytest.raises(UserError, match="exported by an older Regard") as caught:
         open_model(str(path), path)
@@ -224,8 +224,8 @@ def test_output_is_silenced_and_shown_after_an_error(capfd):
     assert "reason" in capfd.readouterr().err
 
 
-def test_predictions_before_a_rejected_row_are_yielded(tmp_path):
-    path = fake_models.save(fake_models.Reverser("refuse"), tmp_path / "strict")
+def test_predictions_before_a_rejected_row_are_yielded(tmp_path, save_model):
+    path = save_model(tmp_path / "strict", fake_models.Reverser, "refuse")
     answers = _predict(path, "ab", "x" * 101, "cd")
     assert next(answers)[1].hypothesis == "BA"
     with pytest.raises(UserError, match="more than the 100 tokens of max_source_length") as caught:
@@ -308,8 +308,8 @@ def test_control_characters_do_not_reach_a_terminal(model, monkeypatch, is_termi
 
 
 @pytest.fixture(scope="module")
-def constrained(tmp_path_factory):
-    return fake_models.save(fake_models.Constrained(), tmp_path_factory.mktemp("constrained") / "m")
+def constrained(tmp_path_factory, save_model):
+    return save_model(tmp_path_factory.mktemp("constrained") / "m", fake_models.Constrained)
 
 
 def test_constraints(constrained, printed, tmp_path):

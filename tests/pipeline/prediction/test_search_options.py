@@ -1,6 +1,7 @@
 """Models with another search than the one that they were exported with."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -11,10 +12,10 @@ from regard.components.trainer.export import InMemoryModel, RebuiltModel
 from regard.core.errors import UserError
 from regard.pipeline.cli.predict import predict
 from regard.pipeline.cli.score import score
+from regard.pipeline.prediction import models
 from regard.pipeline.prediction.search_options import load_with_search
-from regard.serving.contract import TRAINING, read_contract
+from regard.serving.contract import CONTRACT, TRAINING, read_contract
 from regard.serving.saved_model import load
-from tests.marks import slow
 from tests.models.tasks.exported import config, export_model
 from tests.tolerances import close_to
 
@@ -31,7 +32,7 @@ def version(tmp_path_factory):
 
 
 def outputs(model, name="serving_default"):
-    return [dict(one.outputs) for one in model.predict(name, ROWS)]
+    return [dict(prediction.outputs) for prediction in model.predict(name, ROWS)]
 
 
 def served(version, search):
@@ -42,15 +43,16 @@ def served(version, search):
 
 
 def test_the_model_is_that_which_was_exported(version):
-    own = load(version)
+    exported = load(version)
     again = served(version, SEARCH)
-    assert again.contract == own.contract
-    for new, old in zip(outputs(again, "align"), outputs(own, "align"), strict=True):
+    assert again.contract == exported.contract
+    for new, old in zip(outputs(again, "align"), outputs(exported, "align"), strict=True):
         assert new["translation"] == old["translation"]
         assert new["alignment"] == close_to(old["alignment"])
 
 
 SEARCHES = [
+    ({"type": "greedy"}, {"type": "greedy"}),
     ({"n_best": 2}, {**SEARCH, "n_best": 2}),
     ({"beam_size": 5, "n_best": 4, "length_penalty": 1.0},) * 2,
     (
@@ -77,9 +79,8 @@ def test_options_replace_settings_of_the_search(version, monkeypatch, options, s
     assert searches == [expected]
 
 
-@pytest.mark.parametrize(
-    ("options", "search"), [SEARCHES[0], *(slow(*case) for case in SEARCHES[1:])]
-)
+@pytest.mark.slow  # the settings of the search are those of the test above
+@pytest.mark.parametrize(("options", "search"), SEARCHES[1:])
 def test_outputs_are_those_of_a_model_with_that_search(version, options, search):
     search = {"max_source_length": 20, **search}
     expected = outputs(served(version, search), "nbest")
@@ -90,10 +91,13 @@ def test_outputs_are_those_of_a_model_with_that_search(version, options, search)
         assert new["scores"] == pytest.approx(old["scores"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_beam_of_one_is_greedy_search(version):
-    models = [load_with_search(version, one) for one in ({"beam_size": 1}, {"type": "greedy"})]
-    one, other = ([row["translation"] for row in outputs(model)] for model in models)
-    assert one == other
+    beam, greedy = (
+        [row["translation"] for row in outputs(load_with_search(version, options))]
+        for options in ({"beam_size": 1}, {"type": "greedy"})
+    )
+    assert beam == greedy
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,9 @@ def test_a_model_without_its_settings_is_refused(version, tmp_path):
             load_with_search(path, {"n_best": 2})
 
 
-def test_lists_of_outputs(version, capfd):
+def test_lists_of_outputs(version, capfd, monkeypatch):
+    model = load_with_search(version, {"n_best": 2})
+    monkeypatch.setattr(models, "load_with_search", lambda *_: model)
     texts = ["a cat\tsat", " "]
     predict(str(version), texts, n_best=2, with_score=True)
     lines = [line.split("\t") for line in capfd.readouterr().out.splitlines()]
@@ -141,9 +147,8 @@ def test_lists_of_outputs(version, capfd):
     assert scores == pytest.approx([float(line[0]) for line in lines[:2]], abs=5.0)
     predict(str(version), texts, n_best=2, as_json=True)
     fields = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert [one["translation"] for one in fields[0]["hypotheses"]] == [
-        line[2] for line in lines[:2]
-    ]
+    translations = [hypothesis["translation"] for hypothesis in fields[0]["hypotheses"]]
+    assert translations == [line[2] for line in lines[:2]]
     assert fields[1] == {"source": " ", "hypotheses": [{"translation": "", "score": None}]}
 
 
@@ -162,11 +167,22 @@ def test_options_combine_with_a_prefix_but_not_lists(version, capfd):
 
 
 def test_a_model_that_is_built_again_has_its_tags(version, tmp_path):
-    assert read_contract(version)["tags"] == []
+    contract = read_contract(version)
+    assert (contract["tags"], contract["size"]["minus"]) == ([], 1)
+    shutil.copytree(version, tmp_path / "tagged")
+    content = json.dumps({**contract, "tags": ["de", "fr"]})
+    (tmp_path / "tagged" / CONTRACT).write_text(content, encoding="utf-8")
+    rebuilt = load_with_search(tmp_path / "tagged", {"type": "greedy"}).contract
+    assert rebuilt["tags"] == ["de", "fr"]
+    assert rebuilt["size"]["minus"] == 2  # neither the tag nor EOS counts
+
+
+@pytest.mark.slow
+def test_an_exported_model_has_the_tags_of_its_data(tmp_path):
     tags = {"names": ["de", "fr"]}
-    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, data={"tags": tags})()
+    export_model(tmp_path, tmp_path / "saved", *SIDES, seed=11, tags=tags)()
     contract = read_contract(tmp_path / "saved")
     assert contract["tags"] == ["de", "fr"]
-    assert contract["size"]["minus"] == 2  # neither the tag nor EOS counts
+    assert contract["size"]["minus"] == 2
     rebuilt = load_with_search(tmp_path / "saved", {"type": "greedy"}).contract
     assert (rebuilt["tags"], rebuilt["size"]) == (contract["tags"], contract["size"])

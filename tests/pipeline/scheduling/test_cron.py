@@ -42,7 +42,7 @@ def clock_times(minutes, hours, is_fixed, zone, start, end):
             count = max(0, (local - latest) // timedelta(minutes=1))
             candidates = [latest + timedelta(minutes=n) for n in range(1, count + 1)]
             latest = max(latest, local)
-        if any(one.minute in minutes and one.hour in hours for one in candidates):
+        if any(time.minute in minutes and time.hour in hours for time in candidates):
             times.append(moment.timestamp())
         moment += timedelta(minutes=1)
     return times
@@ -54,8 +54,8 @@ def test_clock_changes(zone, expression):
     schedule = CronSchedule(expression, ZoneInfo(zone))
     minutes, hours = (FIXED | WILDCARDS)[expression]
     for day in CHANGES[zone]:
-        start = datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC) - timedelta(days=2)
-        end = start + timedelta(days=4)
+        start = datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC) - timedelta(days=1)
+        end = start + timedelta(days=2)
         is_fixed = expression in FIXED
         expected = clock_times(minutes, hours, is_fixed, ZoneInfo(zone), start, end)
         times, at = [], start.timestamp() - 1

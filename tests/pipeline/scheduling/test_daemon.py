@@ -30,6 +30,7 @@ def test_a_run_at_the_scheduled_time_for_new_data_only(simulation):
 
 
 def test_each_run_is_reported_in_one_line_with_its_exit_status(simulation):
+    simulation.has_processes = True
     simulation.plan("not blessed", "pushed")
     daemon = simulation.serve(26, {2: lambda: simulation.write_span(2)})
     first, second = simulation.state.history

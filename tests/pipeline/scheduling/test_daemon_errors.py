@@ -72,7 +72,11 @@ def test_a_full_disk_is_reported_once_and_retried(simulation, failing_write):
 
 def test_a_disk_that_is_full_during_a_run(simulation, failing_write):
     simulation.plan("broken", "pushed")
-    refused = failing_write(lambda content: content.open_attempt and content.open_attempt.pid)
+
+    def has_process(content):
+        return content.open_attempt is not None and content.open_attempt.pid is not None
+
+    refused = failing_write(has_process)
     daemon = simulation.serve(0.6)
     assert len(refused) == 1
     expected = "the run: failed: data.train: there is no such file (status 2)"

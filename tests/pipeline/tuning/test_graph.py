@@ -71,10 +71,8 @@ def test_search_folder_depends_on_the_settings(read, tmp_path):
 
     first = folder(more=", algorithm: random")
     assert first.startswith(f"{tmp_path}/pipelines/tiny/tuning/")
-    more = ", algorithm: random, max_trials: 40, max_failed_trials: 5"
-    assert folder(more=more) == first
-    others = [", algorithm: random, max_epochs: 3", ", algorithm: random, seed: 3", ""]
-    assert len({first, *(folder(more=other) for other in others)}) == 4
+    assert folder(more=", algorithm: random, max_trials: 40, max_failed_trials: 5") == first
+    assert folder(more=", algorithm: random, seed: 3") != first
     assert folder(more=", algorithm: random", low=0.01) != first
     (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
     assert folder(more=", algorithm: random") != first

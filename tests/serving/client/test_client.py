@@ -104,8 +104,8 @@ def connect(request, ports):
         return created[-1]
 
     yield connect
-    for one in created:
-        one.close()
+    for client in created:
+        client.close()
 
 
 def test_texts(connect):
@@ -183,7 +183,7 @@ def test_texts_may_contain_null_characters(connect):
 def test_metadata_and_status(connect):
     client = connect("sorter")
     signature = client.metadata()["align"]
-    assert {name: (one.kind, one.rank) for name, one in signature.inputs.items()} == {
+    assert {name: (value.kind, value.rank) for name, value in signature.inputs.items()} == {
         "points": ("float", 3),
         "points_length": ("int32", 1),
     }
@@ -327,7 +327,7 @@ def test_the_client_works_without_tensorflow(ports):
     code = f"""
 import sys
 sys.modules["tensorflow"] = sys.modules["tensorflow_serving"] = None
-from regard.serving import Client
+from regard.serving.client import Client
 for target in ("grpc://127.0.0.1:{ports[0]}", "http://127.0.0.1:{ports[1]}"):
     with Client(target, "reverser") as client:
         print(client.predict(["ab"])[0]["translation"], client.status()[1])

@@ -94,8 +94,8 @@ def test_every_piece_is_as_probable_as_in_keras(tmp_path, model):
     logits, _ = created.teacher_force(source, target)
     expected = ops.convert_to_numpy(ops.log_softmax(logits, axis=-1))
     for i, (row, score) in enumerate(zip(TARGETS, result, strict=True)):
-        own = [expected[i, t, piece] for t, piece in enumerate([*row, EOS])]
-        assert_close(score.log_probs, own, roundings=1000)
+        log_probs_of_row = [expected[i, t, piece] for t, piece in enumerate([*row, EOS])]
+        assert_close(score.log_probs, log_probs_of_row, roundings=1000)
 
 
 def test_greedy_search_and_attention_are_the_same(tmp_path):
@@ -110,8 +110,8 @@ def test_greedy_search_and_attention_are_the_same(tmp_path):
     ids = ops.convert_to_numpy(created.search(source, GreedySearch(), [10] * len(rows)).ids)[:, 0]
     _, alignments = created.teacher_force(source, ids)
     assert len({tuple(row) for row in ids}) > 1
-    for row, own, attention_map, source_row in zip(result, ids, alignments, rows, strict=True):
-        stored_text = [int(i) for i in own if i not in (PAD, EOS)]
+    for row, row_ids, attention_map, source_row in zip(result, ids, alignments, rows, strict=True):
+        stored_text = [int(i) for i in row_ids if i not in (PAD, EOS)]
         assert row.hypotheses[0] == messages([stored_text])[0]
         size = len(stored_text), len(source_row)  # without its end
         weights = np.reshape(row.attention[0], size)
@@ -166,7 +166,7 @@ def test_no_sum_of_two_int8_products_exceeds_16_bits(name):
 def test_rows_of_zeros_and_tiny_numbers_are_quantized(tmp_path):
     model = VARIANTS["plain"]
     created = built(model)
-    kernel = next(one for one in created.weights if one.path.endswith("logits/kernel"))
+    kernel = next(weight for weight in created.weights if weight.path.endswith("logits/kernel"))
     value = np.array(kernel)
     value[:, 7], value[:, 8] = 0.0, 1e-38
     kernel.assign(value)

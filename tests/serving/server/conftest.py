@@ -67,8 +67,8 @@ def run():
         return running[-1]
 
     yield start_server
-    for one in running:
-        one.stop()
+    for started in running:
+        started.stop()
 
 
 @pytest.fixture(scope="session")

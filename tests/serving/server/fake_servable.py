@@ -76,12 +76,12 @@ async def start(folder):
         return managers[-1]
 
     yield start
-    for one in managers:
-        await one.close()
+    for manager in managers:
+        await manager.close()
 
 
 def states(created):
-    return {one.number: one.state for one in created.list_states(ModelSpec("m"))}
+    return {version.number: version.state for version in created.list_states(ModelSpec("m"))}
 
 
 async def wait_until_unloaded(created):

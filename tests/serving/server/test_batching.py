@@ -44,8 +44,8 @@ async def batcher():
         return created[-1]
 
     yield create
-    for one in created:
-        await one.close()
+    for batcher in created:
+        await batcher.close()
 
 
 @pytest.fixture
@@ -63,14 +63,14 @@ def submit_all(batcher):
 
 async def test_simultaneous_requests_share_a_batch(submit_all):
     results, shapes = await submit_all([inputs(1), inputs(2, 3), inputs(4)], max_batch_size=8)
-    assert [one["y"].tolist() for one in results] == [[2], [4, 6], [8]]
+    assert [result["y"].tolist() for result in results] == [[2], [4, 6], [8]]
     assert shapes == [(4,)]
 
 
 async def test_a_full_batch_does_not_wait(submit_all):
     requests = submit_all(map(inputs, range(4)), max_batch_size=2, timeout_seconds=60)
     results, shapes = await asyncio.wait_for(requests, 5)
-    assert [float(one["y"][0]) for one in results] == [0, 2, 4, 6]
+    assert [float(result["y"][0]) for result in results] == [0, 2, 4, 6]
     assert shapes == [(2,), (2,)]
 
 
@@ -83,7 +83,7 @@ async def test_only_a_request_that_finds_others_waits(batcher):
 async def test_a_request_that_does_not_fit_opens_the_next_batch(submit_all):
     results, shapes = await submit_all([inputs(1, 2), inputs(3, 4), inputs(5)], max_batch_size=3)
     assert shapes == [(2,), (3,)]
-    assert [one["y"].tolist() for one in results] == [[2, 4], [6, 8], [10]]
+    assert [result["y"].tolist() for result in results] == [[2, 4], [6, 8], [10]]
 
 
 async def test_rows_of_different_shapes_do_not_share_a_batch(submit_all):
@@ -111,7 +111,7 @@ async def test_a_full_queue_rejects_requests_and_recovers(batcher):
     assert caught.value.code is StatusCode.UNAVAILABLE
     model.unblock.set()
     results = [*await asyncio.gather(first, *waiting), await batches.submit(inputs(4))]
-    assert [float(one["y"][0]) for one in results] == [0, 2, 4, 8]
+    assert [float(result["y"][0]) for result in results] == [0, 2, 4, 8]
 
 
 @pytest.mark.parametrize("invalid", [{1}, {0, 6}, {2, 3, 4}, set(range(7))])
@@ -148,11 +148,11 @@ async def test_a_model_whose_outputs_lack_the_batch_runs_each_request_alone(batc
 
     batches = batcher(model, timeout_seconds=0.02)
     results = await asyncio.gather(*(batches.submit(inputs(x)) for x in (1, 2)))
-    assert [one["y"].tolist() for one in results] == [[1] * 5, [2] * 5]
+    assert [result["y"].tolist() for result in results] == [[1] * 5, [2] * 5]
 
 
 async def test_a_request_without_a_batch_dimension_runs_alone(submit_all):
     scalar = {"x": np.array(1.5, "float32")}
     results, shapes = await submit_all([inputs(1), scalar, scalar, inputs(2)])
     assert shapes == [(1,), (), (), (1,)]
-    assert [float(one["y"].ravel()[0]) for one in results] == [2, 3, 3, 4]
+    assert [float(result["y"].ravel()[0]) for result in results] == [2, 3, 3, 4]

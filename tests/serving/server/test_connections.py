@@ -91,8 +91,8 @@ def test_a_client_that_has_read_something_is_no_longer_the_oldest():
 
     waiting = Connections(limit=10, header_seconds=1.0, max_unsent_bytes=1)
     first, second = Waiting(), Waiting()
-    for one in (first, second):
-        waiting.add(one)
+    for connection in (first, second):
+        waiting.add(connection)
     waiting.note_progress(first)
     assert list(waiting._waiting) == [second, first]
 
@@ -171,8 +171,8 @@ def test_a_connection_with_much_to_parse_takes_turns(run, saved, sockets, monkey
     rows = b'{"instances": ["ab"]}'
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in b" " * 880 + rows) + b"0\r\n\r\n"
     opened = [sockets(server, CHUNKED + chunks) for _ in range(2)]
-    for one in opened:
-        assert one.recv(12) == b"HTTP/1.1 200"
+    for connection in opened:
+        assert connection.recv(12) == b"HTTP/1.1 200"
     assert len(turns) >= 2 * 900 // connections._TURN_STEPS
     assert len(set(turns)) == 2
 
@@ -191,16 +191,16 @@ def test_a_draining_server_announces_the_end_of_each_connection(run, saved, sock
     monkeypatch.setattr(server_module, "_DRAIN_SECONDS", 600.0)
     server = start(run, saved)
     opened = [sockets(server, b"") for _ in range(4)]
-    for one in opened:
-        send_request(one)
-        assert b"connection: close" not in read_message(one)
+    for connection in opened:
+        send_request(connection)
+        assert b"connection: close" not in read_message(connection)
     stopping = asyncio.run_coroutine_threadsafe(server.server.stop(600), server.loop)
     wait_for(lambda: server.rest.get("/v2/health/ready").status_code == 503)
     assert server.rest.get("/v2/health/ready").json() == {"error": "The server is stopping."}
     opened.append(sockets(server, b""))  # a client that connects again
-    for one in opened:
-        send_request(one)
-        response = read_response(one)
+    for connection in opened:
+        send_request(connection)
+        response = read_response(connection)
         assert response.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in response
     stopping.result(60)
@@ -219,8 +219,8 @@ def test_connections_that_wait_to_be_accepted_are_not_lost(run, saved, sockets, 
 
     monkeypatch.setattr(server_module._Uvicorn, "_stop_accepting", connect_and_stop)
     server.do(server.server.stop(600))
-    for one in opened:
-        assert read_response(one).startswith(b"HTTP/1.1 200")
+    for connection in opened:
+        assert read_response(connection).startswith(b"HTTP/1.1 200")
 
 
 def test_a_draining_server_closes_idle_connections(run, saved, sockets, monkeypatch):

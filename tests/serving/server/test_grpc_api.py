@@ -180,11 +180,11 @@ def test_few_requests_may_arrive_slowly(run, saved, monkeypatch):
 
     call = server.channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
     calls = [call.future(wait()) for _ in range(6)]
-    wait_for(lambda: sum(one.done() for one in calls) == 4)
-    assert {one.code() for one in calls if one.done()} == {grpc.StatusCode.UNAVAILABLE}
+    wait_for(lambda: sum(call.done() for call in calls) == 4)
+    assert {call.code() for call in calls if call.done()} == {grpc.StatusCode.UNAVAILABLE}
     is_over.set()
-    wait_for(lambda: all(one.done() for one in calls))
-    assert sum(one.code() is grpc.StatusCode.OK for one in calls) == 2
+    wait_for(lambda: all(call.done() for call in calls))
+    assert sum(call.code() is grpc.StatusCode.OK for call in calls) == 2
 
 
 def test_calls_without_a_token_take_no_slow_places_of_others(run, saved, monkeypatch):
@@ -205,10 +205,10 @@ def test_calls_without_a_token_take_no_slow_places_of_others(run, saved, monkeyp
     silent = [
         server.channel.stream_unary(path).future(send(60)) for path in paths for _ in range(16)
     ]
-    wait_for(lambda: sum(one.done() for one in silent) >= len(silent) - 16)
+    wait_for(lambda: sum(call.done() for call in silent) >= len(silent) - 16)
     predict = server.channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
     assert predict(send(0.5), metadata=[("authorization", "Bearer secret")])
-    assert sum(one.done() for one in silent) == len(silent) - 4
+    assert sum(call.done() for call in silent) == len(silent) - 4
     is_over.set()
 
 
@@ -233,7 +233,7 @@ def test_status_over_grpc(server):
     request = get_model_status_pb2.GetModelStatusRequest()
     request.model_spec.name = "reverser"
     result = server.models.GetModelStatus(request).model_version_status
-    assert [(one.version, one.state) for one in result] == [(2, 30), (1, 30)]
+    assert [(status.version, status.state) for status in result] == [(2, 30), (1, 30)]
     request.model_spec.name = "nobody"
     with pytest.raises(grpc.RpcError) as caught:
         server.models.GetModelStatus(request)

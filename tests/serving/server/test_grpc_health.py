@@ -57,7 +57,7 @@ def test_watches_report_the_end_of_the_server_and_do_not_delay_it(run, saved, ch
     assert next(unknown).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
     second.cancel()
     server.do(server.server.stop(30))
-    assert [one.status for one in first] == [health_pb2.HealthCheckResponse.NOT_SERVING]
+    assert [response.status for response in first] == [health_pb2.HealthCheckResponse.NOT_SERVING]
     assert list(unknown) == []
 
 
@@ -89,7 +89,9 @@ def watch_once(stub):
 def test_a_watch_ends(run, saved, channels, monkeypatch):
     monkeypatch.setattr(grpc_health, "_WATCH_SECONDS", 0.2)
     stub = health_pb2_grpc.HealthStub(channels(start(run, saved)))
-    assert [one.status for one in stub.Watch(health_pb2.HealthCheckRequest())] == [SERVING]
+    assert [response.status for response in stub.Watch(health_pb2.HealthCheckRequest())] == [
+        SERVING
+    ]
 
 
 @pytest.mark.parametrize("method", ["Check", "Watch"])
@@ -116,9 +118,9 @@ def test_the_oldest_call_without_a_message_gives_way(run, saved, channels, monke
     server = start(run, saved)
     call = channels(server).stream_unary("/tensorflow.serving.PredictionService/Predict")
     silent = [call.future(silence()) for _ in range(6)]
-    wait_for(lambda: sum(one.done() for one in silent) >= 3)
+    wait_for(lambda: sum(call.done() for call in silent) >= 3)
     for _ in range(5):
         assert server.predictions.Predict(predict_request("r", source=["ab"])).outputs
-    assert {one.code() for one in silent if one.done()} == {grpc.StatusCode.UNAVAILABLE}
-    for one in silent:
-        one.cancel()
+    assert {call.code() for call in silent if call.done()} == {grpc.StatusCode.UNAVAILABLE}
+    for call in silent:
+        call.cancel()

@@ -222,7 +222,7 @@ async def test_closing_does_not_wait_for_a_version_that_is_being_loaded(
     (folder / "2").mkdir()
     await asyncio.to_thread(is_loading.wait, 60)
     await created.close()
-    assert any(one.name.startswith(LOAD_THREADS) for one in threading.enumerate())
+    assert any(thread.name.startswith(LOAD_THREADS) for thread in threading.enumerate())
 
 
 async def test_a_label_may_name_a_version_that_a_scan_is_loading(folder, start, slow_loading):
@@ -242,7 +242,7 @@ async def test_a_label_may_name_a_version_that_a_scan_is_loading(folder, start, 
 async def test_too_many_requests_are_rejected(start):
     created = await start(batching=BatchingOptions(1, 0, 2))
     result = await asyncio.gather(*(version(created) for _ in range(3)), return_exceptions=True)
-    codes = [getattr(one, "code", None) for one in result]
+    codes = [getattr(error, "code", None) for error in result]
     assert codes == [None, None, StatusCode.UNAVAILABLE]
     assert await version(created) == 1
 
@@ -264,11 +264,11 @@ async def test_large_requests_leave_room_for_small_ones(start, monkeypatch):
     await asyncio.sleep(0.05)
     try:
         assert [await version(created) for _ in range(3)] == [1, 1, 1]
-        assert not any(one.done() and not one.exception() for one in large)
+        assert not any(request.done() and not request.exception() for request in large)
     finally:
         may_end.set()
         results = await asyncio.gather(*large, return_exceptions=True)
-    codes = [getattr(one, "code", None) for one in results]
+    codes = [getattr(error, "code", None) for error in results]
     assert codes.count(StatusCode.UNAVAILABLE) >= 2  # their queue is full, that of others is not
 
 

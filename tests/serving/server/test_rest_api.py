@@ -181,7 +181,7 @@ def test_readiness_fails_and_liveness_does_not(server, monkeypatch):
     assert (check(service), check("")) == (1, 1)
     monkeypatch.setattr(Runner, "is_overdue", True)
     answers = [server.rest.get(path) for path in paths]
-    assert [one.status_code for one in answers] == [503, 200, 200]
+    assert [answer.status_code for answer in answers] == [503, 200, 200]
     assert (check(service), check("")) == (2, 1)
 
 
@@ -194,7 +194,7 @@ def test_a_busy_server_says_when_to_try_again(server, monkeypatch):
     assert (answer.status_code, int(answer.headers["retry-after"])) == (503, 1)
     with pytest.raises(grpc.RpcError) as caught:
         server.predictions.Predict(predict_request(source=["abc"]))
-    metadata = {one.key: one.value for one in caught.value.trailing_metadata()}
+    metadata = {entry.key: entry.value for entry in caught.value.trailing_metadata()}
     assert metadata["grpc-retry-pushback-ms"] == "1000"
     answer = post(server, "reverser:predict", {"instances": [1]})
     assert (answer.status_code, "retry-after" in answer.headers) == (400, False)

@@ -151,10 +151,10 @@ def test_version_swaps_under_load(run, saved, tmp_path):
             if weight != (1.0 if version % 2 else 0.5) or text != f"CLIENT {number}"[::-1].encode():
                 wrong.append((version, weight, text))
 
-    threads = [threading.Thread(target=query, args=(n,)) for n in range(8)]
+    threads = [threading.Thread(target=query, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
-    for version in range(2, 8):
+    for version in range(2, 5):
         created = tmp_path / "next"
         shutil.copytree(saved / "reverser" / str(2 - version % 2), created)
         created.rename(base / str(version))
@@ -165,7 +165,7 @@ def test_version_swaps_under_load(run, saved, tmp_path):
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert versions == set(range(1, 8))
+    assert versions == {1, 2, 3, 4}
 
 
 def test_an_invalid_client_does_not_disturb_others(run, tmp_path):

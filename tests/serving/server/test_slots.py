@@ -40,7 +40,7 @@ async def settle():
 
 
 def running(work):
-    return [one.is_running for one in work]
+    return [item.is_running for item in work]
 
 
 async def test_large_requests_use_all_threads_in_order():
@@ -50,9 +50,9 @@ async def test_large_requests_use_all_threads_in_order():
     await work[1].leave()
     await settle()
     assert running(work) == [True, False, True, False]
-    for one in work:
-        one.may_leave.set()
-    await asyncio.gather(*(one.task for one in work))
+    for item in work:
+        item.may_leave.set()
+    await asyncio.gather(*(item.task for item in work))
 
 
 async def test_a_small_request_never_waits_for_large_ones_and_reserves_a_thread(monkeypatch):
@@ -68,9 +68,9 @@ async def test_a_small_request_never_waits_for_large_ones_and_reserves_a_thread(
     assert running(work) == [False, True, False, False]  # one thread is reserved
     await asyncio.sleep(0.3)
     assert running(work) == [False, True, True, False]
-    for one in work:
-        one.may_leave.set()
-    await asyncio.gather(*(one.task for one in work))
+    for item in work:
+        item.may_leave.set()
+    await asyncio.gather(*(item.task for item in work))
     large.close()
 
 
@@ -78,9 +78,9 @@ async def test_one_thread_runs_both():
     large = LargeSlots(1)
     work = [*await start(large, 1), *await start(SmallSlots(1, large), 2)]
     assert running(work) == [True, True, False]
-    for one in work:
-        one.may_leave.set()
-    await asyncio.gather(*(one.task for one in work))
+    for item in work:
+        item.may_leave.set()
+    await asyncio.gather(*(item.task for item in work))
     large.close()
 
 

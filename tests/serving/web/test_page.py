@@ -59,7 +59,9 @@ def test_an_example_runs_the_model(page, server):
     displayed.run("document.querySelector('.example').click()")
     assert wait_for_output(displayed) == "CBA"
     assert displayed.run("document.querySelector('textarea').value") == "abc"
-    assert page("scored").run("document.getElementById('examples').hidden") is True
+    other = page("finder")
+    assert other.run("document.getElementById('examples').hidden") is True
+    assert other.text("#about").startswith("Enter the inputs")  # its contract has no sentence
     routes = create_routes(server.manager, with_examples=False)
     models = TestClient(Starlette(routes=routes)).get("/page/models.json").json()
     assert not any(model["examples"] for model in models)

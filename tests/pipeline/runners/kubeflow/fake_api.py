@@ -47,8 +47,12 @@ class FakeApi:
         header = request.headers.get("authorization")
         if self.token and header != f"Bearer {self.token}":
             return JSONResponse({"error": "no token"}, 403 if header else 401)
-        methods = {"experiments": self.handle_experiments, "runs": self.create_run}
-        return await {**methods, "recurringruns": self.handle_recurring_runs}[name](request)
+        methods = {
+            "experiments": self.handle_experiments,
+            "runs": self.create_run,
+            "recurringruns": self.handle_recurring_runs,
+        }
+        return await methods[name](request)
 
     async def handle_experiments(self, request: Request) -> Response:
         if request.method == "GET":

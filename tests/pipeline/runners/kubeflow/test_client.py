@@ -11,20 +11,15 @@ from typer.testing import CliRunner
 
 from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
+from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline
 from tests.pipeline.runners.kubeflow.pipelines import write_config
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """A pipeline that the command has compiled."""
-    folder = tmp_path_factory.mktemp("compiled")
-    path = folder / "pipeline.yaml"
-    call = ["compile", str(write_config(folder)), "-o", str(path)]
-    result = subprocess.run(
-        [sys.executable, "-m", "regard.pipeline.cli", *call], capture_output=True, text=True
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "12 nodes, parameters max_epochs, seed" in result.stdout
+@pytest.fixture
+def compiled(pipeline, tmp_path):
+    """The file of a compiled pipeline."""
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(pipeline.to_yaml())
     return path
 
 
@@ -33,6 +28,16 @@ def regard(*arguments):
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+@pytest.mark.slow  # imports TFX in another process
+def test_compile_hides_the_output_of_libraries(tmp_path):
+    call = ["compile", str(write_config(tmp_path)), "-o", str(tmp_path / "pipeline.yaml")]
+    result = subprocess.run(
+        [sys.executable, "-m", "regard.pipeline.cli", *call], capture_output=True, text=True
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "12 nodes, parameters max_epochs, seed" in result.stdout
 
 
 def test_submit_starts_a_run_with_parameters(api, compiled):
@@ -91,6 +96,10 @@ def test_compile_overwrites_only_compiled_pipelines(tmp_path, monkeypatch):
     assert config.read_text() == before
     for _ in range(2):
         assert regard("compile", config).stdout.startswith("tiny.kubeflow.yaml: pipeline tiny")
+    assert read_pipeline(tmp_path / "tiny.kubeflow.yaml").parameters.keys() == {
+        "max_epochs",
+        "seed",
+    }
 
 
 def test_an_invalid_pipeline_is_not_submitted(api, compiled, tmp_path):

@@ -76,9 +76,9 @@ def test_paths_are_those_of_the_containers(pipeline):
     data = json.loads(constant(pipeline, "CorpusGen", "corpus"))["config"]
     assert (data["root"], data["train"]) == ("/regard/data", "train-*.tsv")
     assert constant(pipeline, "Pusher", "registry") == "/regard/registry"
-    training = json.loads(constant(pipeline, "Trainer", "custom_config"))
-    assert training["checkpoints"] == "/regard/pipelines/tiny/checkpoints"
-    assert "checkpoint_key" not in training  # the Trainer computes it from the data
+    run = json.loads(constant(pipeline, "Trainer", "custom_config"))["run"]
+    assert run["checkpoints"] == "/regard/pipelines/tiny/checkpoints"
+    assert "checkpoint_key" not in run  # the Trainer computes it from the data
     assert pipeline.pipeline_root == "minio://mlpipeline/v2/artifacts"
 
 
@@ -172,9 +172,9 @@ def test_the_nodes_find_the_models_that_they_start_from(tmp_path, setting):
     assert start == ({"model": "production"} if setting else {})
     folder = constant(pipeline, "TokenizerTrainer", "published")
     assert folder == ("/regard/registry/tiny" if setting else "")
-    training = json.loads(constant(pipeline, "Trainer", "custom_config"))
-    assert training["published"] == "/regard/registry/tiny"
-    assert (training["start"], training["ensemble"]) == ({}, [])
+    run = json.loads(constant(pipeline, "Trainer", "custom_config"))["run"]
+    assert run["published"] == "/regard/registry/tiny"
+    assert (run["start"], run["ensemble"]) == ({}, [])
 
 
 def test_beam_options_are_arguments_of_the_nodes(rich):
@@ -234,6 +234,5 @@ def test_workers_of_beam_and_of_a_training_are_supported(tmp_path):
     pods = "  pods: {default: {environment: {TF_CONFIG: x}}}\n"
     pipeline = compile_config(tmp_path, KUBEFLOW + pods + FLINK + WORKERS)
     assert "--runner=FlinkRunner" in container(pipeline, "Preprocess")["args"]
-    assert json.loads(constant(pipeline, "Trainer", "custom_config"))["training"]["devices"] == (
-        "workers"
-    )
+    config = json.loads(constant(pipeline, "Trainer", "custom_config"))["config"]
+    assert config["training"]["devices"] == "workers"

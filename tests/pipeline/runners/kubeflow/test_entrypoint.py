@@ -88,13 +88,21 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_node_uses_local_folders_and_reports_uris(folder):
+@pytest.mark.slow  # imports TFX in another process
+def test_the_command_of_a_container(folder):
     call, output_file = arguments(folder, "Executor")
     command = [sys.executable, "-m", "regard.pipeline.runners.kubeflow.entrypoint", *call]
     environment = {"PATH": "/usr/bin", "PYTHONPATH": f"{folder}:.", "REGARD_STORAGE": str(folder)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hello"
+    assert output_file.is_file()
+
+
+def test_a_node_uses_local_folders_and_reports_uris(folder, run):
+    assert run("Executor") == 0
+    assert (folder / "minio/b/out/note.txt").read_text() == "well, hello"
+    output_file = arguments(folder, "Executor")[1]
     message = json_format.Parse(output_file.read_text(), pipeline_spec_pb2.ExecutorOutput())
     (report,) = message.artifacts["report"].artifacts
     assert report.uri == "minio://b/out"

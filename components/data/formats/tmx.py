@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -11,13 +11,15 @@ import regex
 
 from regard.components.data.column_names import language_of
 from regard.components.data.file_kinds import kind_of_encoding
+from regard.components.data.formats.base import Cells, DataFormat
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.sources import Corpus, FileGroup
-from regard.components.data.tables import Cells
 from regard.components.data.text_files import read_blocks
 from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.data.xml_characters import find_forbidden, mark_forbidden
+from regard.core.features import Feature
 from regard.core.formatting import format_count, truncate
+from regard.models.settings.base import KeyPath, Problem
 from regard.models.vocabulary import UNSPACED
 
 # Inline elements that hold codes of a document format instead of text.
@@ -73,44 +75,63 @@ class _Unit:
         return list(dict.fromkeys(itertools.chain.from_iterable(regional)))
 
 
-def read_tmx(group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
-    """Yield the units of a file that have all languages; the line is that of the unit.
+class TmxFormat(DataFormat):
+    """TMX files, which are XML."""
 
-    A column names a language, ``en`` also for ``en-US``, or the type of a property. If a unit has
-    several texts of a language, each combination of its texts is a row.
-    """
-    (path,), config = group.files, corpus.config
-    columns = [_key(str((config.columns or {}).get(f.name, ""))) for f in corpus.features]
-    are_languages = [
-        feature.tokenized and language_of(column) is not None
-        for feature, column in zip(corpus.features, columns, strict=True)
-    ]
-    is_required = [not feature.optional for feature in corpus.features]
-    required = list(itertools.compress(columns, is_required))
-    keys: set[str] = set()
-    units = skipped = with_variants = 0
-    for unit in _read_units(path, config.encoding):
-        values = [unit.values(*pair) for pair in zip(columns, are_languages, strict=True)]
-        if not all(values[i] for i, needed in enumerate(is_required) if needed):
-            skipped += 1
-            candidates = itertools.chain(unit.texts, unit.properties)
-            keys.update(itertools.islice(candidates, _MAX_KEYS - len(keys)))
-            continue
-        units += 1
-        with_variants += any(len(texts) > 1 for texts in values)
-        yield from _rows(unit.line, values, path, problems)
-    names = " and ".join(required)
-    if not units:
-        languages = truncate(", ".join(sorted(keys))) or "no units"
-        message = f"no unit has {names}; there are {languages}"
-        raise UnreadableFile(path, message, "Check `data.columns`.")
-    if skipped:
-        note = f"{skipped:,} of {units + skipped:,} units lack {names} and are left out"
-        problems.formats.setdefault(note, path)
-    if with_variants:
-        count = format_count(with_variants, "unit")
-        note = f"{count} with several texts of a language; each combination is a row"
-        problems.formats.setdefault(note, path)
+    name = "tmx"
+    text = "TMX"
+    endings = (".tmx",)
+    keys = {
+        "columns": "the language of each side, or the type of a property",
+        "encoding": "null: the one that the file declares",
+    }
+    holds_text = True
+
+    def problems(
+        self, path: KeyPath, features: Sequence[Feature], columns: Mapping[str, int | str] | None
+    ) -> Iterator[Problem]:
+        if columns is None:
+            message = "tmx files need the language of each side, such as {source: en, target: fr}"
+            yield Problem(("data", "columns"), message)
+
+    def read(self, group: FileGroup, corpus: Corpus, problems: ReadProblems) -> Iterator[Cells]:
+        """Yield the units of a file that have all languages; the line is that of the unit.
+
+        A column names a language, ``en`` also for ``en-US``, or the type of a property. If a unit
+        has several texts of a language, each combination of its texts is a row.
+        """
+        (path,), config = group.files, corpus.config
+        columns = [_key(str((config.columns or {}).get(f.name, ""))) for f in corpus.features]
+        are_languages = [
+            feature.tokenized and language_of(column) is not None
+            for feature, column in zip(corpus.features, columns, strict=True)
+        ]
+        is_required = [not feature.optional for feature in corpus.features]
+        required = list(itertools.compress(columns, is_required))
+        keys: set[str] = set()
+        units = skipped = with_variants = 0
+        for unit in _read_units(path, config.encoding):
+            values = [unit.values(*pair) for pair in zip(columns, are_languages, strict=True)]
+            if not all(values[i] for i, needed in enumerate(is_required) if needed):
+                skipped += 1
+                candidates = itertools.chain(unit.texts, unit.properties)
+                keys.update(itertools.islice(candidates, _MAX_KEYS - len(keys)))
+                continue
+            units += 1
+            with_variants += any(len(texts) > 1 for texts in values)
+            yield from _rows(unit.line, values, path, problems)
+        names = " and ".join(required)
+        if not units:
+            languages = truncate(", ".join(sorted(keys))) or "no units"
+            message = f"no unit has {names}; there are {languages}"
+            raise UnreadableFile(path, message, "Check `data.columns`.")
+        if skipped:
+            note = f"{skipped:,} of {units + skipped:,} units lack {names} and are left out"
+            problems.formats.setdefault(note, path)
+        if with_variants:
+            count = format_count(with_variants, "unit")
+            note = f"{count} with several texts of a language; each combination is a row"
+            problems.formats.setdefault(note, path)
 
 
 def _rows(
@@ -118,7 +139,8 @@ def _rows(
 ) -> Iterator[Cells]:
     """Yield a row for each combination of the texts of a unit."""
     count = math.prod(len(texts) or 1 for texts in values)
-    problem = next(filter(None, (find_forbidden(t or "") for texts in values for t in texts)), None)
+    texts_of_row = itertools.chain.from_iterable(values)
+    problem = next(filter(None, (find_forbidden(text or "") for text in texts_of_row)), None)
     if count > _MAX_ROWS:
         problem = f"the unit has {count:,} combinations of texts; at most {_MAX_ROWS} are read"
     if problem:
@@ -210,3 +232,6 @@ def _read_units(path: str, encoding: str | None) -> Iterator[_Unit]:
         complete = len(units) if not data else len(units) - 1
         yield from units[:complete]
         del units[:complete]
+
+
+FORMAT = TmxFormat()

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from regard.components.settings.trainer import StartingModel, TrainerConfig, TrainingData
-from regard.components.trainer import training_key as training_key_module
-from regard.components.trainer.checkpoint_folder import (
-    report_other_checkpoints,
-    with_checkpoint_key,
-    with_default_folder,
+from regard.components.settings.trainer import (
+    RunInputs,
+    StartingModel,
+    TrainerConfig,
+    TrainingData,
+    TrainingJob,
 )
-from regard.core import owned_folders
+from regard.components.trainer import training_key as training_key_module
+from regard.components.trainer.training_key import with_checkpoint_folder
 
 
 @pytest.fixture
@@ -34,10 +35,10 @@ def folder_of(data, pretrained=True, start=None, **training):
         task="translation",
         model={"pretrained": vectors if pretrained else None},
         training=training,
-        start=start,
-        checkpoints="/fixed/folder",
     )
-    return with_checkpoint_key(config, data).checkpoint_folder
+    run = RunInputs(start=start, checkpoints="/fixed/folder")
+    job = TrainingJob(config=config, run=run, data=data, run_folder="/run")
+    return with_checkpoint_folder(job).run.checkpoint_folder
 
 
 def test_an_equal_training_gets_the_same_folder(data):
@@ -85,51 +86,16 @@ def test_an_ensemble_does_not_train_again(data):
     assert folder_of(data, ensemble=("other@1",)) == folder_of(data)
 
 
-def test_a_key_that_is_known_is_used(data):
-    config = TrainerConfig(task="translation", model={}, training={}, checkpoint_key="k3y")
-    assert with_checkpoint_key(config, data) == config
-
-
-def test_without_a_folder_it_is_next_to_those_of_the_executions(tmp_path):
-    config = TrainerConfig(task="translation", model={}, training={}, checkpoint_key="k3y")
+def test_without_a_folder_it_is_next_to_those_of_the_executions(data, tmp_path):
+    run = RunInputs(checkpoint_key="k3y")
     with pytest.raises(ValueError, match="no folder"):
-        _ = config.checkpoint_folder
-    resolved = with_default_folder(config, str(tmp_path / "model_run" / "7"))
-    assert resolved.checkpoint_folder == tmp_path / "model_run" / "checkpoints" / "k3y"
-    assert with_default_folder(resolved, "/other/9") == resolved
-
-
-@pytest.fixture
-def reports(tmp_path, monkeypatch):
-    path = tmp_path / "events"
-    monkeypatch.setenv("REGARD_EVENTS", str(path))
-
-    def report(folder):
-        report_other_checkpoints(folder)
-        return path.read_text() if path.exists() else ""
-
-    return report
-
-
-def test_a_checkpoint_of_unknown_settings_is_reported(tmp_path, reports):
-    (tmp_path / "fixed").mkdir()
-    (tmp_path / "fixed" / "last.npz").write_bytes(b"state")
-    folder = tmp_path / "fixed" / "k3y"
-    text = reports(folder)
-    assert '"warning"' in text
-    assert str(folder) in text
-
-
-def test_checkpoints_of_other_settings_are_reported(tmp_path, reports):
-    other = tmp_path / "fixed" / "0ther"
-    owned_folders.create(other, owned_folders.CHECKPOINTS)
-    assert reports(tmp_path / "fixed" / "k3y") == ""
-    (other / "last.npz").write_bytes(b"state")
-    assert str(tmp_path / "fixed") in reports(tmp_path / "fixed" / "k3y")
-
-
-def test_a_training_that_resumes_reports_nothing(tmp_path, reports):
-    for name in ("k3y", "0ther"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "last.npz").write_bytes(b"state")
-    assert reports(tmp_path / "k3y") == ""
+        _ = run.checkpoint_folder
+    job = TrainingJob(
+        config=TrainerConfig(task="translation", model={}, training={}),
+        run=run,
+        data=data,
+        run_folder=str(tmp_path / "model_run" / "7"),
+    )
+    resolved = with_checkpoint_folder(job)
+    assert resolved.run.checkpoint_folder == tmp_path / "model_run" / "checkpoints" / "k3y"
+    assert with_checkpoint_folder(resolved) == resolved  # what is known is used

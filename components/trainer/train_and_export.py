@@ -1,0 +1,70 @@
+"""Train a model, and write what the Trainer produces: models, their contract, and a record."""
+
+from pathlib import Path
+
+from regard.components.common.tokenizers import create_tokenizers
+from regard.components.settings.trainer import NODE, TrainingJob
+from regard.components.trainer import fine_tuning
+from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.device_group import DeviceGroup
+from regard.components.trainer.export import export, write_warm_start
+from regard.components.trainer.starting_models import check_ensemble, read_start
+from regard.components.trainer.train import TrainingResult, train
+from regard.core import events
+from regard.core.files import write_json
+
+# Rows whose outputs the serving check compares with those of the exported model.
+_REFERENCE_ROWS = 8
+
+
+def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
+    """Train in this process, and write the SavedModel, the Keras model and ``training.json``.
+
+    Args:
+        job: what to train, and where to write.
+        group: the devices that train together; None for a single device.
+
+    Raises:
+        UserError: a split has no usable row.
+    """
+    check_ensemble(job)
+    result = train(job, group, start=read_start(job))
+    if isinstance(result, TrainingResult):  # another worker than the chief writes nothing
+        export_trained(result)
+
+
+def export_trained(result: TrainingResult) -> None:
+    """Write the SavedModel, the Keras model and ``training.json`` of a training.
+
+    Args:
+        result: the trained model, on TensorFlow.
+    """
+    job, model, state = result.job, result.model, result.state
+    config, ensemble = job.config, job.run.ensemble
+    events.emit("progress", node=NODE, text=f"step {state.step} · exporting the model")
+    rows = result.eval_batches.complete_rows(_REFERENCE_ROWS)
+    tokenizers = create_tokenizers(result.sentencepiece_models)
+    export(model, result.network, config, tokenizers, job.export_folder, rows, ensemble)
+    if not ensemble:  # the weights of an ensemble are those of several models
+        write_warm_start(Path(job.export_folder), model, config, result.sentencepiece_models)
+    model.save(Path(job.run_folder) / "model.keras")
+    record = {
+        **result.record,
+        "parameters": model.count_params(),
+        "trained_parameters": fine_tuning.trained_parameters(model),
+        "steps": state.step,
+        "epochs": state.epoch,
+        "seconds": round(state.seconds, 1),
+        "target_tokens": state.tokens,
+        "stop_reason": state.stop_reason,
+        "history": state.history,
+        "best_step": state.best_step,
+        "average": state.average,
+        "ensemble": [member.model for member in ensemble],
+        "devices": result.devices,
+        "backend": config.training.backend,
+        "precision": config.training.precision,
+    }
+    write_json(Path(job.run_folder) / "training.json", record)
+    events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")
+    Checkpoints(job.run.checkpoint_folder).prune_others(keep=2)

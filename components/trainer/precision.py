@@ -20,9 +20,9 @@ def resolve_precision(job: TrainingJob) -> TrainingJob:
     float16, there is the scale of the loss.
     """
     capabilities = current_backend().compute_capabilities()
-    precision = job.config.training.precision
-    if precision != "auto":
-        text = describe_slow_precision(precision, read_features())
+    setting = job.config.training.precision
+    if setting != "auto":
+        text = describe_slow_precision(setting, read_features())
         if text and not capabilities:
             events.emit("note", node=NODE, text=text)
         return job

@@ -9,8 +9,7 @@ import sys
 
 def main() -> None:
     """Train the job that the arguments name, see ``job_process.main``."""
-    for name in ("tensorflow", "torch"):
-        sys.modules[name] = None  # type: ignore[assignment]  # an import raises ImportError
+    sys.modules["tensorflow"] = None  # type: ignore[assignment]  # an import raises ImportError
     from regard.components.trainer import job_process
     from regard.components.trainer.jax_training import train_job
 

@@ -1,13 +1,14 @@
 """The sections ``model.encoder``, ``model.decoder`` and ``model.pretrained``."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
 from regard.core.bounds import Rate, Size
 from regard.models.settings.base import ByType, Listed, Section, T, absolute
+from regard.models.settings.pooling import PoolingName
 
 
 class RecurrentLayersConfig(Section):
@@ -155,10 +156,13 @@ class _CopyingDecoderConfig(Section):
     """Options of decoders that can copy.
 
     Attributes:
+        default_score: The score of the attention unless the section ``model.attention`` has one,
+            that of the decoder's paper.
         pointer_generator: Copy source tokens in addition to generating tokens, also words that the
             vocabulary lacks (See 2017); needs tokenizer.shared.
     """
 
+    default_score: ClassVar[str] = "general"
     pointer_generator: bool = False
 
 
@@ -193,6 +197,7 @@ class BahdanauDecoderConfig(_RecurrentDecoderConfig):
         readout: Layer before the softmax.
     """
 
+    default_score: ClassVar[str] = "additive"
     type: Literal["bahdanau"] = "bahdanau"
     readout: Literal["maxout", "tanh"] = "maxout"
 
@@ -204,6 +209,7 @@ class TransformerDecoderConfig(TransformerLayersConfig, _CopyingDecoderConfig):
         type: Decoder type.
     """
 
+    default_score: ClassVar[str] = "scaled_dot"
     type: Literal["transformer"] = "transformer"
 
 
@@ -222,7 +228,7 @@ class FeedForwardDecoderConfig(_CopyingDecoderConfig):
     units: Size = 256
     context_size: Annotated[int, Field(ge=1, le=100)] = 5
     smoothing: Annotated[int, Field(ge=0, le=100)] = 2
-    pooling: Literal["mean", "max", "mean_max", "gate"] = "mean"
+    pooling: PoolingName = "mean"
 
 
 DecoderConfig = Annotated[
@@ -232,6 +238,33 @@ DecoderConfig = Annotated[
     | TransformerDecoderConfig,
     ByType("luong"),
 ]
+
+
+def add_default_score(model: Any, decoder_type: str = "luong") -> Any:
+    """Return a section ``model`` with the default score of its decoder, unless it has a score.
+
+    Args:
+        model: The section, as in the YAML file.
+        decoder_type: The type of the decoder if the section has none.
+    """
+    if not isinstance(model, dict) or not isinstance(model.get("attention", {}), dict):
+        return model
+    decoder = model.get("decoder", {"type": decoder_type})
+    if isinstance(decoder, dict):
+        decoder_type = decoder.get("type", "luong")
+    else:
+        decoder_type = "luong"
+    attention = {"score": _default_score(decoder_type), **model.get("attention", {})}
+    return {**model, "attention": attention}
+
+
+def _default_score(decoder_type: Any) -> str:
+    """Return the default score of a type of decoder, known or not."""
+    decoders: tuple[type[_CopyingDecoderConfig], ...] = get_args(get_args(DecoderConfig)[0])
+    for decoder in decoders:
+        if decoder.model_fields["type"].default == decoder_type:
+            return decoder.default_score
+    return _CopyingDecoderConfig.default_score
 
 
 class PretrainedEmbeddingsConfig(Section):
@@ -250,8 +283,9 @@ class PretrainedEmbeddingsConfig(Section):
 
     def files(self) -> dict[str, str]:
         """Return the file of each key that has one."""
-        own = PretrainedEmbeddingsConfig.model_fields
-        values = {name: getattr(self, name) for name in type(self).model_fields if name not in own}
+        common = PretrainedEmbeddingsConfig.model_fields
+        keys = [name for name in type(self).model_fields if name not in common]
+        values = {name: getattr(self, name) for name in keys}
         return {name: path for name, path in values.items() if path is not None}
 
     def resolved(self, base: Path) -> Self:

@@ -35,7 +35,7 @@ class TrainableModel(keras.Model):
     Attributes:
         parts: the arguments of the constructor that are layers.
         settings: the other arguments, as in ``ConfiguredLayer``.
-        unit: what a loss is averaged over and throughput is counted in: ``tokens`` or ``rows``.
+        unit: the unit of mean losses and of the throughput: ``tokens`` or ``rows``.
         plain_loss: the running mean; its ``count`` is the number of units, its ``last_weight`` that
             of the last batch.
     """
@@ -63,8 +63,8 @@ class TrainableModel(keras.Model):
         """Return the mean loss of a batch, and update ``plain_loss``.
 
         Args:
-            inputs: what ``call`` takes.
-            outputs: what ``call`` returns.
+            inputs: the argument of ``call``.
+            outputs: the result of ``call``.
             training: whether penalties count.
         """
         raise TypeError(f"{type(self).__name__} does not implement batch_loss.")

@@ -1,14 +1,22 @@
-"""The sections ``model.encoder``, ``model.decoder`` and ``model.pretrained``."""
+"""The sections ``model.encoder``, ``model.decoder``, ``model.pooling`` and ``model.pretrained``."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
 from regard.core.bounds import Rate, Size
-from regard.models.settings.base import ByType, Listed, Section, T, absolute
-from regard.models.settings.pooling import PoolingName
+from regard.models.settings.base import (
+    ByType,
+    Listed,
+    Section,
+    T,
+    absolute,
+    name_or_mapping,
+)
+from regard.models.settings.layer_options import LayerSection, any_of
 
 
 class RecurrentLayersConfig(Section):
@@ -150,6 +158,36 @@ OneOrList = Annotated[
     Discriminator(lambda value: "[list]" if isinstance(value, list | tuple) else "[one]"),
 ]
 EncodersConfig = OneOrList[EncoderConfig]
+
+
+_POOLINGS = Path(__file__).parents[1] / "layers" / "pooling.py"
+
+
+class PoolingSection(LayerSection, source=_POOLINGS):
+    """A pooling. ``models/layers/pooling.py`` has the layers and their options.
+
+    Attributes:
+        type: Pooling type.
+    """
+
+    type: str
+
+
+def _names_without_options() -> Iterator[str]:
+    """Yield the poolings that need neither options nor the vector of another sentence."""
+    for name, section in PoolingSection.variants.items():
+        if section.model_fields.keys() == {"type"} and not section.needs_guide:
+            yield name
+
+
+if TYPE_CHECKING:
+    PoolingConfig = PoolingSection
+    PoolingName = str
+else:
+    PoolingConfig = Annotated[
+        any_of(PoolingSection.variants.values()), ByType("max"), name_or_mapping
+    ]
+    PoolingName = Literal[tuple(_names_without_options())]
 
 
 class _CopyingDecoderConfig(Section):

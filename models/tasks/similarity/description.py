@@ -10,7 +10,7 @@ from regard.core.kinds import NUMBER, TEXT
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import AttentionConfig
 from regard.models.settings.base import Problem, Section
-from regard.models.settings.pooling import PoolingConfig, PoolingSection
+from regard.models.settings.networks import PoolingConfig, PoolingSection
 from regard.models.tasks.description import Description, Parts
 
 FEATURES = (

@@ -223,4 +223,8 @@ def _limits_of_marked(source: tf.Tensor) -> tf.Tensor:
 
 def _positions_of_training(ids: tf.Tensor) -> list[list[int]]:
     """Return the positions of padded ids ``[batch, length]``."""
-    return [[int(i) - FIRST_POSITION for i in row if i >= FIRST_POSITION] for row in ids.numpy()]
+    positions = []
+    for row in ids.numpy():
+        choices = row[row >= FIRST_POSITION]
+        positions.append((choices - FIRST_POSITION).tolist())
+    return positions

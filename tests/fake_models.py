@@ -1,5 +1,6 @@
 """SavedModels with the contracts of ours but next to nothing inside, and examples to decode."""
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +14,29 @@ from tfx.types.artifact import Artifact
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.serving.contract import CONTRACT
+from tests import shared_folders
 
 FEATURES = [Feature("source", TEXT), Feature("target", TEXT, role="reference")]
 MOST_LETTERS = 100
 _SHOWN = ("source_pieces", "source_length", "alignment")
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
+
+
+def _split(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Split texts into letters, followed by empty ones, and count those of each text.
+
+    Dense tensors: with ragged ones, a graph has three times the operations.
+    """
+    letters = tf.strings.unicode_split(text, "UTF-8")
+    return letters.to_tensor(""), tf.cast(letters.row_lengths(), tf.int32)
+
+
+def _end(letters: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Add an end of sentence, as real models have on both sides, and padding."""
+    letters = tf.pad(letters, [[0, 0], [0, 1]])
+    places = tf.range(tf.shape(letters)[1])[None, :]
+    marks = tf.where(places == lengths[:, None], "</s>", "<pad>")
+    return tf.where(places < lengths[:, None], letters, marks)
 
 
 class Reverser(tf.Module):
@@ -76,14 +95,13 @@ class Reverser(tf.Module):
 
     def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         # Cut, as ours cut what is too long: an alignment grows with the square of the length.
-        letters = tf.strings.unicode_split(source, "UTF-8")
-        cut = tf.maximum(tf.cast(letters.row_lengths(), tf.int32) - MOST_LETTERS, 0)
+        letters, lengths = _split(source)
         letters = letters[:, :MOST_LETTERS]
-        lengths = tf.cast(letters.row_lengths(), tf.int32)
+        cut = tf.maximum(lengths - MOST_LETTERS, 0)
+        lengths -= cut
         score = self.per_letter * tf.cast(lengths, tf.float32)
-        capitals = tf.strings.upper(letters[:, ::-1], encoding="utf-8")
         if self.bug == "batch":
-            score -= tf.cast(letters.bounding_shape(1), tf.float32)
+            score -= tf.cast(tf.shape(letters)[1], tf.float32)
         if self.bug == "nan":
             score = tf.where(lengths == 3, float("nan"), score)
         if self.bug == "refuse":
@@ -93,20 +111,19 @@ class Reverser(tf.Module):
         if self.bug == "empty":
             with tf.control_dependencies([tf.debugging.assert_positive(lengths)]):
                 score = tf.identity(score)
-        # As a real model: an end of sentence on both sides.
-        end = tf.fill([tf.shape(source)[0], 1], "</s>")
-        sides = [tf.concat([side, end], 1).to_tensor("<pad>") for side in (letters, capitals)]
-        columns = tf.range(tf.shape(sides[0])[1])[None, None, :]
-        rows = tf.range(tf.shape(sides[1])[1])[None, :, None]
-        looked_at = tf.where(rows < lengths[:, None, None], lengths[:, None, None] - 1 - rows, rows)
-        alignment = tf.cast(columns == looked_at, tf.float32)
+        # The last row of the alignment, for the end of the sentence, looks at the end.
+        rows = tf.range(tf.shape(letters)[1] + 1)[None, :]
+        looked_at = tf.where(rows < lengths[:, None], lengths[:, None] - 1 - rows, rows)
+        capitals = tf.strings.upper(letters, encoding="utf-8")
+        capitals = tf.gather(capitals, looked_at[:, :-1], batch_dims=1)
+        alignment = tf.cast(rows[:, None, :] == looked_at[:, :, None], tf.float32)
         return {
             "translation": tf.strings.reduce_join(capitals, axis=1),
             "score": score,
-            "source_pieces": sides[0],
+            "source_pieces": _end(letters, lengths),
             "source_length": lengths + 1,
             "source_cut": cut,
-            "target_pieces": sides[1],
+            "target_pieces": _end(capitals, lengths),
             "target_length": lengths + 1,
             "alignment": alignment * 0.5 if self.bug == "weights" else alignment,
         }
@@ -121,15 +138,13 @@ class Reverser(tf.Module):
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         if self.bug == "spelling":
             target = tf.strings.lower(target, encoding="utf-8")
-        letters = tf.strings.unicode_split(target, "UTF-8")
-        lengths = tf.cast(letters.row_lengths(), tf.int32)
+        letters, lengths = _split(target)
         each = self.per_letter * (2.0 if self.bug == "score" else 1.0)
         if self.bug == "nan":
             each = tf.where(lengths == 3, float("nan"), each)
-        tokens = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
         read = self.answer(source)
         # Each letter of any text looks at its place from the source's end; the others nowhere.
-        rows = tf.range(tf.cast(tokens.bounding_shape(1), tf.int32))[None, :, None]
+        rows = tf.range(tf.shape(letters)[1] + 1)[None, :, None]
         columns = tf.range(tf.shape(read["source_pieces"])[1])[None, None, :]
         end = read["source_length"][:, None, None] - 2
         return {
@@ -137,7 +152,7 @@ class Reverser(tf.Module):
             "source_length": read["source_length"],
             "alignment": tf.cast(columns == end - rows, tf.float32),
             "score": each * tf.cast(lengths, tf.float32),
-            "target_pieces": tokens.to_tensor("<pad>"),
+            "target_pieces": _end(letters, lengths),
             "target_length": lengths + 1,
         }
 
@@ -253,16 +268,42 @@ def save(
 ) -> Path:
     """Exports a fake model with its contract, or with another one.
 
+    Equal models are traced and exported once in a run of the tests, because that takes a second.
     Without ``align`` that signature is left out of the model, though its contract has it.
     """
     signatures = model.signatures()
     if not align:
         del signatures["align"]
-    tf.saved_model.save(model, str(path), signatures=signatures)
+
+    def export(folder: Path) -> None:
+        tf.saved_model.save(model, str(folder), signatures=signatures)
+
+    state = _state(model)
+    if shared_folders.current is None or state is None:
+        export(path)
+    else:
+        digest = hashlib.sha256(json.dumps([state, align]).encode()).hexdigest()
+        shared_folders.current.copy(f"fake-{digest}", export, path)
     file = path / CONTRACT
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(model.contract() if contract is None else contract))
     return path
+
+
+def _state(model: tf.Module) -> dict[str, Any] | None:
+    """The class of a fake model and its attributes, or None if one of them has no simple value."""
+    kind = type(model)
+    state: dict[str, Any] = {"class": f"{kind.__module__}:{kind.__qualname__}"}
+    if "<locals>" in kind.__qualname__:
+        return None  # the class may depend on variables of a function
+    for name, value in vars(model).items():
+        if isinstance(value, tf.Variable):
+            state[name] = value.numpy().tolist()
+        elif value is None or isinstance(value, str | int | float):
+            state[name] = value
+        elif not name.startswith("_"):  # such attributes of `tf.Module` do not change the graph
+            return None
+    return state
 
 
 def sentencepiece_model() -> Reverser:

@@ -44,6 +44,7 @@ _BEGIN_EARLY = (
     "tests/test_notebook.py",
     "tests/components/trainer/",
     "tests/models/tasks/",
+    "tests/serving/server/test_ctranslate2_servable.py",
 )
 
 

@@ -362,13 +362,13 @@ def _example(row: dict[str, Any]) -> tf.train.Example:
     """A row as CorpusGen writes it; points are flat already."""
     features = tf.train.Features()
     for name, value in row.items():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int):
-                features.feature[name].int64_list.value.append(one)
-            elif isinstance(one, float):
-                features.feature[name].float_list.value.append(one)
+        for cell in value if isinstance(value, list) else [value]:
+            if isinstance(cell, int):
+                features.feature[name].int64_list.value.append(cell)
+            elif isinstance(cell, float):
+                features.feature[name].float_list.value.append(cell)
             else:
-                encoded = one if isinstance(one, bytes) else one.encode()
+                encoded = cell if isinstance(cell, bytes) else cell.encode()
                 features.feature[name].bytes_list.value.append(encoded)
         if value == []:
             features.feature[name].float_list.SetInParent()

@@ -23,6 +23,7 @@ from regard.pipeline.runs.store import Run
 from regard.pipeline.scheduling.state import ScheduleState, TrainedData, write_state
 from regard.pipeline.workspace import Workspace, lock_pipeline, output_folders
 from tests.components.registry.models import push_model
+from tests.marks import slow_except
 from tests.pipeline.pushing import push, pushing_nodes
 
 NEWEST = "among the newest 1"
@@ -229,7 +230,7 @@ def kill_at(point: int, workspace) -> None:
     clean(workspace, "m", 1)
 
 
-@pytest.mark.parametrize("step", range(3))
+@pytest.mark.parametrize("step", slow_except([0], range(3)))
 def test_a_killed_cleaning_is_continued(workspace, paths, tmp_path, step):
     add_run(paths, 1)
     add_run(paths, 2, {"rows": 2})

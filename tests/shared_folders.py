@@ -45,7 +45,9 @@ class SharedFolders:
         Returns:
             The path.
         """
-        shutil.copytree(self.get(name, build), path, dirs_exist_ok=True)
+        # New files, as if they were written now: the age of a file can matter.
+        folder = self.get(name, build)
+        shutil.copytree(folder, path, copy_function=shutil.copyfile, dirs_exist_ok=True)
         return path
 
 

@@ -25,11 +25,12 @@ def find_entry_points(path, group):
 
 
 def pytest_configure(config):
+    def find(group):
+        return find_entry_points(tuple(sys.path), group)
+
     patch = pytest.MonkeyPatch()
     config.add_cleanup(patch.undo)
-    patch.setattr(
-        core_plugins, "entry_points", lambda group: find_entry_points((*sys.path,), group)
-    )
+    patch.setattr(core_plugins, "entry_points", find)
 
 
 def pytest_sessionstart(session):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
+from regard.pipeline.api import predict
 from regard.pipeline.config.config import NODES
 from tests.pages import plain
 
@@ -65,8 +66,8 @@ def test_each_line_has_one_output(shell, finished):
     outputs = result.stdout.split("\n")
     assert len(outputs) == len(lines) + 1
     assert outputs[2] == ""
-    alone = shell.call("predict", "tiny", "abc", "head")
-    assert [outputs[0], outputs[5]] == alone.stdout.splitlines()
+    alone = predict(shell.home / "registry/tiny/1", ["abc", "head"])
+    assert [outputs[0], outputs[5]] == [prediction.hypothesis for prediction in alone]
 
 
 def test_second_run_is_cached_and_not_part_of_the_lineage(shell, finished):

@@ -238,12 +238,11 @@ def test_a_killed_cleaning_is_continued(workspace, paths, tmp_path, step):
     shutil.copytree(workspace.home, tmp_path / "before")
     clean(workspace, "m", 1)
     expected = outputs(paths), rows(paths)
+    context = multiprocessing.get_context("fork")
     for point in range(1 + step, 200, 3):
         shutil.rmtree(workspace.home)
         shutil.copytree(tmp_path / "before", workspace.home)
-        process = multiprocessing.get_context("fork").Process(
-            target=kill_at, args=(point, workspace)
-        )
+        process = context.Process(target=kill_at, args=(point, workspace))
         process.start()
         process.join(60)
         _, nodes = pushing_nodes(paths, "model-3")

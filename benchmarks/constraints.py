@@ -83,7 +83,9 @@ def choose_words(reference: str, share: float, draw: random.Random) -> list[str]
 def translate(model: Any, signature: str, rows: Sequence[dict[str, str]]) -> list[str]:
     """Return the outputs of a signature."""
     batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
-    return [one.hypothesis for batch in batches for one in model.predict(signature, batch)]
+    return [
+        prediction.hypothesis for batch in batches for prediction in model.predict(signature, batch)
+    ]
 
 
 def read_lines(path: Path) -> list[str]:

@@ -22,7 +22,7 @@ def pairs(multi30k: Path, count: int, seed: int = 0) -> Iterator[tuple[str, str]
     Args:
         multi30k: the folder with ``train.en.gz`` and ``train.de.gz``.
         count: the number of pairs.
-        seed: of the noise.
+        seed: the seed of the noise.
     """
     sides = [_lines(multi30k / f"train.{language}.gz") for language in SIDES.values()]
     words = [[word for line in lines for word in line.split()] for lines in sides]
@@ -42,13 +42,13 @@ def write(multi30k: Path, folder: Path, count: int, files: int) -> None:
         share = count * (number + 1) // files - count * number // files
         paths = [folder / f"train-{number:02d}.{language}" for language in SIDES.values()]
         with (
-            paths[0].open("w", encoding="utf-8") as one,
-            paths[1].open("w", encoding="utf-8") as two,
+            paths[0].open("w", encoding="utf-8") as source_file,
+            paths[1].open("w", encoding="utf-8") as target_file,
         ):
             for _ in range(share):
                 source, target = next(rows)
-                one.write(source + "\n")
-                two.write(target + "\n")
+                source_file.write(source + "\n")
+                target_file.write(target + "\n")
     for split, name in OTHER_SPLITS.items():
         for language in SIDES.values():
             text = "".join(f"{line}\n" for line in _lines(multi30k / f"{name}.{language}.gz"))

@@ -40,9 +40,9 @@ class System:
 
     Attributes:
         program: ``regard``, ``ctranslate2`` or ``joeynmt``.
-        quantization: of CTranslate2.
+        quantization: the number format of CTranslate2.
         inter_threads: the number of batches that CTranslate2 decodes in parallel.
-        patience: of Regard's search; None for the model's setting.
+        patience: the patience of Regard's search; None for the model's setting.
     """
 
     program: str

@@ -38,7 +38,7 @@ def regard(request: Mapping[str, Any]) -> latency.PredictFn:
 
     def predict(texts: Sequence[str]) -> list[str]:
         rows = [{"source": text} for text in texts]
-        return [one.hypothesis for one in model.predict("serving_default", rows)]
+        return [prediction.hypothesis for prediction in model.predict("serving_default", rows)]
 
     return latency.in_batches(predict, request["batch"] * request["threads"])  # one per thread
 
@@ -71,7 +71,7 @@ def ctranslate2(request: Mapping[str, Any]) -> latency.PredictFn:
             max_decoding_length=limit,
             max_batch_size=request["batch"],
         )
-        return target.decode([one.hypotheses[0] for one in results])
+        return target.decode([result.hypotheses[0] for result in results])
 
     return predict
 

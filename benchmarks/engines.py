@@ -97,7 +97,7 @@ def _direct(folder: Path) -> Translate:
         arguments["max_decoding_length"] = 2 * max(map(len, tokens)) + 11
         size = -(-len(tokens) // THREADS)
         results = translator.translate_batch(tokens, max_batch_size=size, **arguments)
-        return target.decode([one.hypotheses[0] for one in results])
+        return target.decode([result.hypotheses[0] for result in results])
 
     return translate
 
@@ -154,7 +154,7 @@ def _format(results: dict[str, list[dict[str, Any]]], references: Sequence[str])
         outputs = runs[-1]["outputs"]
         cells = [name]
         for key in ("speed", "p50"):
-            values, peers = ([run[key] for run in one] for one in (runs, peer))
+            values, peers = ([run[key] for run in measured] for measured in (runs, peer))
             cells += [f"{statistics.median(values):.1f}", f"{median_ratio(values, peers):.2f}"]
         cells.append(f"{statistics.median(run['p95'] for run in runs):.1f}")
         cells.append(f"{sacrebleu.corpus_bleu(outputs, [list(references)]).score:.2f}")
@@ -173,9 +173,9 @@ def _regard(*arguments: str) -> subprocess.Popen[str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 if __name__ == "__main__":

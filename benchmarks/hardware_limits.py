@@ -74,7 +74,7 @@ def best_rate(multiply: Callable[[], Any], side: int = SIDE, seconds: float = _S
 
     Args:
         multiply: computes the product once, synchronously.
-        side: of the matrices.
+        side: the rows and columns of the matrices.
         seconds: the duration of the measurement.
     """
     multiply()

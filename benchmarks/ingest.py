@@ -228,8 +228,8 @@ class Sample:
     """The resources of all processes of a run at one time.
 
     Attributes:
-        time: of the sample.
-        cpu_seconds: of all processes so far, including those that have ended.
+        time: the time of the sample.
+        cpu_seconds: the processor seconds of all processes so far, including those that have ended.
         largest: bytes of the largest process.
         largest_worker: bytes of the largest Beam worker process; 0 without one.
     """

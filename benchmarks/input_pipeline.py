@@ -54,7 +54,7 @@ def main() -> None:
     table = []
     small, large = arguments.rows
     for name in results[small][0]:
-        values = [[one[name] for one in results[rows]] for rows in (small, large)]
+        values = [[result[name] for result in results[rows]] for rows in (small, large)]
         medians = [statistics.median(of_size) for of_size in values]
         limits = f"{min(values[1]):.2f} to {max(values[1]):.2f}"
         per_row = f"{1e6 * (medians[1] - medians[0]) / (large - small):.2f}"

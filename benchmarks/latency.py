@@ -13,9 +13,9 @@ class Measurement(TypedDict):
     """The result of ``measure``.
 
     Attributes:
-        seconds: of each pass.
-        outputs: of the last pass.
-        latencies: of single texts, in seconds.
+        seconds: the duration of each pass.
+        outputs: the outputs of the last pass.
+        latencies: the latencies of single texts, in seconds.
         same_alone: the share of single texts with the same output as in a batch.
     """
 

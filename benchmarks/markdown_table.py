@@ -14,4 +14,4 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def median_ratio(values: Sequence[float], baseline: Sequence[float]) -> float:
     """The median ratio over the rounds, since a shared machine varies in speed between them."""
-    return statistics.median(one / other for one, other in zip(values, baseline, strict=True))
+    return statistics.median(value / base for value, base in zip(values, baseline, strict=True))

@@ -44,7 +44,9 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     texts = arguments.rows.read_text(encoding="utf-8").splitlines()
-    newest = max(int(one.name) for one in arguments.model.iterdir() if one.name.isdecimal())
+    newest = max(
+        int(folder.name) for folder in arguments.model.iterdir() if folder.name.isdecimal()
+    )
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder, "model")
         shutil.copytree(arguments.model / str(newest), base / "1")
@@ -87,8 +89,8 @@ async def measure(
     target = f"grpc://127.0.0.1:{port}"
     options: dict[str, Any] = {"timeout": 60.0, "retries": 0}
     clients = [AsyncClient(target, "model", **options) for _ in range(arguments.clients)]
-    await asyncio.gather(*(one.metadata() for one in clients))
-    await asyncio.gather(*(one.predict(texts[:1], arguments.signature) for one in clients))
+    await asyncio.gather(*(client.metadata() for client in clients))
+    await asyncio.gather(*(client.predict(texts[:1], arguments.signature) for client in clients))
     before = resident_megabytes(server)
     latencies: list[float] = []
     errors: list[str] = []
@@ -115,10 +117,10 @@ async def measure(
 
     started = time.monotonic()
     new_versions, *_ = await asyncio.gather(
-        add_versions(), *(send_requests(one, i) for i, one in enumerate(clients))
+        add_versions(), *(send_requests(client, i) for i, client in enumerate(clients))
     )
     seconds = time.monotonic() - started
-    await asyncio.gather(*(one.close() for one in clients))
+    await asyncio.gather(*(client.close() for client in clients))
     cuts = statistics.quantiles(latencies, n=100)
     return {
         "clients": arguments.clients,
@@ -144,9 +146,9 @@ def resident_megabytes(process: int) -> int:
 
 def free_port() -> int:
     """A free port."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Row:
     """One row of the table.
 
     Attributes:
-        name: of the measurement.
+        name: the name of the measurement.
         seconds: wall times of all repeats.
         target: the maximum; None without one.
     """
@@ -146,9 +146,9 @@ def regard(home: Path, *arguments: str) -> float:
 
 def time_to_prediction(home: Path, model: Path, text: str) -> float:
     """Start a server, and return the seconds until its first prediction."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1/models/{model.name}:predict"
     body = json.dumps({"instances": [text]}).encode()
     command = _command("serve", str(model), "--port", "0", "--rest-api-port", str(port))

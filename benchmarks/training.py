@@ -42,7 +42,7 @@ class System:
     Attributes:
         program: ``regard``, ``joeynmt``, ``sockeye``, ``keras`` or ``keras-hub``.
         training: settings of the section ``training``.
-        input_feeding: of a recurrent decoder.
+        input_feeding: whether a recurrent decoder uses input feeding.
     """
 
     program: str

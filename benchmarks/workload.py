@@ -30,7 +30,7 @@ def prepare(multi30k: Path, folder: Path, settings: dict[str, Any]) -> None:
 
     Args:
         multi30k: the folder with ``train.en.gz`` and the other files.
-        folder: for the outputs; nothing is done if it is complete.
+        folder: the folder for the outputs; nothing is done if it is complete.
         settings: the section ``tokenizer``.
     """
     marker = folder / "settings.json"

@@ -62,9 +62,6 @@ class InverseSqrt(Schedule):
 
     Vaswani et al. 2017, "Attention Is All You Need", §5.3, with a free peak:
     peak · √(warmup / step).
-
-    Args:
-        warmup_steps: Steps until the learning rate reaches its peak.
     """
 
     def __init__(self, warmup_steps: Positive = 4000, **common: Any):
@@ -81,7 +78,6 @@ class Exponential(Schedule):
     """Constant at first, then exponential decay.
 
     Args:
-        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
         start_step: Step at which the decay begins.
         decay_steps: Steps of one decay by the rate.
         rate: Factor on the learning rate per decay_steps.
@@ -112,7 +108,6 @@ class Cosine(Schedule):
     the peak to ``min_learning_rate``; then the rate is constant.
 
     Args:
-        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
         steps: Step of the minimum; null: training.max_steps.
         min_learning_rate: Final learning rate.
 

@@ -88,7 +88,7 @@ def spec(
     """Create an instance from a name or from ``{"type": name, **options}``.
 
     Args:
-        kind: what the choices are, for error messages.
+        kind: a noun for the choices, for error messages.
         choices: the classes by name.
         value: the name, alone or with arguments of the constructor.
         common: further arguments that all classes take.

@@ -113,9 +113,9 @@ class Similarity(TrainableModel):
             first, second]`` and ``reverse_alignment`` ``[batch, second, first]``, the attention to
             the other sentence, None without ``cross``.
         """
-        one = self.encoder(first, training=training)
-        two = self.encoder(second, training=training)
-        states, masks = [one["values"], two["values"]], [one["mask"], two["mask"]]
+        memories = [self.encoder(ids, training=training) for ids in (first, second)]
+        states = [memory["values"] for memory in memories]
+        masks = [memory["mask"] for memory in memories]
         alignments: list[Tensor] = [None, None]
         if self.cross is not None:
             is_equal = ops.equal(first[:, :, None], second[:, None, :])
@@ -126,7 +126,8 @@ class Similarity(TrainableModel):
                 )
                 for i in (0, 1)
             ]
-            states, alignments = [list(outputs) for outputs in zip(*crossed, strict=True)]
+            states = [outputs[0] for outputs in crossed]
+            alignments = [outputs[1] for outputs in crossed]
         guides: list[Tensor] = [None, None]
         if self.pooling.needs_guide:
             guides = [_mean(states[1 - i], masks[1 - i]) for i in (0, 1)]
@@ -154,11 +155,11 @@ class Similarity(TrainableModel):
         memory = self.encoder(sentence)
         return self.pooling(memory["values"], memory["mask"])[0]
 
-    def _similarity(self, one: Tensor, two: Tensor, training: bool) -> Any:
+    def _similarity(self, first: Tensor, second: Tensor, training: bool) -> Any:
         if self.settings["comparison"] == "cosine":
-            cosine = ops.sum(_normalize(one) * _normalize(two), axis=-1, keepdims=True)
+            cosine = ops.sum(_normalize(first) * _normalize(second), axis=-1, keepdims=True)
             return self.output_layer(cosine)[:, 0]
-        features = ops.concatenate([ops.abs(one - two), one * two], axis=-1)
+        features = ops.concatenate([ops.abs(first - second), first * second], axis=-1)
         hidden = self.hidden(self.dropout(features, training=training))
         return ops.sigmoid(self.output_layer(self.dropout(hidden, training=training))[:, 0])
 

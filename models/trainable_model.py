@@ -40,7 +40,7 @@ class TrainableModel(keras.Model):
     Attributes:
         parts: the arguments of the constructor that are layers.
         settings: the other arguments, as in ``ConfiguredLayer``.
-        unit: what a loss is averaged over and throughput is counted in: ``tokens`` or ``rows``.
+        unit: the unit of mean losses and of the throughput: ``tokens`` or ``rows``.
         loss_mean: the running mean of the loss per unit, a metric, which Keras's logs contain as
             ``plain_loss``; its ``count`` is the number of units, its ``last_weight`` that of the
             last batch. What the optimizer minimizes is the result of ``compute_loss``.
@@ -72,8 +72,8 @@ class TrainableModel(keras.Model):
         """Return the mean loss of a batch, and update ``loss_mean``.
 
         Args:
-            inputs: what ``call`` takes.
-            outputs: what ``call`` returns.
+            inputs: the argument of ``call``.
+            outputs: the result of ``call``.
             training: whether penalties count.
         """
         raise TypeError(f"{type(self).__name__} does not implement batch_loss.")

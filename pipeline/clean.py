@@ -74,7 +74,9 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
             size += metadata_file.keep_executions(paths.metadata, executions)
             for error in filter(None, removals):
                 raise error
-    reasons = {run.id: needed.get(run.id) for run in runs} | {one.name: None for one in folders}
+    reasons = {run.id: needed.get(run.id) for run in runs} | {
+        folder.name: None for folder in folders
+    }
     return CleanResult(name, reasons, size)
 
 

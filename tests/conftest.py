@@ -1,14 +1,36 @@
 """Fixtures for several folders."""
 
+import functools
 import gc
+import os
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import settings
 
-from tests import browser, plugins
+from regard.core import plugins as core_plugins
+from tests import browser, plugins, shared_folders
 
 settings.register_profile("thorough")  # `make test-all`: tests may try more examples
+
+
+@functools.cache
+def find_entry_points(path, group):
+    """Search the installed packages for plug-ins once for each ``sys.path``.
+
+    A search takes 25 ms, and a training repeats it at each evaluation.
+    """
+    return entry_points(group=group)
+
+
+def pytest_configure(config):
+    def find(group):
+        return find_entry_points(tuple(sys.path), group)
+
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    patch.setattr(core_plugins, "entry_points", find)
 
 
 def pytest_sessionstart(session):
@@ -23,6 +45,7 @@ _BEGIN_EARLY = (
     "tests/test_notebook.py",
     "tests/components/trainer/",
     "tests/models/tasks/",
+    "tests/serving/server/test_ctranslate2_servable.py",
 )
 
 
@@ -33,6 +56,17 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish(session):
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def set_shared_folders(tmp_path_factory):
+    """Share what is built once with the other processes of this run of the tests."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_folders, "current", shared_folders.SharedFolders(root / "shared"))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
 """SavedModels with the contracts of ours but next to nothing inside, and examples to decode."""
 
+import hashlib
 import io
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,29 @@ from tfx.types.artifact import Artifact
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.serving.contract import CONTRACT
+from tests import shared_folders
 
 FEATURES = [Feature("source", TEXT), Feature("target", TEXT, role="reference")]
 MOST_LETTERS = 100
-_EXPORTS = tempfile.TemporaryDirectory(prefix="regard-models-")
-_EXPORTED: dict[tuple[Any, ...], Path] = {}  # by model, as `_identity` tells them apart
 _SHOWN = ("source_pieces", "source_length", "alignment")
 _TEXTS = [tf.TensorSpec([None], tf.string, name="source")]
+
+
+def _split(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Split texts into letters, followed by empty ones, and count those of each text.
+
+    Dense tensors: with ragged ones, a graph has three times the operations.
+    """
+    letters = tf.strings.unicode_split(text, "UTF-8")
+    return letters.to_tensor(""), tf.cast(letters.row_lengths(), tf.int32)
+
+
+def _end(letters: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Add an end of sentence, as real models have on both sides, and padding."""
+    letters = tf.pad(letters, [[0, 0], [0, 1]])
+    places = tf.range(tf.shape(letters)[1])[None, :]
+    marks = tf.where(places == lengths[:, None], "</s>", "<pad>")
+    return tf.where(places < lengths[:, None], letters, marks)
 
 
 class Reverser(tf.Module):
@@ -81,14 +96,13 @@ class Reverser(tf.Module):
 
     def answer(self, source: tf.Tensor) -> dict[str, tf.Tensor]:
         # Cut, as ours cut what is too long: an alignment grows with the square of the length.
-        letters = tf.strings.unicode_split(source, "UTF-8")
-        cut = tf.maximum(tf.cast(letters.row_lengths(), tf.int32) - MOST_LETTERS, 0)
+        letters, lengths = _split(source)
         letters = letters[:, :MOST_LETTERS]
-        lengths = tf.cast(letters.row_lengths(), tf.int32)
+        cut = tf.maximum(lengths - MOST_LETTERS, 0)
+        lengths -= cut
         score = self.per_letter * tf.cast(lengths, tf.float32)
-        capitals = tf.strings.upper(letters[:, ::-1], encoding="utf-8")
         if self.bug == "batch":
-            score -= tf.cast(letters.bounding_shape(1), tf.float32)
+            score -= tf.cast(tf.shape(letters)[1], tf.float32)
         if self.bug == "nan":
             score = tf.where(lengths == 3, float("nan"), score)
         if self.bug == "refuse":
@@ -98,20 +112,19 @@ class Reverser(tf.Module):
         if self.bug == "empty":
             with tf.control_dependencies([tf.debugging.assert_positive(lengths)]):
                 score = tf.identity(score)
-        # As a real model: an end of sentence on both sides.
-        end = tf.fill([tf.shape(source)[0], 1], "</s>")
-        sides = [tf.concat([side, end], 1).to_tensor("<pad>") for side in (letters, capitals)]
-        columns = tf.range(tf.shape(sides[0])[1])[None, None, :]
-        rows = tf.range(tf.shape(sides[1])[1])[None, :, None]
-        looked_at = tf.where(rows < lengths[:, None, None], lengths[:, None, None] - 1 - rows, rows)
-        alignment = tf.cast(columns == looked_at, tf.float32)
+        # The last row of the alignment, for the end of the sentence, looks at the end.
+        rows = tf.range(tf.shape(letters)[1] + 1)[None, :]
+        looked_at = tf.where(rows < lengths[:, None], lengths[:, None] - 1 - rows, rows)
+        capitals = tf.strings.upper(letters, encoding="utf-8")
+        capitals = tf.gather(capitals, looked_at[:, :-1], batch_dims=1)
+        alignment = tf.cast(rows[:, None, :] == looked_at[:, :, None], tf.float32)
         return {
             "translation": tf.strings.reduce_join(capitals, axis=1),
             "score": score,
-            "source_pieces": sides[0],
+            "source_pieces": _end(letters, lengths),
             "source_length": lengths + 1,
             "source_cut": cut,
-            "target_pieces": sides[1],
+            "target_pieces": _end(capitals, lengths),
             "target_length": lengths + 1,
             "alignment": alignment * 0.5 if self.bug == "weights" else alignment,
         }
@@ -126,15 +139,13 @@ class Reverser(tf.Module):
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         if self.bug == "spelling":
             target = tf.strings.lower(target, encoding="utf-8")
-        letters = tf.strings.unicode_split(target, "UTF-8")
-        lengths = tf.cast(letters.row_lengths(), tf.int32)
+        letters, lengths = _split(target)
         each = self.per_letter * (2.0 if self.bug == "score" else 1.0)
         if self.bug == "nan":
             each = tf.where(lengths == 3, float("nan"), each)
-        tokens = tf.concat([letters, tf.fill([tf.shape(target)[0], 1], "</s>")], 1)
         read = self.answer(source)
         # Each letter of any text looks at its place from the source's end; the others nowhere.
-        rows = tf.range(tf.cast(tokens.bounding_shape(1), tf.int32))[None, :, None]
+        rows = tf.range(tf.shape(letters)[1] + 1)[None, :, None]
         columns = tf.range(tf.shape(read["source_pieces"])[1])[None, None, :]
         end = read["source_length"][:, None, None] - 2
         return {
@@ -142,7 +153,7 @@ class Reverser(tf.Module):
             "source_length": read["source_length"],
             "alignment": tf.cast(columns == end - rows, tf.float32),
             "score": each * tf.cast(lengths, tf.float32),
-            "target_pieces": tokens.to_tensor("<pad>"),
+            "target_pieces": _end(letters, lengths),
             "target_length": lengths + 1,
         }
 
@@ -253,34 +264,47 @@ class TokenizingReverser(Reverser):
         return super().answer(self.back(self.tokenizer.tokenize(source)))
 
 
-def _identity(model: Any) -> tuple[Any, ...]:
-    """The class and the plain attributes of a model; of one with a tokenizer, the model itself."""
-    if isinstance(model, TokenizingReverser):
-        return (model,)
-    attributes = sorted(vars(model).items())
-    return type(model), *((k, v) for k, v in attributes if isinstance(v, str | int | float))
-
-
 def save(
     model: Any, path: Path, align: bool = True, contract: Mapping[str, Any] | None = None
 ) -> Path:
     """Exports a fake model with its contract, or with another one.
 
-    Without ``align`` that signature is left out of the model, though its contract has it. Exporting
-    takes a second or more, so an equal model is copied from its first export.
+    Equal models are traced and exported once in a run of the tests, because that takes a second.
+    Without ``align`` that signature is left out of the model, though its contract has it.
     """
-    key = (*_identity(model), align)
-    if key not in _EXPORTED:
-        signatures = model.signatures()
-        if not align:
-            del signatures["align"]
-        _EXPORTED[key] = Path(_EXPORTS.name, str(len(_EXPORTED)))
-        tf.saved_model.save(model, str(_EXPORTED[key]), signatures=signatures)
-    shutil.copytree(_EXPORTED[key], path, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    signatures = model.signatures()
+    if not align:
+        del signatures["align"]
+
+    def export(folder: Path) -> None:
+        tf.saved_model.save(model, str(folder), signatures=signatures)
+
+    state = _state(model)
+    if shared_folders.current is None or state is None:
+        export(path)
+    else:
+        digest = hashlib.sha256(json.dumps([state, align]).encode()).hexdigest()
+        shared_folders.current.copy(f"fake-{digest}", export, path)
     file = path / CONTRACT
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(model.contract() if contract is None else contract))
     return path
+
+
+def _state(model: tf.Module) -> dict[str, Any] | None:
+    """The class of a fake model and its attributes, or None if one of them has no simple value."""
+    kind = type(model)
+    state: dict[str, Any] = {"class": f"{kind.__module__}:{kind.__qualname__}"}
+    if "<locals>" in kind.__qualname__:
+        return None  # the class may depend on variables of a function
+    for name, value in vars(model).items():
+        if isinstance(value, tf.Variable):
+            state[name] = value.numpy().tolist()
+        elif value is None or isinstance(value, str | int | float):
+            state[name] = value
+        elif not name.startswith("_"):  # such attributes of `tf.Module` do not change the graph
+            return None
+    return state
 
 
 def sentencepiece_model() -> Reverser:
@@ -339,13 +363,13 @@ def _example(row: dict[str, Any]) -> tf.train.Example:
     """A row as CorpusGen writes it; points are flat already."""
     features = tf.train.Features()
     for name, value in row.items():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int):
-                features.feature[name].int64_list.value.append(one)
-            elif isinstance(one, float):
-                features.feature[name].float_list.value.append(one)
+        for cell in value if isinstance(value, list) else [value]:
+            if isinstance(cell, int):
+                features.feature[name].int64_list.value.append(cell)
+            elif isinstance(cell, float):
+                features.feature[name].float_list.value.append(cell)
             else:
-                encoded = one if isinstance(one, bytes) else one.encode()
+                encoded = cell if isinstance(cell, bytes) else cell.encode()
                 features.feature[name].bytes_list.value.append(encoded)
         if value == []:
             features.feature[name].float_list.SetInParent()

@@ -55,9 +55,10 @@ class Matcher(tf.Module):
     )
     def match(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
         letters = tf.strings.unicode_split(tf.concat([first, second], 0), "UTF-8").to_tensor("")
-        one, other = tf.split(letters, 2)
-        same = tf.reduce_sum(tf.cast((one == other) & (one != ""), tf.float32), axis=1)
-        length = tf.reduce_sum(tf.cast(one != "", tf.float32), axis=1)
+        letters, others = tf.split(letters, 2)
+        is_letter = letters != ""
+        same = tf.reduce_sum(tf.cast((letters == others) & is_letter, tf.float32), axis=1)
+        length = tf.reduce_sum(tf.cast(is_letter, tf.float32), axis=1)
         return {"similarity": same / tf.maximum(length, 1.0)}
 
 
@@ -89,7 +90,7 @@ class Finder(tf.Module):
     def signatures(self) -> dict[str, Any]:
         texts = [tf.TensorSpec([None], tf.string, name=name) for name in ("passage", "question")]
         functions = {"serving_default": self.find, "nbest": self.list_words}
-        return {name: tf.function(one, texts) for name, one in functions.items()}
+        return {name: tf.function(function, texts) for name, function in functions.items()}
 
     def find(self, passage: tf.Tensor, question: tf.Tensor) -> dict[str, tf.Tensor]:
         words = self.list_words(passage, question)

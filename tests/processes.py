@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def wait_for(condition, seconds: float = 60.0) -> None:

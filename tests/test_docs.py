@@ -275,7 +275,9 @@ def test_the_reference_lists_every_command_and_option(generators):
         for child, subcommand in getattr(command, "commands", {}).items():
             check(subcommand, f"{name} {child}")
         if not hasattr(command, "commands"):
-            options = {opt for one in command.params for opt in one.opts if opt.startswith("-")}
+            options = {
+                opt for parameter in command.params for opt in parameter.opts if opt.startswith("-")
+            }
             assert options <= set(re.findall(r"--?[\w-]+", sections[name])), name
 
     for name, command in LOADED.items():
@@ -292,7 +294,7 @@ def test_the_reference_lists_every_key(generators):
         for path, section in sections_of(config_class(task)):
             assert not path or ".".join(map(str, path)) in headings
             names = {
-                n for n, one in section.model_fields.items() if one.annotation is not type(None)
+                n for n, field in section.model_fields.items() if field.annotation is not type(None)
             }
             assert names - {"type"} <= keys
     assert "| `batch_tokens` |" in reference
@@ -318,7 +320,7 @@ EXPECTED = [
     {"image": "1_a.jpg", "caption": ["A dog , running .", "Two dogs, one \u201cred\u201d"]},
     {"image": "2_b.jpg", "caption": ["A child"]},
 ]
-PAIRS = [(one["image"], caption) for one in EXPECTED for caption in one["caption"]]
+PAIRS = [(row["image"], caption) for row in EXPECTED for caption in row["caption"]]
 COCO = {
     "images": [{"id": 7, "file_name": "1_a.jpg"}, {"id": 3, "file_name": "2_b.jpg"}],
     "annotations": [

@@ -32,8 +32,8 @@ def test_a_pool_stands_beside_each_task_manager_and_sees_the_files():
     assert pool["ports"][0]["containerPort"] == POOL
     job_pod = jobs["spec"]["template"]["spec"]
     (container,) = job_pod["containers"]
-    for one in (main, pool, container):
-        assert one["volumeMounts"] == [{"name": "regard", "mountPath": "/regard"}]
+    for each in (main, pool, container):
+        assert each["volumeMounts"] == [{"name": "regard", "mountPath": "/regard"}]
     assert pod["volumes"] == job_pod["volumes"]
     beam = re.search(r"^ARG BEAM=(.*)$", (ROOT / "Dockerfile").read_text("utf-8"), re.M)[1]
     version = flink["spec"]["image"].partition(":")[2]

@@ -78,8 +78,8 @@ class Bench:
 
     Args:
         engine: one of ``ENGINES``.
-        config: of the pipeline.
-        folder: for workspaces and logs.
+        config: the configuration of the pipeline.
+        folder: the folder for workspaces and logs.
     """
 
     def __init__(self, engine: str, config: dict[str, Any], folder: Path):

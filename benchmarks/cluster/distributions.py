@@ -47,7 +47,7 @@ def job_server(runner: str, version: str = BEAM_VERSION) -> Path:
 
     Args:
         runner: the end of the artifact's name: ``flink-1.19`` or ``spark-3``.
-        version: of Beam.
+        version: the version of Beam.
     """
     artifact = f"beam-runners-{runner}"
     return _cached(f"{artifact}-{version}", lambda folder: _copy_jars(artifact, version, folder))

@@ -47,7 +47,7 @@ class Engine(Protocol):
 
     Attributes:
         workers: the number of tasks of a job that run at the same time, each with a Python worker.
-        runner: of Regard's section ``beam``.
+        runner: the runner in Regard's section ``beam``.
         worker_class: a part of the command line of the JVM that runs the tasks.
     """
 
@@ -97,8 +97,8 @@ class Flink:
 
     def _start_script(self, home: Path, main: Host, host: Host, folder: Path, name: str) -> None:
         """Start a script of Flink, which replaces itself by Java."""
-        own = folder / f"{name}-{host.name or host.address}-{len(host.processes)}"
-        (own / "tmp").mkdir(parents=True)
+        host_folder = folder / f"{name}-{host.name or host.address}-{len(host.processes)}"
+        (host_folder / "tmp").mkdir(parents=True)
         settings = {
             "env.java.opts.all": " ".join(JAVA_OPTIONS),
             "jobmanager.rpc.address": main.address,
@@ -119,7 +119,7 @@ class Flink:
             "heartbeat.interval": 2000,
             "heartbeat.timeout": 20000,
             "pekko.ask.timeout": "120 s",  # for a machine with few cores
-            "io.tmp.dirs": own / "tmp",
+            "io.tmp.dirs": host_folder / "tmp",
         }
         if self.restarts:
             settings |= {
@@ -128,11 +128,11 @@ class Flink:
                 "restart-strategy.fixed-delay.delay": "2 s",
             }
         lines = "".join(f"{key}: {json.dumps(str(value))}\n" for key, value in settings.items())
-        (own / "config.yaml").write_text(lines)
-        (own / "log4j-console.properties").write_text(_LOG4J)
-        environment = {"FLINK_CONF_DIR": str(own), "FLINK_LOG_DIR": str(own)}
+        (host_folder / "config.yaml").write_text(lines)
+        (host_folder / "log4j-console.properties").write_text(_LOG4J)
+        environment = {"FLINK_CONF_DIR": str(host_folder), "FLINK_LOG_DIR": str(host_folder)}
         command = [home / "bin" / f"{name}.sh", "start-foreground"]
-        host.start(name, command, folder / f"{own.name}.log", environment)
+        host.start(name, command, folder / f"{host_folder.name}.log", environment)
 
 
 @dataclass
@@ -199,7 +199,7 @@ class Cluster:
         engine: Flink or Spark.
         main: the host of the job server.
         workers: the hosts of TaskManagers or Spark workers, each with a pool of Python workers.
-        folder: with logs and staged files.
+        folder: the folder with logs and staged files.
     """
 
     engine: Engine
@@ -226,7 +226,7 @@ class Cluster:
 
     def python_workers(self) -> dict[psutil.Process, Host]:
         """Beam's Python workers, and the host of each."""
-        return {one: host for host in self.workers for one in host.children("SdkHarness(")}
+        return {process: host for host in self.workers for process in host.children("SdkHarness(")}
 
     def kill_jvm(self, host: Host) -> None:
         """Kill the JVM that runs the tasks of a host, with SIGKILL."""

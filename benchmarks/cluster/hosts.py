@@ -26,7 +26,7 @@ class Host:
     """A host, and the processes that this module started on it.
 
     Attributes:
-        name: of the network namespace; empty: none.
+        name: the name of the network namespace; empty: none.
         address: under which other hosts reach it.
     """
 

@@ -296,14 +296,14 @@ def check_signals(image: Image) -> str:
     time.sleep(10)
     pool = image.start("--worker_pool")
     with _running(pool, 50000):
-        statuses = [stop(one, 300) for one in (run, pool)]
+        statuses = [stop(process, 300) for process in (run, pool)]
     return f"run {statuses[0]}, pool {statuses[1]}"
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
@@ -331,12 +331,12 @@ CHECKS = (check_user, check_commands, check_run, check_pool, check_server, check
 def check(store: Store, names: list[str]) -> None:
     """Run all checks, or those with the given names without `check_`."""
     with mount(store) as image:
-        for one in CHECKS:
-            if not names or one.__name__.removeprefix("check_") in names:
+        for function in CHECKS:
+            if not names or function.__name__.removeprefix("check_") in names:
                 started = time.monotonic()
-                result = one(image)
+                result = function(image)
                 seconds = time.monotonic() - started
-                print(f"{one.__name__}: {result} ({seconds:.0f} s)", flush=True)
+                print(f"{function.__name__}: {result} ({seconds:.0f} s)", flush=True)
     print("size:", store.buildah("images", "--format={{.Size}}", TAG))
 
 

@@ -64,7 +64,7 @@ class PipelineRun:
     """A run of ``regard`` in a workspace of its own, below a folder that exists.
 
     Args:
-        folder: of the configuration and the workspace.
+        folder: the folder of the configuration and the workspace.
         config: the configuration.
         beam: its section ``beam``.
     """

@@ -32,7 +32,7 @@ def _are_close(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
     if not _is_floating(first.type):
         return first.equals(second)
     pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
-    return all(_values_are_close(one, other) for one, other in pairs)
+    return all(_values_are_close(value, expected) for value, expected in pairs)
 
 
 def _is_floating(kind: pa.DataType) -> bool:
@@ -41,10 +41,10 @@ def _is_floating(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind)
 
 
-def _values_are_close(one: object, other: object) -> bool:
+def _values_are_close(value: object, expected: object) -> bool:
     """Compare two numbers, or two lists of the same lengths."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_values_are_close, one, other))
-    if not isinstance(one, float) or not isinstance(other, float):
-        return one is other  # null
-    return bool(np.isclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True))
+    if isinstance(value, list) and isinstance(expected, list):
+        return len(value) == len(expected) and all(map(_values_are_close, value, expected))
+    if not isinstance(value, float) or not isinstance(expected, float):
+        return value is expected  # null
+    return bool(np.isclose(value, expected, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True))

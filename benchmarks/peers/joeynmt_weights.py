@@ -16,7 +16,7 @@ def convert_weights(weights: Weights, model: Mapping[str, Any]) -> dict[str, np.
     """Return JoeyNMT's state without its position tables.
 
     Args:
-        weights: by their Keras paths, of a Transformer with tie_embeddings: all.
+        weights: the weights by their Keras paths, of a Transformer with tie_embeddings: all.
         model: the section ``model``.
 
     Raises:

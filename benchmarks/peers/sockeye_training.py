@@ -104,7 +104,9 @@ def patch_sockeye(clock: Clock) -> None:
     class TimedTrainer(training.EarlyStoppingTrainer):
         def _step(self, batch: Any) -> bool:
             clock.start_batch()
-            clock.parameters = sum(one.numel() for one in self.sockeye_model.parameters())
+            clock.parameters = sum(
+                parameter.numel() for parameter in self.sockeye_model.parameters()
+            )
             return bool(super()._step(batch))
 
     class CountingModel(training.ModelWithLoss):

@@ -53,7 +53,7 @@ def _field(name: bytes, value: bytes) -> bytes:
 def _headers(path: bytes) -> bytes:
     fields = {b":method": b"POST", b":scheme": b"http", b":path": path, b":authority": b"localhost"}
     fields |= {b"content-type": b"application/grpc", b"te": b"trailers"}
-    return b"".join(_field(*one) for one in fields.items())
+    return b"".join(_field(*field) for field in fields.items())
 
 
 def _open_call(path: bytes) -> Callable[[int], bytes]:

@@ -23,7 +23,7 @@ class Target:
 
     Args:
         model: a folder of versions.
-        folder: where its log is written.
+        folder: the folder of its log.
     """
 
     def __init__(self, model: Path, folder: Path):
@@ -106,9 +106,9 @@ def create_stub(target: Target) -> Any:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _limit() -> None:

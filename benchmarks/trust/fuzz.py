@@ -66,7 +66,7 @@ def grpc_target(folder: Path) -> Target:
         message = request.SerializeToString()
         with contextlib.suppress(ServingError):
             request = _parse(predict_pb2.PredictRequest, message + data.ConsumeBytes(8))
-            shapes = [_read_info(name, one).shape for name, one in request.inputs.items()]
+            shapes = [_read_info(name, tensor).shape for name, tensor in request.inputs.items()]
             if sum(map(math.prod, shapes)) <= MAX_ELEMENTS:  # as the server, with its own limit
                 _to_arrays(request)
 

@@ -109,8 +109,8 @@ def _scans(count: int, side: int, data: bytes = b"") -> bytes:
     content = _jpeg(progressive=True)
     size, scan = content.index(b"\xff\xc2") + 5, content.index(b"\xff\xda")
     head = content[:size] + struct.pack(">HH", side, side) + content[size + 4 : scan + 14]
-    one = b"\xff\xda\0\x08\1\1\0\1\x3f\0" + data
-    return head + table + one * (count - 1) + b"\xff\xd9"
+    scan = b"\xff\xda\0\x08\1\1\0\1\x3f\0" + data
+    return head + table + scan * (count - 1) + b"\xff\xd9"
 
 
 def _segments(segment: bytes) -> bytes:

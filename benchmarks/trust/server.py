@@ -51,7 +51,9 @@ def main(arguments: list[str]) -> int:
     is_met = True
     for part in options.only:
         with tempfile.TemporaryDirectory() as folder:
-            newest = max(int(one.name) for one in options.model.iterdir() if one.name.isdecimal())
+            newest = max(
+                int(folder.name) for folder in options.model.iterdir() if folder.name.isdecimal()
+            )
             base = Path(folder, "model")
             shutil.copytree(options.model / str(newest), base / "1")
             target = Target(base, Path(folder))
@@ -288,7 +290,9 @@ def latency(target: Target, options: argparse.Namespace) -> dict[str, Any]:
             started = time.perf_counter()
             call()
             seconds[name].append(time.perf_counter() - started)
-    p50 = {name: round(1000 * statistics.median(one), 2) for name, one in seconds.items()}
+    p50 = {
+        name: round(1000 * statistics.median(durations), 2) for name, durations in seconds.items()
+    }
     ratio = round(p50["prediction, REST"] / p50["prediction, gRPC"], 2)
     return {"p50_ms": p50, "ratio": ratio, "is_met": p50["status, REST"] <= 2 and ratio <= 1.3}
 
@@ -303,13 +307,18 @@ def protocol(target: Target, options: argparse.Namespace) -> dict[str, Any]:
             end = started + options.seconds
             protocol_attacks.attack(name, target.name, target.rest_port, target.grpc_port, end)
         results[name] = {
-            f"{api}, {phase}": describe([one for one in samples if (one[0] >= started) == is_late])
+            f"{api}, {phase}": describe(
+                [sample for sample in samples if (sample[0] >= started) == is_late]
+            )
             for api, samples in (("REST", rest), ("gRPC", grpc))
             for phase, is_late in (("before", False), ("meanwhile", True))
         }
         print(json.dumps({name: results[name]}), flush=True)
     attacked = [
-        values for one in results.values() for key, values in one.items() if "meanwhile" in key
+        values
+        for phases in results.values()
+        for key, values in phases.items()
+        if "meanwhile" in key
     ]
     worst = {key: max(values[key] for values in attacked) for key in ("p99_ms", "max_ms")}
     return {**worst, "is_met": worst["p99_ms"] <= 100 and worst["max_ms"] <= 1000}

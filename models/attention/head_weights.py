@@ -20,7 +20,7 @@ def softmax_weights(
         query: ``[batch, heads, target, depth]``.
         keys: ``[batch, heads, source, depth]``.
         mask: ``[batch, source]``, or None.
-        pairs: which target may attend to which source, ``[batch, 1 or target, source]``, or
+        pairs: true where a target may attend to a source, ``[batch, 1 or target, source]``, or
             ``[target, source]`` for a causal mask; or None.
         relative: the relative positions, or None.
     """

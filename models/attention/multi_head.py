@@ -363,7 +363,7 @@ class MultiHeadAttention(base.AttentionLayer):
             query: ``[batch, heads, target, depth]``.
             prepared: the result of ``_prepare``.
             position: as in ``attend_with_distribution``.
-            pairs: which target may attend to which source, ``[batch, 1 or target, source]``, or
+            pairs: true where a target may attend to a source, ``[batch, 1 or target, source]``, or
                 ``[target, source]`` for a causal mask; or None.
             training: as in ``call``.
         """

@@ -76,14 +76,13 @@ class BahdanauDecoder(RecurrentDecoder):
         state = self._start_unroll(memory, training)
         prepared = state["memory"]
         embedded, masks = self._embed(tokens, training)
-        gradients = self._deferred_gradients(training)
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
             cells, _, _, progress, _ = carry
             context, alignments, progress = self._attend_once(
                 cells[-1][0], prepared, progress, training
             )
-            cells, hidden = self._advance(inputs, cells, context, gradients)
+            cells, hidden = self._advance(inputs, cells, context)
             carry = (cells, hidden, context, progress, alignments)
             return carry, carry
 
@@ -91,9 +90,8 @@ class BahdanauDecoder(RecurrentDecoder):
         context = ops.zeros((ops.shape(hidden)[0], self.context_depth), hidden.dtype)
         alignments = self._zero_alignments(prepared, hidden.dtype)
         start = (state["cells"], hidden, context, self._progress(state), alignments)
-        _, outputs = scan_steps(step, start, self._loop_inputs(embedded, masks, gradients))
-        cells, hidden, context, _, alignments = outputs
-        self._set_gradient_inputs(gradients, state["cells"], cells, context, embedded, masks)
+        _, outputs = scan_steps(step, start, self._loop_inputs(embedded, masks))
+        _, hidden, context, _, alignments = outputs
         readout = batch_first(self._readout(hidden, embedded, context))
         readout = self.dropout(readout, training=training)
         alignments = tuple(batch_first(x) for x in alignments)

@@ -87,8 +87,9 @@ class FeedForwardDecoder(AttendingDecoder):
 
     @property
     def vocab_weights(self) -> list[tuple[Any, int]]:
-        own = [] if self.attention is None else [(self.query_embedding.table, 0)]
-        return [*super().vocab_weights, *own]
+        if self.attention is None:
+            return super().vocab_weights
+        return [*super().vocab_weights, (self.query_embedding.table, 0)]
 
     def build(self, tokens_shape: Any = None) -> None:
         memory = (None, None, self.settings["memory_depth"])

@@ -8,7 +8,6 @@ from keras import ops
 
 from regard.models.decoders.attending import Alignments
 from regard.models.decoders.recurrent import RecurrentDecoder
-from regard.models.layers.deferred_gradient import previous_states
 from regard.models.layers.loops import batch_first, scan_steps
 from regard.models.serialization import register
 from regard.models.tensors import Memory, State, Tensor
@@ -87,12 +86,12 @@ class LuongDecoder(RecurrentDecoder):
         self, embedded: Tensor, masks: Sequence[Tensor], state: State, training: bool
     ) -> tuple[Tensor, Alignments]:
         """Run recurrence and attention in one loop: each step needs the previous context."""
-        prepared, gradients = state["memory"], self._deferred_gradients(training)
+        prepared = state["memory"]
         kernel = self._split_kernel()[1]  # split outside of the loop, where its gradient is cheap
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
             cells, attentional, progress, _ = carry
-            cells, hidden = self._advance(inputs, cells, attentional, gradients)
+            cells, hidden = self._advance(inputs, cells, attentional)
             context, alignments, progress = self._attend_once(hidden, prepared, progress, training)
             attentional = self._attentional(context, hidden, kernel)
             carry = (cells, attentional, progress, alignments)
@@ -100,26 +99,22 @@ class LuongDecoder(RecurrentDecoder):
 
         alignments = self._zero_alignments(prepared, state["attentional"].dtype)
         start = (state["cells"], state["attentional"], self._progress(state), alignments)
-        loop_inputs = self._loop_inputs(embedded, masks, gradients)
-        _, (cells, attentional, _, alignments) = scan_steps(step, start, loop_inputs)
-        extra = previous_states(state["attentional"], attentional)
-        self._set_gradient_inputs(gradients, state["cells"], cells, extra, embedded, masks)
+        loop_inputs = self._loop_inputs(embedded, masks)
+        _, (_, attentional, _, alignments) = scan_steps(step, start, loop_inputs)
         return batch_first(attentional), tuple(batch_first(x) for x in alignments)
 
     def _unroll_without_feeding(
         self, embedded: Tensor, masks: Sequence[Tensor], state: State, training: bool
     ) -> tuple[Tensor, Alignments]:
         """Run the recurrence first, then attention for all steps at once."""
-        gradients = self._deferred_gradients(training)
 
         def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            carry = self._advance(inputs, carry[0], None, gradients)
+            carry = self._advance(inputs, carry[0])
             return carry, carry
 
         start = (state["cells"], ops.zeros_like(state["cells"][0][0]))
-        loop_inputs = self._loop_inputs(embedded, masks, gradients)
-        _, (cells, hidden) = scan_steps(step, start, loop_inputs)
-        self._set_gradient_inputs(gradients, state["cells"], cells, None, embedded, masks)
+        loop_inputs = self._loop_inputs(embedded, masks)
+        _, (_, hidden) = scan_steps(step, start, loop_inputs)
         hidden = batch_first(hidden)
         context, alignments = self._attend(hidden, state["memory"], training=training)
         return self._attentional(context, hidden, self._split_kernel()[1]), alignments

@@ -197,7 +197,7 @@ class PointerDecoder(Decoder):
         Args:
             hidden: ``[batch, target, units]``.
             prepared: the result of ``_prepare``.
-            visited: which inputs have been chosen before, ``[batch, target, source]``.
+            visited: true for inputs that have been chosen before, ``[batch, target, source]``.
             training: whether dropout is on.
         """
         choices = self._choices(visited, prepared["mask"][:, None])

@@ -9,13 +9,10 @@ from regard.models.decoders.attending import Alignments, AttendingDecoder
 from regard.models.decoders.base import flatten_rows
 from regard.models.layers.bridge import Bridge
 from regard.models.layers.cells import create_cells
-from regard.models.layers.deferred_gradient import DeferredWeightGradient, previous_states
 from regard.models.layers.dropout import Dropout, dropout_mask
 from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.serialization import check_name, constructor_arguments
 from regard.models.tensors import Memory, State, Tensor
-
-Gradients = Sequence[DeferredWeightGradient]
 
 
 class RecurrentDecoder(AttendingDecoder):
@@ -167,46 +164,29 @@ class RecurrentDecoder(AttendingDecoder):
         embedded = ops.transpose(self.embedding(tokens, training=training), (1, 0, 2))
         return embedded, self._dropout_masks(tokens, embedded.dtype, training)
 
-    def _deferred_gradients(self, training: bool) -> Gradients:
-        """Return a deferred gradient per layer; none if the gradients are computed in the loop.
-
-        From the second layer on the kernel of the layer's input is part of the matrix.
-        """
-        gradients = [
-            cell.deferred_gradient(*([cell.kernel] if i else [])) if training else None
-            for i, cell in enumerate(self.cells)
-        ]
-        return tuple(gradient for gradient in gradients if gradient is not None)
-
-    def _loop_inputs(
-        self, embedded: Tensor, masks: Sequence[Tensor] = (), gradients: Gradients = ()
-    ) -> tuple[Tensor, ...]:
+    def _loop_inputs(self, embedded: Tensor, masks: Sequence[Tensor] = ()) -> tuple[Tensor, ...]:
         """Return the inputs of a loop over the steps, in the order that ``_advance`` expects."""
-        projected = self.cells[0].project(embedded, gradients[0] if gradients else None)
-        offsets = [gradient.offsets(ops.zeros_like(projected)) for gradient in gradients[1:]]
-        return (projected, *offsets, *([embedded] if self.residuals[0] else []), *masks)
+        inputs = [self.cells[0].project(embedded)]
+        if self.residuals[0]:
+            inputs.append(embedded)
+        return (*inputs, *masks)
 
     def _advance(
         self,
         inputs: Sequence[Tensor],
         cells: Sequence[tuple[Tensor, ...]],
         extra: Tensor = None,
-        gradients: Gradients = (),
     ) -> tuple[list[tuple[Tensor, ...]], Tensor]:
         """Return the next states of all layers and the output ``[rows, units]`` of the last one."""
         rest = iter(inputs)
         projected = next(rest)
-        offsets = [next(rest) for _ in gradients[1:]]
         output = next(rest) if self.residuals[0] else None
         masks = list(rest)
         states: list[tuple[Tensor, ...]] = []
         for i, (cell, state) in enumerate(zip(self.cells, cells, strict=True)):
-            if i and gradients:
-                projected, extra = offsets[i - 1], output
-            elif i:
+            if i:
                 projected, extra = cell.project(output), None
-            gradient = gradients[i] if gradients else None
-            states.append(cell.advance(projected, state, extra, gradient))
+            states.append(cell.advance(projected, state, extra))
             output = self._layer_output(i, states[-1][0], output, masks)
         return states, output
 
@@ -217,32 +197,6 @@ class RecurrentDecoder(AttendingDecoder):
         if masks and i < len(self.cells) - 1:
             output = output * masks[i]
         return output + layer_input if self.residuals[i] else output
-
-    def _set_gradient_inputs(
-        self,
-        gradients: Gradients,
-        start: Sequence[tuple[Tensor, ...]],
-        cells: Sequence[tuple[Tensor, ...]],
-        extra: Tensor,
-        embedded: Tensor,
-        masks: Sequence[Tensor],
-    ) -> None:
-        """Give the deferred gradients the inputs of all products of a loop.
-
-        Args:
-            gradients: those that were passed to ``_advance``.
-            start: the states before the first step.
-            cells: the states after every step, ``[target, batch, units]``.
-            extra: the additional inputs of the first layer, ``[target, batch, extra]``, or None.
-            embedded: ``[target, batch, embedding]``.
-            masks: the dropout masks of ``_embed``.
-        """
-        output = embedded
-        for i, gradient in enumerate(gradients):
-            hidden = cells[i][0]
-            previous = previous_states(start[i][0], hidden)
-            gradient.set_inputs(self.cells[i].recurrent_inputs(previous, extra))
-            extra = output = self._layer_output(i, hidden, output, masks)
 
     def _dropout_masks(self, tokens: Tensor, dtype: Any, training: bool) -> Sequence[Tensor]:
         if not training or not self.settings["dropout"]:

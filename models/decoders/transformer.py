@@ -57,9 +57,14 @@ class TransformerDecoder(TransformerStack, Decoder):
     ):
         super().__init__(vocabulary, **kwargs)
         attention = dict(attention or {})
-        own = {"memory_depth": memory_depth, "final_depth": final_depth, "attention": attention}
-        own |= {"tied": tied, "pointer_generator": pointer_generator}
-        self.settings = {**self.settings, **own}
+        self.settings = {
+            **self.settings,
+            "memory_depth": memory_depth,
+            "final_depth": final_depth,
+            "attention": attention,
+            "tied": tied,
+            "pointer_generator": pointer_generator,
+        }
         embedding, scale = self.settings["embedding"], self.settings["scale"]
         # Dropout follows the positions, so the embedding has none.
         self.embedding = TokenEmbedding(

@@ -56,17 +56,7 @@ class ConvolutionalEncoder(ConfiguredLayer):
         policy = self.dtype_policy
         self.grid = (size[0] // factor, size[1] // factor)
         self.stages = [
-            (
-                keras.layers.Conv2D(
-                    depth,
-                    3,
-                    strides=stride,
-                    padding="same",
-                    dtype=policy,
-                    name=f"conv_{i}_{stride}",
-                ),
-                keras.layers.LayerNormalization(dtype=policy, name=f"norm_{i}_{stride}"),
-            )
+            self._create_stage(f"{i}_{stride}", depth, stride)
             for i, depth in enumerate(channels)
             for stride in (1, 2)
         ]
@@ -79,6 +69,14 @@ class ConvolutionalEncoder(ConfiguredLayer):
         if positions != "none":
             self.positions = GridPositions(positions, self.grid, dtype=policy, name="positions")
         self.dropout = Dropout(dropout, dtype=policy)
+
+    def _create_stage(self, name: str, depth: int, stride: int) -> tuple[Any, Any]:
+        """Return a convolution and the normalization of its outputs."""
+        policy = self.dtype_policy
+        convolution = keras.layers.Conv2D(
+            depth, 3, strides=stride, padding="same", dtype=policy, name=f"conv_{name}"
+        )
+        return convolution, keras.layers.LayerNormalization(dtype=policy, name=f"norm_{name}")
 
     @property
     def depth(self) -> int:

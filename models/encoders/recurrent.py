@@ -5,7 +5,6 @@ from typing import Any
 from keras import ops
 
 from regard.models.layers.cells import create_cells
-from regard.models.layers.deferred_gradient import previous_states
 from regard.models.layers.dropout import Dropout
 from regard.models.layers.embeddings import source_embedding
 from regard.models.layers.loops import scan_steps
@@ -66,7 +65,7 @@ class RecurrentEncoder(ConfiguredLayer):
         policy = self.dtype_policy
         self.directions = 2 if bidirectional else 1
         # Whether each direction reads from the end.
-        self.backward = [reverse, not reverse][: self.directions]
+        self.backward = [reverse, not reverse] if bidirectional else [reverse]
         self.embedding = source_embedding(
             vocabulary, embedding, dropout, scale, dimensions, dtype=policy, name="embedding"
         )
@@ -116,24 +115,21 @@ class RecurrentEncoder(ConfiguredLayer):
         steps = self._by_direction(ops.transpose(inputs, (1, 0, 2)))
         valid = self._by_direction(ops.transpose(mask)[..., None])
         start = cell.start(ops.shape(inputs)[0])
-        gradient = cell.deferred_gradient() if training else None
 
         def step(state: tuple[Tensor, ...], now: list[Tensor]) -> tuple[Any, Any]:
             projected, is_valid = now
-            advanced = cell.advance(projected, state, gradient=gradient)
+            advanced = cell.advance(projected, state)
             state = tuple(
                 ops.where(is_valid > 0.5, new, old)
                 for new, old in zip(advanced, state, strict=True)
             )
             return state, state
 
-        last, states = scan_steps(step, start, (cell.project(steps, gradient), valid))
+        last, states = scan_steps(step, start, (cell.project(steps), valid))
         hidden = states[0]  # [source, directions, batch, units]
-        if gradient is not None:
-            gradient.set_inputs(previous_states(start[0], hidden))
         outputs = [
-            ops.flip(one, 0) if backward else one
-            for one, backward in zip(ops.unstack(hidden, axis=1), self.backward, strict=True)
+            ops.flip(direction, 0) if backward else direction
+            for direction, backward in zip(ops.unstack(hidden, axis=1), self.backward, strict=True)
         ]
         outputs = ops.transpose(ops.concatenate(outputs, axis=-1), (1, 0, 2))
         final = [ops.concatenate(ops.unstack(x), axis=-1) for x in last]

@@ -54,22 +54,30 @@ class EncoderStack(ConfiguredLayer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        encoders = [dict(one) for one in encoders]
+        encoders = [dict(options) for options in encoders]
         self.settings = constructor_arguments(locals())
         self.encoders: list[Any] = []
         for i, options in enumerate(encoders):
-            sizes = {"vocabulary": 0 if i else vocabulary, "embedding": embedding}
-            common = {"dropout": dropout, "scale": scale, "dimensions": dimensions, **sizes}
-            own = {"name": f"encoder_{i}", "dtype": self.dtype_policy}
-            encoder = spec("encoder", ENCODERS, options, **common, **own)
+            encoder = spec(
+                "encoder",
+                ENCODERS,
+                options,
+                vocabulary=0 if i else vocabulary,
+                embedding=embedding,
+                dropout=dropout,
+                scale=scale,
+                dimensions=dimensions,
+                name=f"encoder_{i}",
+                dtype=self.dtype_policy,
+            )
             self.encoders.append(encoder)
             embedding = encoder.depth
         self.depth = embedding
         self.embedding = self.encoders[0].embedding
-        finals = [one.final_depth for one in self.encoders if one.final_depth]
+        finals = [encoder.final_depth for encoder in self.encoders if encoder.final_depth]
         self.final_depth = finals[-1] if finals else 0
-        heads = [one.head_names for one in self.encoders if hasattr(one, "head_names")]
-        self.head_names = heads[-1] if heads else ()
+        transformers = [encoder for encoder in self.encoders if hasattr(encoder, "head_names")]
+        self.head_names = transformers[-1].head_names if transformers else ()
 
     def build(self, ids_shape: Any = None) -> None:
         for encoder in self.encoders:

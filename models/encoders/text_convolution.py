@@ -49,8 +49,14 @@ class TextConvolutionEncoder(EmbeddingEncoder):
         **kwargs: Any,
     ):
         super().__init__(vocabulary, embedding, dropout, **kwargs)
-        own = {"units": units, "layers": layers, "kernel_size": kernel_size, "pooling": pooling}
-        self.settings, self.pooling = {**self.settings, **own}, pooling
+        self.settings = {
+            **self.settings,
+            "units": units,
+            "layers": layers,
+            "kernel_size": kernel_size,
+            "pooling": pooling,
+        }
+        self.pooling = pooling
         policy = self.dtype_policy
         self.project = keras.layers.Dense(units, dtype=policy, name="project")
         # §3.5: the gates divide the variance by 4, and dropout multiplies it by 1 / (1 - rate).

@@ -58,7 +58,7 @@ class Bridge(ConfiguredLayer):
         if self.settings["zeros"]:
             rows = ops.shape(memory["mask"])[0]
             zeros = ops.zeros((rows, self.settings["units"]), dtype=self.compute_dtype)
-            return [tuple(zeros for _ in names) for _ in range(layers)]
+            return [(zeros,) * len(names)] * layers
         finals = self.summary(memory)
         # A cell of another type has more or fewer state tensors; the first one is the output.
         finals = [finals[i if i < len(finals) else 0] for i in range(len(names))]

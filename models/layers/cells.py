@@ -10,7 +10,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from regard.models.layers.deferred_gradient import DeferredWeightGradient
 from regard.models.serialization import ConfiguredLayer, by_name, constructor_arguments, register
 from regard.models.tensors import Tensor
 
@@ -70,19 +69,12 @@ class RecurrentCell(ConfiguredLayer):
     def _lead(self) -> tuple[int, ...]:
         return () if self.directions is None else (self.directions,)
 
-    def project(self, inputs: Tensor, gradient: DeferredWeightGradient | None = None) -> Any:
-        """Return the contribution of the inputs to the gates, for any number of steps.
-
-        Args:
-            inputs: ``[..., depth]``.
-            gradient: the deferred gradient of the loop, if these are the inputs of all its steps.
-        """
+    def project(self, inputs: Tensor) -> Any:
+        """Return the contribution of the inputs ``[..., depth]`` to the gates, for any steps."""
         kernel = self._cast(self.kernel)
         # TensorFlow 2.21 with oneDNN computes [steps, 1, batch, depth] times [1, depth, width] from
         # memory outside of the kernel (tensorflow issue 123109).
         projected = ops.matmul(inputs, kernel[0] if self.directions == 1 else kernel)
-        if gradient is not None:
-            return gradient.offsets(projected)
         return ops.add(projected, self._cast(self.bias))
 
     @property
@@ -105,22 +97,8 @@ class RecurrentCell(ConfiguredLayer):
         zeros = ops.zeros((*self._lead, batch, self.units), dtype=self.compute_dtype)
         return tuple(zeros for _ in self.state_names)
 
-    def deferred_gradient(self, *kernels: Tensor) -> DeferredWeightGradient | None:
-        """Return a deferred gradient of the recurrent kernel; None if the cell supports none.
-
-        Args:
-            kernels: the kernels of further inputs, which ``advance`` gets as ``extra``.
-        """
-        return DeferredWeightGradient(
-            [self.recurrent_kernel, *kernels], self.bias, self.compute_dtype
-        )
-
     def advance(
-        self,
-        projected: Tensor,
-        state: tuple[Tensor, ...],
-        extra: Tensor = None,
-        gradient: DeferredWeightGradient | None = None,
+        self, projected: Tensor, state: tuple[Tensor, ...], extra: Tensor = None
     ) -> tuple[Tensor, ...]:
         """Return the state after one step.
 
@@ -128,20 +106,14 @@ class RecurrentCell(ConfiguredLayer):
             projected: the result of ``project`` for this step.
             state: the state before the step.
             extra: the additional input ``[batch, extra]``, if the cell has one.
-            gradient: the deferred gradient of the loop.
         """
-        kernel = gradient.matrix() if gradient is not None else self._cast(self.recurrent_kernel)
-        inputs = self.recurrent_inputs(state[0], extra)
+        kernel = self._cast(self.recurrent_kernel)
+        inputs = state[0] if extra is None else ops.concatenate([state[0], extra], axis=-1)
         return self._activate(projected + ops.matmul(inputs, kernel), state)
 
     def _activate(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Return the next state from the sum of all products, ``[..., blocks * units]``."""
         raise TypeError(f"{type(self).__name__} does not implement _activate.")
-
-    @staticmethod
-    def recurrent_inputs(h: Tensor, extra: Tensor = None) -> Any:
-        """Return the factors of the kernel for state and extra, of one step or of all steps."""
-        return h if extra is None else ops.concatenate([h, extra], axis=-1)
 
     def call(
         self, inputs: Tensor, state: Sequence[Tensor], extra: Tensor = None
@@ -214,15 +186,8 @@ class GRUCell(RecurrentCell):
         self.bias = self._bias("bias", 3)
         self.reset_bias = self._bias("reset_bias", 1)
 
-    def deferred_gradient(self, *kernels: Tensor) -> None:
-        return None
-
     def advance(
-        self,
-        projected: Tensor,
-        state: tuple[Tensor, ...],
-        extra: Tensor = None,
-        gradient: DeferredWeightGradient | None = None,
+        self, projected: Tensor, state: tuple[Tensor, ...], extra: Tensor = None
     ) -> tuple[Tensor, ...]:
         (h,) = state
         if extra is not None:
@@ -241,13 +206,14 @@ def _blocks(initializer: type, lead: tuple[int, ...], gates: int) -> Any:
 
     def initialize(shape: tuple[int, ...], dtype: Any = None) -> Any:
         rows, wide = shape[-2:]
-        block = [
-            ops.concatenate(
-                [initializer()((rows, wide // gates), dtype=dtype) for _ in range(gates)], axis=-1
-            )
-            for _ in range(lead[0] if lead else 1)
-        ]
-        return ops.stack(block) if lead else block[0]
+
+        def initialize_direction() -> Any:
+            blocks = [initializer()((rows, wide // gates), dtype=dtype) for _ in range(gates)]
+            return ops.concatenate(blocks, axis=-1)
+
+        if not lead:
+            return initialize_direction()
+        return ops.stack([initialize_direction() for _ in range(lead[0])])
 
     return initialize
 

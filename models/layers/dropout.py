@@ -13,7 +13,10 @@ _LEVELS = 2**16
 
 @register
 class Dropout(keras.layers.Dropout):
-    """Keras's dropout with two decisions per random number, which halves its cost.
+    """Keras's dropout with two decisions per random number.
+
+    One core, float32, [2048, 128] with its gradient: 2.1 ms, Keras's layer 2.8 ms (28 November
+    2026). To be deleted when Keras's layer is as fast, or the difference is under 3% of a training.
 
     Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
     The rate is rounded to a multiple of 1/65536, and outputs are scaled by the rounded rate.

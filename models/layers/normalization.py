@@ -13,6 +13,9 @@ from regard.models.tensors import Tensor
 class LayerNormalization(keras.layers.LayerNormalization):
     """Keras's layer normalization with a faster gradient.
 
+    One core, float32, [2048, 128] with its gradient: 2.8 ms, Keras's layer 4.2 ms (28 November
+    2026). To be deleted when Keras's layer is as fast, or the difference is under 3% of a training.
+
     Ba et al. 2016, "Layer Normalization", §3. Automatic differentiation reads and writes a tensor
     of the inputs' size about 20 times, the explicit gradient 10 times. Other axes than the last,
     ``rms_scaling`` and layers without scale or center have Keras's gradient.

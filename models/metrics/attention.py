@@ -160,13 +160,17 @@ def attention_in_box(rows: Rows, options: MetricOptions) -> Statistics:
     """
     import numpy as np
 
-    fractions = _box_shares(rows)
-    row_shares = [[share for share in row if share is not None] for row in fractions]
-    pairs = np.array([[sum(row), len(row)] for row in row_shares], "float64")
-    count = sum(map(len, row_shares))
-    signature = f"phrases:{sum(map(len, fractions))}|named:{count}"
-    signature += "" if count else "|undefined:no phrase of the boxes is in a caption"
-    return Statistics(signature, pairs, ratio)
+    phrase_count, named_count = 0, 0
+    pairs = []
+    for row in _box_shares(rows):
+        shares_in_box = [share for share in row if share is not None]
+        pairs.append([sum(shares_in_box), len(shares_in_box)])
+        phrase_count += len(row)
+        named_count += len(shares_in_box)
+    signature = f"phrases:{phrase_count}|named:{named_count}"
+    if not named_count:
+        signature += "|undefined:no phrase of the boxes is in a caption"
+    return Statistics(signature, np.array(pairs, "float64"), ratio)
 
 
 def _box_shares(rows: Rows) -> list[list[float | None]]:

@@ -26,8 +26,8 @@ class Metric:
     Attributes:
         name: the key in `METRICS`.
         label: the display name, such as ``BLEU``.
-        value: from 0 to ``scale`` for metrics that are shares. NaN if the metric is undefined; the
-            signature then gives the reason.
+        value: the value, from 0 to ``scale`` for metrics that are shares. NaN if the metric is
+            undefined; the signature then gives the reason.
         signature: all settings that change the value, in sacreBLEU's notation.
         higher_is_better: whether a larger value means a better model.
         scale: 100 for values written as percentages, otherwise 1.
@@ -72,11 +72,12 @@ class Rows:
 
     def take(self, indices: Sequence[int]) -> Rows:
         """Return the rows at ``indices``, in that order."""
-        return Rows(
-            [self.hypotheses[row] for row in indices],
-            [self.references[row] for row in indices],
-            {name: [values[row] for row in indices] for name, values in self.columns.items()},
-        )
+
+        def take(values: Sequence[Any]) -> list[Any]:
+            return [values[row] for row in indices]
+
+        columns = {name: take(values) for name, values in self.columns.items()}
+        return Rows(take(self.hypotheses), take(self.references), columns)
 
     def reference_count(self) -> str:
         """Return the references per row as in sacreBLEU's signatures; ``var`` if they vary."""
@@ -90,8 +91,8 @@ class GoldAlignment:
 
     Attributes:
         gold: the column with the links in Pharaoh's format.
-        unit: what the links count: words or characters.
-        targets: whose links count: those of all target words, or of words with a gold link.
+        unit: the unit of the links: words or characters.
+        targets: the target words whose links count: all of them, or those with a gold link.
         layer: the decoder layer of a Transformer, from 1; None: the model's default.
         head: the head in that layer, from 1; None: the mean of all heads.
     """
@@ -189,8 +190,8 @@ def match_statistics(
 
     Args:
         rows: the outputs and the references.
-        normalize: applied to both before they are compared.
-        signature: what follows the number of references in the signature.
+        normalize: a function that is applied to both before they are compared.
+        signature: the end of the signature, after the number of references.
     """
     pairs = zip(rows.hypotheses, rows.references, strict=True)
     matches = [normalize(output) in map(normalize, references) for output, references in pairs]

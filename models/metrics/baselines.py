@@ -76,11 +76,11 @@ def chance(rows: Rows, sources: Sequence[str]) -> Sequence[Any]:
     first = [references[0] for references in rows.references]
     if not rows.output_kind.selects_points:
         return generator.sample(first, len(first))
-    points = rows.columns[POINTS]
-    return [
-        generator.sample(range(len(one)), min(len(positions), len(one)))
-        for one, positions in zip(points, first, strict=True)
-    ]
+    samples = []
+    for points, positions in zip(rows.columns[POINTS], first, strict=True):
+        count = min(len(positions), len(points))
+        samples.append(generator.sample(range(len(points)), count))
+    return samples
 
 
 def _first_sentences(count: int) -> Predict:

@@ -111,9 +111,9 @@ def _area(corners: Sequence[Point]) -> float:
 def _is_simple(corners: Sequence[Point]) -> bool:
     """Return whether sides share no points except the corners of neighbours."""
     sides = _sides(corners)
-    for one, other in itertools.combinations(range(len(sides)), 2):
-        (a, b), (c, d) = sides[one], sides[other]
-        if other - one in (1, len(sides) - 1):
+    for first, second in itertools.combinations(range(len(sides)), 2):
+        (a, b), (c, d) = sides[first], sides[second]
+        if second - first in (1, len(sides) - 1):
             # Neighbours overlap only if the second side runs back along the first.
             is_straight = _orientation(a, b, c) == 0 == _orientation(a, b, d)
             is_reversed = (b[0] - a[0]) * (d[0] - c[0]) + (b[1] - a[1]) * (d[1] - c[1]) < 0

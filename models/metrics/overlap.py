@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
+import itertools
 import numbers
 from typing import TYPE_CHECKING, Any
 
@@ -139,10 +140,7 @@ def _sacrebleu_statistics(metric: Any, rows: Rows, suffix: str = "") -> Statisti
 
 def _reference_streams(rows: Rows) -> list[list[str | None]]:
     """Return the first references of all rows, then the second ones, …; None where missing."""
-    return [
-        [row[number] if number < len(row) else None for row in rows.references]
-        for number in range(max(map(len, rows.references)))
-    ]
+    return [list(stream) for stream in itertools.zip_longest(*rows.references)]
 
 
 def rouge(variant: str) -> MetricFunction:

@@ -10,6 +10,7 @@ import functools
 import re
 import string
 from collections import Counter
+from collections.abc import Iterable
 
 from regard.models.metrics import base
 from regard.models.vocabulary import UNSPACED
@@ -33,7 +34,7 @@ def squad_exact_match(rows: base.Rows, options: base.MetricOptions) -> base.Stat
 def squad_f1(rows: base.Rows, options: base.MetricOptions) -> base.Statistics:
     """Compute the mean F1 of the words of answer and reference, 0 to 1."""
     pairs = zip(rows.hypotheses, rows.references, strict=True)
-    scores = [max(_token_f1(output, one) for one in references) for output, references in pairs]
+    scores = [_best_token_f1(output, references) for output, references in pairs]
     return base.mean_statistics(scores, f"nrefs:{rows.reference_count()}{_SIGNATURE}")
 
 
@@ -47,6 +48,10 @@ def _unspaced() -> re.Pattern[str]:
 def _split_words(answer: str) -> list[str]:
     """Return the words of an answer; each character of scripts without spaces is a word."""
     return _unspaced().sub(r" \g<0> ", normalize_answer(answer)).split()
+
+
+def _best_token_f1(output: str, references: Iterable[str]) -> float:
+    return max(_token_f1(output, reference) for reference in references)
 
 
 def _token_f1(output: str, reference: str) -> float:

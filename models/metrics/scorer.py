@@ -74,10 +74,11 @@ class Scorer:
     def swapped_value(self, other: Scorer, is_own: np.ndarray) -> float:
         """Return the value with another model's outputs where ``is_own`` is false."""
         if self._statistics.rows is not None:
-            own, others = self._statistics.sum_rows(is_own), other._statistics.sum_rows(~is_own)
-            return self._statistics.value(own + others)
+            mine = self._statistics.sum_rows(is_own)
+            theirs = other._statistics.sum_rows(~is_own)
+            return self._statistics.value(mine + theirs)
         pairs = zip(self._rows.hypotheses, other._rows.hypotheses, is_own, strict=True)
-        hypotheses = [one if keep else another for one, another, keep in pairs]
+        hypotheses = [this if is_mine else that for this, that, is_mine in pairs]
         return self._compute(dataclasses.replace(self._rows, hypotheses=hypotheses))
 
     @functools.cached_property

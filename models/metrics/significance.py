@@ -60,7 +60,7 @@ def confidence_interval(scorer: Scorer, samples: int = 1000) -> Interval | None:
 
 
 def p_value(
-    one: Scorer, other: Scorer, test: Test = "randomization", samples: int = 1000
+    scorer: Scorer, other: Scorer, test: Test = "randomization", samples: int = 1000
 ) -> float | None:
     """Return the two-sided p-value of the difference between two models.
 
@@ -68,7 +68,7 @@ def p_value(
     first, which finds about twice as many differences.
 
     Args:
-        one: the outputs of one model.
+        scorer: the outputs of one model.
         other: the outputs of the other model, with the same metric and rows.
         test: ``randomization`` swaps the models' outputs in some rows; ``bootstrap`` draws rows
             with replacement, which is unreliable for few rows.
@@ -79,20 +79,20 @@ def p_value(
     """
     import numpy as np
 
-    difference = abs(one.value - other.value)
+    difference = abs(scorer.value - other.value)
     if not math.isfinite(difference):
         return None
     if difference == 0:
         return 1.0
-    count = len(one)
+    count = len(scorer)
     if test == "bootstrap":
         resamples = _bootstrap_samples(count, samples)
-        differences = np.array([one.sample_value(x) - other.sample_value(x) for x in resamples])
+        differences = np.array([scorer.sample_value(x) - other.sample_value(x) for x in resamples])
     else:
         generator = np.random.default_rng(SEED)
         masks = (generator.integers(2, size=count, dtype=bool) for _ in range(samples))
         differences = np.array(
-            [one.swapped_value(other, x) - other.swapped_value(one, x) for x in masks]
+            [scorer.swapped_value(other, x) - other.swapped_value(scorer, x) for x in masks]
         )
     differences = differences[np.isfinite(differences)]
     if len(differences) < (1 - _MAX_UNDEFINED) * samples:

@@ -75,10 +75,10 @@ class PhraseCandidates(Candidates):
 
     Args:
         phrases: the phrases.
-        state: which tokens of the phrases the prefixes have matched.
+        state: the state of the prefixes; see ``Phrases``.
         limits: ``[batch]``, the maximum lengths including EOS; enough for all phrases.
         position: the number of tokens of the prefixes.
-        arguments: of ``Candidates``.
+        arguments: the other arguments of ``Candidates``.
     """
 
     def __init__(

@@ -104,22 +104,3 @@ class DecoderAttentionConfig(AttentionConfig):
         """Return the fields without a default ``heads``, which only a recurrent decoder takes."""
         options = super().to_kwargs()
         return {name: x for name, x in options.items() if name != "heads" or self.heads > 1}
-
-
-# The default score of each decoder is that of its paper.
-_DEFAULT_SCORES = {"luong": "general", "bahdanau": "additive", "transformer": "scaled_dot"}
-
-
-def add_default_score(value: Any, decoder_type: str = "luong") -> Any:
-    """Return a section ``model`` with the default score of its decoder, unless it has one.
-
-    Args:
-        value: The section.
-        decoder_type: The type of the decoder if the section has none.
-    """
-    if not isinstance(value, dict) or not isinstance(value.get("attention", {}), dict):
-        return value
-    decoder = value.get("decoder", {"type": decoder_type})
-    kind = decoder.get("type", "luong") if isinstance(decoder, dict) else "luong"
-    attention = {"score": _DEFAULT_SCORES.get(str(kind), "general"), **value.get("attention", {})}
-    return {**value, "attention": attention}

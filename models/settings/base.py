@@ -186,21 +186,23 @@ class ByType:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        plugins = [one for one in get_args(source) if issubclass(one, PluginSection)]
+        plugins = [section for section in get_args(source) if issubclass(section, PluginSection)]
         variants = {
             section.model_fields["type"].default: handler.generate_schema(section)
             for section in get_args(source)
             if section not in plugins
         }
-        own = core_schema.tagged_union_schema(variants, self._variant)
+        built_in = core_schema.tagged_union_schema(variants, self._variant)
         if not plugins:
-            return own
+            return built_in
         registry = plugins[0].registry
 
-        def validate(value: Any, validate_own: core_schema.ValidatorFunctionWrapHandler) -> Any:
+        def validate(
+            value: Any, validate_built_in: core_schema.ValidatorFunctionWrapHandler
+        ) -> Any:
             tag = self._variant(value)
             if not isinstance(tag, str) or tag in registry.own or tag not in registry:
-                return validate_own(value)
+                return validate_built_in(value)
             variant = {tag: registry[tag].__pydantic_core_schema__}
             union = core_schema.tagged_union_schema(variant, self._variant)
             return SchemaValidator(union).validate_python(value)
@@ -213,7 +215,7 @@ class ByType:
 
         return core_schema.no_info_wrap_validator_function(
             validate,
-            own,
+            built_in,
             serialization=core_schema.simple_ser_schema("any"),
             metadata={"pydantic_js_functions": [add_plugins]},
         )

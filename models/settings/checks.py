@@ -264,13 +264,13 @@ def _check_search(config: Any) -> Iterator[Problem]:
 
 def check_xla(config: Any) -> Iterator[Problem]:
     """Check that XLA can compile the model."""
-    sides = {f"model.{name}": getattr(config.model, name, None) for name in _SIDES}
-    keys = [
-        f"{key}{f'.{i}' if isinstance(side, tuple) else ''}.type: {part.model_dump()['type']}"
-        for key, side in sides.items()
-        for i, part in enumerate(_parts(side))
-        if isinstance(part, RecurrentLayersConfig)
-    ]
+    keys = []
+    for name in _SIDES:
+        side = getattr(config.model, name, None)
+        for i, part in enumerate(_parts(side)):
+            if isinstance(part, RecurrentLayersConfig):
+                key = f"model.{name}.{i}" if isinstance(side, tuple) else f"model.{name}"
+                keys.append(f"{key}.type: {part.model_dump()['type']}")
     if config.training.jit_compile and keys:
         message = f"XLA cannot compile recurrent layers ({' and '.join(keys)}); use false"
         yield Problem(("training", "jit_compile"), message)

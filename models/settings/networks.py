@@ -1,13 +1,22 @@
-"""The sections ``model.encoder``, ``model.decoder`` and ``model.pretrained``."""
+"""The sections ``model.encoder``, ``model.decoder``, ``model.pooling`` and ``model.pretrained``."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import Self
 
 from regard.core.bounds import Rate, Size
-from regard.models.settings.base import ByType, Listed, Section, T, absolute
+from regard.models.settings.base import (
+    ByType,
+    Listed,
+    Section,
+    T,
+    absolute,
+    name_or_mapping,
+)
+from regard.models.settings.layer_options import LayerSection, any_of
 
 
 class RecurrentLayersConfig(Section):
@@ -151,14 +160,47 @@ OneOrList = Annotated[
 EncodersConfig = OneOrList[EncoderConfig]
 
 
+_POOLINGS = Path(__file__).parents[1] / "layers" / "pooling.py"
+
+
+class PoolingSection(LayerSection, source=_POOLINGS):
+    """A pooling. ``models/layers/pooling.py`` has the layers and their options.
+
+    Attributes:
+        type: Pooling type.
+    """
+
+    type: str
+
+
+def _names_without_options() -> Iterator[str]:
+    """Yield the poolings that need neither options nor the vector of another sentence."""
+    for name, section in PoolingSection.variants.items():
+        if section.model_fields.keys() == {"type"} and not section.needs_guide:
+            yield name
+
+
+if TYPE_CHECKING:
+    PoolingConfig = PoolingSection
+    PoolingName = str
+else:
+    PoolingConfig = Annotated[
+        any_of(PoolingSection.variants.values()), ByType("max"), name_or_mapping
+    ]
+    PoolingName = Literal[tuple(_names_without_options())]
+
+
 class _CopyingDecoderConfig(Section):
     """Options of decoders that can copy.
 
     Attributes:
+        default_score: The score of the attention unless the section ``model.attention`` has one,
+            that of the decoder's paper.
         pointer_generator: Copy source tokens in addition to generating tokens, also words that the
             vocabulary lacks (See 2017); needs tokenizer.shared.
     """
 
+    default_score: ClassVar[str] = "general"
     pointer_generator: bool = False
 
 
@@ -193,6 +235,7 @@ class BahdanauDecoderConfig(_RecurrentDecoderConfig):
         readout: Layer before the softmax.
     """
 
+    default_score: ClassVar[str] = "additive"
     type: Literal["bahdanau"] = "bahdanau"
     readout: Literal["maxout", "tanh"] = "maxout"
 
@@ -204,6 +247,7 @@ class TransformerDecoderConfig(TransformerLayersConfig, _CopyingDecoderConfig):
         type: Decoder type.
     """
 
+    default_score: ClassVar[str] = "scaled_dot"
     type: Literal["transformer"] = "transformer"
 
 
@@ -222,7 +266,7 @@ class FeedForwardDecoderConfig(_CopyingDecoderConfig):
     units: Size = 256
     context_size: Annotated[int, Field(ge=1, le=100)] = 5
     smoothing: Annotated[int, Field(ge=0, le=100)] = 2
-    pooling: Literal["mean", "max", "mean_max", "gate"] = "mean"
+    pooling: PoolingName = "mean"
 
 
 DecoderConfig = Annotated[
@@ -232,6 +276,33 @@ DecoderConfig = Annotated[
     | TransformerDecoderConfig,
     ByType("luong"),
 ]
+
+
+def add_default_score(model: Any, decoder_type: str = "luong") -> Any:
+    """Return a section ``model`` with the default score of its decoder, unless it has a score.
+
+    Args:
+        model: The section, as in the YAML file.
+        decoder_type: The type of the decoder if the section has none.
+    """
+    if not isinstance(model, dict) or not isinstance(model.get("attention", {}), dict):
+        return model
+    decoder = model.get("decoder", {"type": decoder_type})
+    if isinstance(decoder, dict):
+        decoder_type = decoder.get("type", "luong")
+    else:
+        decoder_type = "luong"
+    attention = {"score": _default_score(decoder_type), **model.get("attention", {})}
+    return {**model, "attention": attention}
+
+
+def _default_score(decoder_type: Any) -> str:
+    """Return the default score of a type of decoder, known or not."""
+    decoders: tuple[type[_CopyingDecoderConfig], ...] = get_args(get_args(DecoderConfig)[0])
+    for decoder in decoders:
+        if decoder.model_fields["type"].default == decoder_type:
+            return decoder.default_score
+    return _CopyingDecoderConfig.default_score
 
 
 class PretrainedEmbeddingsConfig(Section):
@@ -250,8 +321,9 @@ class PretrainedEmbeddingsConfig(Section):
 
     def files(self) -> dict[str, str]:
         """Return the file of each key that has one."""
-        own = PretrainedEmbeddingsConfig.model_fields
-        values = {name: getattr(self, name) for name in type(self).model_fields if name not in own}
+        common = PretrainedEmbeddingsConfig.model_fields
+        keys = [name for name in type(self).model_fields if name not in common]
+        values = {name: getattr(self, name) for name in keys}
         return {name: path for name, path in values.items() if path is not None}
 
     def resolved(self, base: Path) -> Self:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import Self
 
-from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Rate, Share
+from regard.core.bounds import Fraction, NonNegative, Positive, PositiveFloat, Rate, Share
 from regard.models.settings.base import (
     BatchTokens,
     ByType,
@@ -28,11 +28,11 @@ class ScheduleSection(LayerSection, source=Path(__file__).parents[1] / "schedule
 
     Attributes:
         type: Schedule type.
-        warmup_steps: Steps until the learning rate reaches its peak; 0: none.
     """
 
     type: str
-    warmup_steps: Count = 0
+    if TYPE_CHECKING:  # an option of every schedule, with the default of its layer
+        warmup_steps: int
 
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Descriptions of tasks, without TensorFlow."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,12 +80,10 @@ class Description:
         Args:
             sections: The sections ``model``, ``training`` and ``data``.
         """
-        values = {
-            name: next(getattr(one, name) for one in sections if hasattr(one, name))
-            for name in self.preprocessing_section.model_fields
-        }
-        section = self.preprocessing_section
+        names = self.preprocessing_section.model_fields
+        values = {name: _first_value(name, sections) for name in names}
         # Without the fields of subclasses of its sections.
+        section = self.preprocessing_section
         return section.model_validate(section(**values).model_dump())
 
     @property
@@ -107,3 +105,8 @@ class Description:
     def output_kind(self) -> Kind:
         """The kind of an output, which is that of the references."""
         return self.reference.kind
+
+
+def _first_value(name: str, sections: Iterable[Section]) -> Any:
+    """Return a value of the first section that has it, as a key or as a property."""
+    return next(getattr(section, name) for section in sections if hasattr(section, name))

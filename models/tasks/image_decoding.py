@@ -7,6 +7,7 @@ same. ``python -m benchmarks.trust images`` measures what files within the limit
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import tensorflow as tf
 
@@ -142,8 +143,8 @@ def image_problem(encoded: tf.Tensor) -> tf.Tensor:
     """
     header = _header(encoded)
     others = [
-        (_starts_with(encoded, one.magic, one.start), lambda one=one: tf.constant(one.problem))
-        for one in OTHER_FORMATS
+        (_starts_with(encoded, other.magic, other.start), partial(tf.constant, other.problem))
+        for other in OTHER_FORMATS
     ]
     cases = [
         (_starts_with(encoded, PNG_MAGIC), lambda: _png_problem(encoded, header)),

@@ -14,9 +14,9 @@ class OtherFormat(NamedTuple):
     """A format that is not decoded.
 
     Attributes:
-        name: what messages call it.
-        magic: bytes at the beginning of a file.
-        start: where they begin.
+        name: its name in messages.
+        magic: the bytes that identify it.
+        start: the position of these bytes in a file.
     """
 
     name: str
@@ -49,5 +49,7 @@ def format_problem(head: bytes) -> str | None:
     """Return why an image cannot be used by its first ``MAX_MAGIC_BYTES``, or None."""
     if head.startswith(SUPPORTED_MAGIC):
         return None
-    others = [one for one in OTHER_FORMATS if head.startswith(one.magic, one.start)]
-    return others[0].problem if others else NOT_AN_IMAGE
+    for other in OTHER_FORMATS:
+        if head.startswith(other.magic, other.start):
+            return other.problem
+    return NOT_AN_IMAGE

@@ -65,8 +65,8 @@ def affected(
     inputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], **checks: Any
 ) -> list[str]:
     """The names of the checks that a row of texts is affected by."""
-    texts = {f"input{i}": list(one) for i, one in enumerate(inputs)}
-    texts |= {f"reference{i}": list(one) for i, one in enumerate(references)}
+    texts = {f"input{i}": list(texts_of_row) for i, texts_of_row in enumerate(inputs)}
+    texts |= {f"reference{i}": list(texts_of_row) for i, texts_of_row in enumerate(references)}
     names = [[name for name in texts if name.startswith(role)] for role in ("input", "reference")]
     row = RowTexts(TextNames(*names, names[1]), texts)
     active = checks_of(**checks).row_checks

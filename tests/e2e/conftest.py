@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from regard.pipeline.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 # Keys of ``evaluation`` with which a model that has hardly learned is published.
@@ -81,6 +85,12 @@ class Shell:
         process = self.start(*arguments)
         out, err = process.communicate(text, timeout=900)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def call(self, *arguments: str) -> Result:
+        """Run a command in this process, which has imported TensorFlow already."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            return CliRunner().invoke(app, list(arguments), env=self.environment)
 
     def events(self, run: int = -1) -> list[dict]:
         """The events of a run of the pipeline ``tiny``, by default the newest."""

@@ -59,8 +59,8 @@ def examples(shell, output="Augmenter/augmented_examples"):
 
 def pairs(folder: Path, split="train"):
     shards = split_shards(f"{folder}/Split-{split}")
-    rows = [one for path in shards for one in read_rows(path, TEXTS)]
-    return [tuple(texts[0] for texts in one.values) for one in rows]
+    rows = [row for path in shards for row in read_rows(path, TEXTS)]
+    return [tuple(texts[0] for texts in row.values) for row in rows]
 
 
 def contents(folder: Path):

@@ -31,7 +31,9 @@ def run(shell):
 def runs(run):
     """One model, an ensemble with it, the same again, and the ensemble's own model alone."""
     results = [run(17), run(18, "[tiny@1]"), run(18, "[tiny@1]"), run(18)]
-    assert [one.returncode for one in results] == [0] * 4, [one.stderr for one in results]
+    assert [result.returncode for result in results] == [0] * 4, [
+        result.stderr for result in results
+    ]
     return results
 
 
@@ -46,7 +48,10 @@ def test_probabilities_are_the_means_of_the_models(shell, runs):
     registry = shell.home / "registry/tiny"
     rows = [{"source": word, "target": word.upper()} for word in ("abc", "hgfe", "dada")]
     published, *members = (
-        [one.outputs["target_scores"] for one in load(registry / version).predict("score", rows)]
+        [
+            prediction.outputs["target_scores"]
+            for prediction in load(registry / version).predict("score", rows)
+        ]
         for version in ("2", "1", "3")
     )
     # Of each token the mean probability of both models, given the same tokens before it.

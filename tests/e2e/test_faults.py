@@ -64,6 +64,7 @@ def test_stopped_training_resumes(shell, how):
     folder.rmdir()
 
 
+@pytest.mark.slow  # tests/pipeline/cli/test_app.py has the same with an invented worker
 def test_bad_input_is_reported_in_one_sentence(shell):
     config = shell.configure(epochs=1)
     (shell.folder / "data" / "train.tsv").write_bytes(b"abc\tABC\nab\xff\tAB\n")

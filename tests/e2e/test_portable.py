@@ -106,7 +106,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def check_same_data(one: Shell, other: Shell) -> None:
+def check_same_data(first: Shell, second: Shell) -> None:
     """Check that all files are identical."""
     for node, name in (
         ("CorpusGen", "examples"),
@@ -116,7 +116,7 @@ def check_same_data(one: Shell, other: Shell) -> None:
         ("TokenizerTrainer", "tokenizer"),
         ("Preprocess", "transformed_examples"),
     ):
-        pair = [digests(artifact(shell, node, name)) for shell in (one, other)]
+        pair = [digests(artifact(shell, node, name)) for shell in (first, second)]
         assert pair[0]
         assert pair[0] == pair[1], node
 

@@ -132,7 +132,7 @@ def test_validate_run_serve_and_roll_back(bucket, hosts):
 def _available(port):
     status = httpx.get(f"http://127.0.0.1:{port}/v1/models/tiny", timeout=30).json()
     versions = status["model_version_status"]
-    return max(int(one["version"]) for one in versions if one["state"] == "AVAILABLE")
+    return max(int(version["version"]) for version in versions if version["state"] == "AVAILABLE")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_an_epoch_repeats_the_rare_tag(shell):
 def test_each_tag_has_metrics(shell):
     (path,) = (shell.home / "pipelines/tiny/artifacts/Evaluator").glob("*/*/slices.json")
     slices = json.loads(path.read_text())["slices"]
-    rows = {one["name"]: one["rows"] for one in slices if one["kind"] == "tag"}
+    rows = {part["name"]: part["rows"] for part in slices if part["kind"] == "tag"}
     assert rows == {"up": 60, "back": 30}
 
 

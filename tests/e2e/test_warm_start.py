@@ -98,7 +98,7 @@ def test_fine_tuning_on_other_data(shell, runs):
     assert record["warm_start"]["start"]["model"] == "tiny@2"
     (path,) = (shell.home / "pipelines/fine/artifacts/Evaluator").rglob("slices.json")
     slices = json.loads(path.read_text())["slices"]
-    names = {one["name"]: one["rows"] for one in slices if one["kind"] == "file"}
+    names = {part["name"]: part["rows"] for part in slices if part["kind"] == "file"}
     assert names == {"new.tsv": 49, "test.tsv": 60}
     # An ordinary model: it can be the start of another training without adapters.
     text = text.replace("name: fine", "name: again").replace("tiny@2", "fine@1")

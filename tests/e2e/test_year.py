@@ -291,7 +291,7 @@ def test_the_lineage_covers_the_whole_year(history):
     assert (copies["status"], words["status"]) == ("failed", "not blessed")
     assert "same_sides" in copies["reason"]
     assert "worse than version 4" in words["reason"]
-    assert [one["spans"][-1]["version"] for one in (copies, words)] == [1, 2]
+    assert [run["spans"][-1]["version"] for run in (copies, words)] == [1, 2]
     (killed,) = attempts["year@2"]
     assert (killed["status"], killed["reason"]) == ("killed", "in Trainer")
 

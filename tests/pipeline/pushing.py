@@ -66,7 +66,11 @@ def pushing_nodes(paths: PipelinePaths, identifier: str) -> tuple[str, list[tupl
     def producers(artifacts: set[int]) -> dict[int, int]:
         events = [e for e in store.get_events_by_artifact_ids(artifacts) if e.type == e.OUTPUT]
         executions = store.get_executions_by_id({event.execution_id for event in events})
-        complete = {one.id for one in executions if one.last_known_state == one.COMPLETE}
+        complete = {
+            execution.id
+            for execution in executions
+            if execution.last_known_state == execution.COMPLETE
+        }
         return {e.artifact_id: e.execution_id for e in events if e.execution_id in complete}
 
     def context(execution: int, kind: str) -> metadata_store_pb2.Context:

@@ -119,7 +119,7 @@ def test_failures_are_errors(worker):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_worker_and_the_handlers_return(worker, number):
     worker("slow")
-    handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     logs = Workspace.from_environment().pipeline("tiny").runs
 
     def interrupt():
@@ -131,7 +131,7 @@ def test_a_signal_stops_the_worker_and_the_handlers_return(worker, number):
     with pytest.raises(KeyboardInterrupt, match="Another call resumes"):
         run(load_config(VALUES))
     thread.join()
-    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
 def test_run_in_a_thread(worker):

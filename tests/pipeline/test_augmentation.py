@@ -80,8 +80,8 @@ def test_model_texts_and_settings_change_node_and_training(make, tmp_path):
     def state(**values):
         config = make(**values)
         nodes = properties(config, workspace)
-        own = (nodes["Augmenter"]["settings"], nodes["Augmenter"]["models"])
-        return own, local_context(config, workspace).keys.training
+        augmenter = (nodes["Augmenter"]["settings"], nodes["Augmenter"]["models"])
+        return augmenter, local_context(config, workspace).keys.training
 
     states = [state(), state(teacher=2), state(tag="<b>")]
     (tmp_path / "mono-2.txt").write_text("D\n")
@@ -163,7 +163,8 @@ def test_the_node_of_a_cluster_looks_up_its_models(tmp_path):
     spec = compile_config(tmp_path, config=CLUSTER + section).spec
     task = spec["root"]["dag"]["tasks"]["Augmenter"]
     values = {
-        name: one["runtimeValue"]["constant"] for name, one in task["inputs"]["parameters"].items()
+        name: value["runtimeValue"]["constant"]
+        for name, value in task["inputs"]["parameters"].items()
     }
     assert json.loads(values["models"]) == {}
     assert values["registry"] == "/regard/registry"

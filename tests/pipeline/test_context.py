@@ -50,7 +50,7 @@ def make(tmp_path):
         path = tmp_path / "tiny.yaml"
         path.write_text(CONFIG.format(start=start, rate=rate))
         pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
-        messages = {one.id: one.exec_properties for one in pipeline.components}
+        messages = {node.id: node.exec_properties for node in pipeline.components}
         run = json.loads(messages["Trainer"]["custom_config"])["run"]
         return run, json.loads(messages["Pusher"]["record"])
 
@@ -112,7 +112,7 @@ def test_versions_of_an_ensemble_change_the_model_and_not_its_training(make_ense
     assert (alone["ensemble"], trainer["checkpoint_key"]) == ([], alone["checkpoint_key"])
     (path / "regard.json").write_text('{"digest": "changed"}')
     _, changed = make_ensemble("[other@1]")
-    assert len({one["recipe"] for one in (alone_record, record, changed)}) == 3
+    assert len({identity["recipe"] for identity in (alone_record, record, changed)}) == 3
 
 
 @pytest.mark.parametrize("option", ["quantization: int8", "split_sentences: true"])
@@ -298,7 +298,7 @@ def test_another_test_split_is_not_trained_on(tmp_path):
             "tokenizer: {type: char, vocab_size: 20, vocab_limit: soft}\n"
         )
         pipeline = create_pipeline(load(path, home=tmp_path), Workspace(tmp_path))
-        messages = {one.id: one.exec_properties for one in pipeline.components}
+        messages = {node.id: node.exec_properties for node in pipeline.components}
         run = json.loads(messages["Trainer"]["custom_config"])["run"]
         return messages["CorpusGen"]["fingerprint"], run["checkpoint_key"]
 

@@ -88,17 +88,17 @@ def test_only_a_repeated_training_loses_its_checkpoints(
     make, tmp_path, monkeypatch, first, last, is_repeated
 ):
     paths = Workspace(tmp_path).pipeline("tiny")
-    own = paths.checkpoints / checkpoints(make())
-    mixed, other = own.with_name(f"{own.name}-mixed_float16"), own.with_name("0" * 16)
-    for folder in (own, mixed, other):
+    current = paths.checkpoints / checkpoints(make())
+    mixed, other = current.with_name(f"{current.name}-mixed_float16"), current.with_name("0" * 16)
+    for folder in (current, mixed, other):
         owned_folders.create(folder, owned_folders.CHECKPOINTS)
     run = store.create(paths, RunRecord(first=first, last=last, runner="local"))
     run.config.write_text(resolved_yaml(load(tmp_path / "tiny.yaml", home=tmp_path)))
     monkeypatch.setattr(worker, "_stop_on_signals", lambda: None)
     monkeypatch.setattr(worker, "run", lambda build, *_: build() and worker.INTERRUPTED)
     worker.main(str(run.directory))
-    remaining = [folder for folder in (own, mixed, other) if folder.exists()]
-    assert remaining == ([other] if is_repeated else [own, mixed, other])
+    remaining = [folder for folder in (current, mixed, other) if folder.exists()]
+    assert remaining == ([other] if is_repeated else [current, mixed, other])
 
 
 def test_a_schedule_is_in_no_key(make, tmp_path):
@@ -113,9 +113,9 @@ def test_a_run_records_the_words_that_a_schedule_compares(make, tmp_path, monkey
     make()
     words, path = tmp_path / "words.txt", tmp_path / "tiny.yaml"
     words.write_text("abc\n")
-    own = f"{{type: word, word_list: {words}}}"
+    tokenizer = f"{{type: word, word_list: {words}}}"
     path.write_text(
-        path.read_text().replace("{type: char, vocab_size: 20, vocab_limit: soft}", own)
+        path.read_text().replace("{type: char, vocab_size: 20, vocab_limit: soft}", tokenizer)
     )
     config, workspace = load(path, home=tmp_path), Workspace(tmp_path)
     monkeypatch.setenv(events.VARIABLE, str(tmp_path / "events.jsonl"))
@@ -229,9 +229,9 @@ def test_those_who_read_rows_know_the_span_and_the_files_have_no_such_column(mak
 
 
 def test_after_a_rollback_the_next_run_compares_with_the_model_that_is_live(make, tmp_path):
-    own = json.loads(properties(make(), "Pusher")["record"])["recipe"]
+    recipe = json.loads(properties(make(), "Pusher")["record"])["recipe"]
     write_version(tmp_path, 1, recipe="another")
-    write_version(tmp_path, 2, recipe=own, compared_with="1")
+    write_version(tmp_path, 2, recipe=recipe, compared_with="1")
     rollback(Registry(tmp_path / "registry"), "tiny")
     result = properties(make(), "Predictor")
     assert result["production"] == str(tmp_path / "registry" / "tiny" / "3")

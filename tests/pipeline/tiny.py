@@ -6,7 +6,7 @@ what ``Fail`` does, so that one compiled pipeline can fail and then succeed.
 
 # No lazy annotations here: TFX reads them when it makes a component from a function.
 import os
-import time
+import shutil
 from pathlib import Path
 
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
@@ -35,9 +35,10 @@ def Fail(total: InputArtifact[Findings], copy: OutputArtifact[Findings]) -> None
             raise RuntimeError("wrapped by a library") from error
     if what == "bug":
         raise ValueError("a list of 3\nmore text")
-    if what == "hang":
+    if what == "killed":
         Path(copy.uri, "half.txt").write_text("half")
-        time.sleep(120)
+        root = Path(copy.uri).parents[3]
+        shutil.copytree(root, killed(root))
     if what == "beam":
         _fail_in_beam()
     Path(copy.uri, "copy.txt").write_text(Path(total.uri, "total.txt").read_text())
@@ -58,6 +59,11 @@ def _fail_in_beam() -> None:
     options = PipelineOptions(["--runner=FnApiRunner", "--direct_running_mode=in_memory"])
     with beam.Pipeline(options=options) as pipeline:
         _ = pipeline | beam.Create([1]) | beam.Map(refuse)
+
+
+def killed(root: Path) -> Path:
+    """The copy that ``Fail`` makes of the root while it runs: what is left if it is killed then."""
+    return root.with_name(f"{root.name}-killed")
 
 
 def make(root: Path, start: int = 1) -> tfx_pipeline.Pipeline:

@@ -10,9 +10,13 @@ from regard.core.bounds import Positive, Rate, Size
 from regard.core.features import Feature
 from regard.core.kinds import IMAGE, TEXT
 from regard.models.settings import checks
-from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
+from regard.models.settings.attention import DecoderAttentionConfig
 from regard.models.settings.base import Listed, Problem, Section
-from regard.models.settings.networks import BahdanauDecoderConfig, DecoderConfig
+from regard.models.settings.networks import (
+    BahdanauDecoderConfig,
+    DecoderConfig,
+    add_default_score,
+)
 from regard.models.settings.search import BeamSearchConfig, SearchConfig
 from regard.models.tasks.description import Description, Parts
 

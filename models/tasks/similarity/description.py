@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, Literal
 
 from regard.core.bounds import Count, Positive, Rate, Size
 from regard.core.features import Feature
 from regard.core.kinds import NUMBER, TEXT
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import AttentionConfig
-from regard.models.settings.base import ByType, Problem, Section, name_or_mapping
-from regard.models.settings.layer_options import LayerSection, any_of
+from regard.models.settings.base import Problem, Section
+from regard.models.settings.networks import PoolingConfig, PoolingSection
 from regard.models.tasks.description import Description, Parts
 
 FEATURES = (
@@ -43,27 +42,6 @@ class ScaleConfig(Section):
     def to_scale(self, similarities: Any) -> Any:
         """Return similarities from 0 to 1, an array or a tensor, in this range."""
         return self.low + (self.high - self.low) * similarities
-
-
-_POOLINGS = Path(__file__).parents[2] / "layers" / "pooling.py"
-
-
-class PoolingSection(LayerSection, source=_POOLINGS):
-    """A pooling. ``models/layers/pooling.py`` has the layers and their options.
-
-    Attributes:
-        type: Pooling type.
-    """
-
-    type: str
-
-
-if TYPE_CHECKING:
-    PoolingConfig = PoolingSection
-else:
-    PoolingConfig = Annotated[
-        any_of(PoolingSection.variants.values()), ByType("max"), name_or_mapping
-    ]
 
 
 class CrossAttentionConfig(Section):

@@ -128,7 +128,7 @@ class ServedSpan(ServedModule):
             lengths = tf.cast(whole.ids.row_lengths(), tf.int32)
             cut += tf.maximum(lengths - limit, is_cut)
             tokens[name] = Tokens(*(part[:, :limit] for part in whole))
-        inputs = {name: to_dense(one.ids) for name, one in tokens.items()}
+        inputs = {name: to_dense(side.ids) for name, side in tokens.items()}
         log_probs = tf.nn.log_softmax(tf.cast(self._model(inputs)["logits"], tf.float32))
         first, last, scores = best_spans(
             log_probs[:, -2], log_probs[:, -1], self._settings.max_answer_tokens, count

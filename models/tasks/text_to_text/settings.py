@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from regard.core.bounds import Rate, Size
 from regard.models.settings import checks, networks
-from regard.models.settings.attention import DecoderAttentionConfig, add_default_score
+from regard.models.settings.attention import DecoderAttentionConfig
 from regard.models.settings.base import Problem, Section
 from regard.models.settings.training import AlignmentLinksConfig
 from regard.models.tasks.description import Parts
@@ -62,7 +62,7 @@ class TextToTextModelConfig(Section):
     decoder: networks.DecoderConfig = networks.LuongDecoderConfig()
     attention: DecoderAttentionConfig | None = DecoderAttentionConfig()
 
-    _default_score = model_validator(mode="before")(add_default_score)
+    _default_score = model_validator(mode="before")(networks.add_default_score)
 
     @property
     def copies(self) -> bool:

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from regard.models.decoders import BahdanauDecoder, LuongDecoder
-from regard.models.layers.cells import RecurrentCell
 from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
@@ -211,23 +210,3 @@ def test_dropout_between_layers_differs_between_steps():
     assert set(np.unique(mask)) == {0.0, 2.0}
     assert not (mask[0] == mask[1]).all()
     assert not decoder._dropout_masks(TOKENS, "float32", training=False)
-
-
-# Each cell, in one layer and in two, with and without further inputs.
-@pytest.mark.parametrize(("path", "settings"), [VARIANTS[i] for i in (0, 4, 5, 8)], ids=str)
-def test_deferred_weight_gradients_equal_ordinary_ones(path, settings, memory, monkeypatch):
-    source_memory = memory()
-
-    def computed():
-        decoder = make(path, **{**settings, "dropout": 0.4})
-
-        def value(values):
-            logits, _ = decoder.unroll(TOKENS, {**source_memory, "values": values}, training=True)
-            return keras.ops.sum(keras.ops.log_softmax(logits)[..., 3])
-
-        return gradients(value, source_memory["values"], layer=decoder)
-
-    deferred = computed()
-    monkeypatch.setattr(RecurrentCell, "deferred_gradient", lambda *_: None)
-    for ours, theirs in zip(deferred, computed(), strict=True):
-        assert_close(ours, theirs)

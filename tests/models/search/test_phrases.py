@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import settings
+from keras import ops
 
 from regard.models.search import BeamSearch
+from regard.models.search.base import MIN_SCORE
+from regard.models.search.logits_processor import LogitsProcessor
+from regard.models.search.phrases import PhraseCandidates, Phrases
 from regard.models.vocabulary import EOS, PAD
 from tests.models.search.test_beam import penalised
 from tests.models.search.toy import Toy, arrays, targets_of
@@ -156,3 +160,30 @@ def test_a_phrase_may_repeat_an_ngram():
     result = arrays(search(TOY.step, TOY.state(), np.full(3, 6), phrases=padded([[5, 5, 5]])))
     for row in range(3):
         assert all(contains(target, [5, 5, 5]) for target in targets_of(result, row))
+
+
+def allowed_tokens(phrases, limit, position):
+    """The tokens that may follow a prefix that has matched nothing; only the lengths count."""
+    tokens = Phrases(ops.convert_to_tensor(padded(phrases)[:1]))
+    limits = ops.convert_to_tensor([limit], dtype="int32")
+    candidates = PhraseCandidates(
+        tokens,
+        tokens.state(1),
+        limits,
+        position,
+        processor=LogitsProcessor({"limits": limits}),
+        logits=ops.zeros((1, TOY.vocabulary)),
+        ids=ops.zeros((1, limit), dtype="int32"),
+        prefix_scores=ops.zeros((1, 1)),
+    )
+    columns = ops.arange(candidates.columns, dtype="int32")[None]
+    scores = ops.convert_to_numpy(candidates.scores[0, 0])
+    names = ops.convert_to_numpy(candidates.tokens(columns)[0])
+    return {int(token) for token in names[scores > MIN_SCORE / 2]}
+
+
+def test_only_the_rest_of_the_phrases_may_follow_when_no_room_is_left():
+    """Of five tokens with EOS, the last two before EOS are those of the phrase."""
+    assert allowed_tokens([[5, 6]], limit=5, position=1) > {1, 5}
+    assert allowed_tokens([[5, 6]], limit=5, position=2) == {5}
+    assert allowed_tokens([[5], [6]], limit=5, position=2) == {5, 6}

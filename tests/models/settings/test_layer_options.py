@@ -12,8 +12,9 @@ from regard.models.layers.pooling import POOLINGS
 from regard.models.schedules import SCHEDULES
 from regard.models.settings.attention import AlignmentSection, ScoreSection
 from regard.models.settings.layer_options import LayerSection
+from regard.models.settings.networks import PoolingSection
 from regard.models.settings.training import ScheduleSection
-from regard.models.tasks.similarity.description import PoolingSection, SimilarityModelConfig
+from regard.models.tasks.similarity.description import SimilarityModelConfig
 from tests.models.layer_files import SCALED
 
 

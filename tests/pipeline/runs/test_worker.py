@@ -5,15 +5,12 @@ import importlib
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from regard.core import events
-from regard.core.processes import child_environment
 from regard.pipeline.runners import node_events
 from regard.pipeline.runs import worker
 
@@ -250,29 +247,13 @@ def _failed(tiny: Tiny) -> dict:
     return next(event for event in tiny.events() if event["state"] == "failed")
 
 
-CHILD = """
-import importlib, sys
-from pathlib import Path
-from regard.pipeline.runs import worker
-from regard.pipeline.runners import node_events
-module = importlib.import_module("tiny")
-worker.run(lambda: module.make(Path(sys.argv[1])), "local", "killed")
-"""
-
-
 def test_outputs_of_a_killed_run_are_removed_by_the_next_run(tiny):
     copies = tiny.root / "artifacts" / "Fail" / "copy"
-    tiny.what.write_text("hang")
-    environment = child_environment()
-    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(tiny.root)], env=environment)
-    deadline = time.monotonic() + 90
-    while not list(copies.glob("*/half.txt")):
-        assert child.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    child.kill()
-    child.wait()
+    tiny.what.write_text("killed")
+    assert tiny.run() == worker.OK
+    shutil.rmtree(tiny.root)
+    tiny.module.killed(tiny.root).rename(tiny.root)
+    assert list(copies.glob("*/half.txt"))
     (incomplete,) = copies.iterdir()
     state = copies.parent / ".system" / "stateful_working_dir"
     assert list(state.iterdir())

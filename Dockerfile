@@ -2,6 +2,7 @@
 #
 #   docker build --tag regard:0.1.0 .
 #   docker build --tag regard:0.1.0-cuda --build-arg ACCELERATOR=cuda .
+#   docker build --tag regard:0.1.0-jax-cuda --build-arg ACCELERATOR=jax-cuda .
 #   docker run --rm regard:0.1.0 regard doctor
 #
 # requirements/lock.txt is for Python 3.11 on Debian 12; every package is verified by its hash.
@@ -13,7 +14,8 @@ ARG BEAM=2.77.0
 FROM apache/beam_python${PYTHON}_sdk:${BEAM} AS beam
 
 FROM python:${PYTHON}-slim-${DEBIAN} AS build
-# cpu, or cuda: also installs requirements/cuda.txt. The driver comes from the host.
+# cpu; cuda: also requirements/cuda.txt, for TensorFlow; jax-cuda: also requirements/jax-cuda.txt, for
+# training.backend: jax. The driver comes from the host.
 ARG ACCELERATOR=cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # pyfarmhash has no wheel. The version of g++ does not matter, because the stage is discarded.
@@ -31,7 +33,8 @@ RUN python requirements/install.py --way lock .venv
 RUN case "$ACCELERATOR" in \
         cpu) ;; \
         cuda) .venv/bin/pip install --no-deps --require-hashes -r requirements/cuda.txt ;; \
-        *) echo "ACCELERATOR is cpu or cuda, not $ACCELERATOR" >&2; exit 1 ;; \
+        jax-cuda) .venv/bin/pip install --no-deps --require-hashes -r requirements/jax-cuda.txt ;; \
+        *) echo "ACCELERATOR is cpu, cuda or jax-cuda, not $ACCELERATOR" >&2; exit 1 ;; \
     esac
 # Then Regard itself, which takes seconds.
 COPY components ./components
@@ -58,6 +61,7 @@ ENV PATH=/opt/regard/.venv/bin:$PATH \
     MPLCONFIGDIR=/tmp \
     PYTHONUNBUFFERED=1 \
     TF_FORCE_GPU_ALLOW_GROWTH=true \
+    XLA_PYTHON_CLIENT_PREALLOCATE=false \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 USER 1000:1000

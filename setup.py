@@ -59,6 +59,9 @@ PIPELINE = [
 EXTRAS = {
     "pipeline": PIPELINE,
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    # training.backend: jax, on a CPU, and on NVIDIA GPUs with CUDA 13
+    "jax": ["jax>=0.7.2,<0.12"],
+    "jax-cuda": ["jax[cuda13]>=0.7.2,<0.12"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # Data and registries in object storage
     "s3": ["s3fs>=2025.2"],
@@ -73,11 +76,10 @@ EXTRAS = {
     "docs": ["sphinx>=9,<10", "myst-parser>=5,<6", "furo>=2025.12", "codespell>=2.4,<3"],
     # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],
-    # jax: the layers' tests also run on a second Keras backend
     "dev": [
         "ctranslate2>=4.6,<5",
         "hypothesis>=6.100",
-        "jax>=0.6,<0.11",
+        "jax>=0.7.2,<0.12",
         "kfp>=2.14,<3",
         "kfp-pipeline-spec>=2.14,<3",
         "kfp-server-api>=2.14,<3",

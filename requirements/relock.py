@@ -1,4 +1,4 @@
-"""Resolve requirements.in into lock.txt, cuda.in and docs.in into their own; run by `make lock`.
+"""Resolve requirements.in into lock.txt, the other .in files into their own; run by `make lock`.
 
 Existing pins stay unless another version is required. ``--upgrade`` upgrades all packages,
 ``--upgrade-package NAME`` upgrades one.
@@ -20,8 +20,15 @@ HERE = Path(__file__).resolve().parent
 # The lock file is for glibc < 2.39, for which all packages have wheels for Python 3.11 only.
 PYTHON = "3.11"
 PLATFORM = "x86_64-manylinux_2_36"
-# Sources and lock files. The documentation is built in the environment of lock.txt.
-LOCKS = {"requirements.in": "lock.txt", "cuda.in": "cuda.txt", "docs.in": "docs.txt"}
+# Sources and lock files.
+LOCKS = {
+    "requirements.in": "lock.txt",
+    "cuda.in": "cuda.txt",
+    "jax-cuda.in": "jax-cuda.txt",
+    "docs.in": "docs.txt",
+}
+# These are installed into the environment of lock.txt.
+ADDITIONS = ("docs.in", "jax-cuda.in")
 
 
 def command(output: Path, extra: list[str], source: str = "requirements.in") -> list[str]:
@@ -39,7 +46,7 @@ def command(output: Path, extra: list[str], source: str = "requirements.in") -> 
     }
     flat = [part for pair in options.items() for part in pair]
     flags = ["--generate-hashes", "--no-config", "--no-emit-index-url", "--quiet"]
-    if source == "docs.in":
+    if source in ADDITIONS:
         flags += ["--constraint", str(output.with_name("lock.txt")), "--no-annotate"]
     return [uv, "pip", "compile", *flags, *flat, *extra, source]
 

@@ -69,6 +69,20 @@ def test_gpu_packages_are_those_of_tensorflow_and_have_hashes():
     assert [block.split()[0] for block in blocks if "--hash=sha256:" not in block] == []
 
 
+def test_packages_of_jax_for_gpus_fit_into_the_environment(setup_py, pins):
+    text = (REQUIREMENTS / "jax-cuda.txt").read_text(encoding="utf-8")
+    blocks = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+    versions = dict(block.split()[0].split("==") for block in blocks)
+    required = [
+        line.partition(";")[0].split("<")[0].split(">")[0].split("=")[0].split("[")[0].strip()
+        for line in importlib.metadata.requires("jax")
+        if 'extra == "cuda13"' in line
+    ]
+    assert {"jax", *required} <= versions.keys()
+    assert {name: pins.get(name, version) for name, version in versions.items()} == versions
+    assert [block.split()[0] for block in blocks if "--hash=sha256:" not in block] == []
+
+
 def test_documentation_packages_fit_into_the_environment(setup_py, pins):
     lines = (REQUIREMENTS / "docs.in").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not line.startswith("#")] == setup_py.EXTRAS["docs"]

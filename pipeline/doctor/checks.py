@@ -112,7 +112,7 @@ def check_environment(environ: Mapping[str, str]) -> list[Check]:
     backend, data = environ.get("KERAS_BACKEND") or "tensorflow", environ.get("REGARD_DATA")
     checks = []
     if backend != "tensorflow":
-        remedy = "Unset it. The pipeline trains and exports with TensorFlow."
+        remedy = "Unset it, and use training.backend. The pipeline exports with TensorFlow."
         checks.append(Check("KERAS_BACKEND", "fail", backend, remedy))
     if environ.get("TF_USE_LEGACY_KERAS", "").lower() in {"1", "true"}:
         remedy = "Unset it: it replaces Keras 3 with Keras 2."

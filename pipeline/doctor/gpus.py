@@ -77,7 +77,9 @@ def _find_problem(gpus: Sequence[str], driver_error: str, way: str) -> tuple[str
             "host."
         )
     drivers = [line.rpartition(",")[2].strip() for line in gpus]
-    if old_drivers := [driver for driver in drivers if _version_numbers(driver) < MIN_DRIVER]:
+    if old_drivers := [
+        driver for driver in drivers if machine.version_numbers(driver) < MIN_DRIVER
+    ]:
         minimum = ".".join(map(str, MIN_DRIVER))
         problem = f"driver {', '.join(old_drivers)} is too old for CUDA 12"
         return problem, f"Install driver {minimum} or newer."
@@ -108,7 +110,3 @@ def _can_load(library: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _version_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())

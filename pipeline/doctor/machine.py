@@ -62,7 +62,24 @@ def query_driver() -> tuple[list[str], str]:
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return [], ""
-    query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    return _query(tool, "name,memory.total,driver_version")
+
+
+def query_compute_capabilities() -> list[tuple[int, ...]]:
+    """Return CUDA's compute capability of each GPU; empty if nvidia-smi does not know them."""
+    tool = shutil.which("nvidia-smi")
+    lines = _query(tool, "compute_cap")[0] if tool is not None else []
+    return [version_numbers(line) for line in lines if version_numbers(line)]
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparisons."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _query(tool: str, fields: str) -> tuple[list[str], str]:
+    """Return one line per GPU with these fields from nvidia-smi, and its error."""
+    query = [tool, f"--query-gpu={fields}", "--format=csv,noheader"]
     try:
         result = subprocess.run(query, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError) as error:

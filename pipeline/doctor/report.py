@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from regard.core.processor import read_features
-from regard.pipeline.doctor import checks, gpus, machine
+from regard.pipeline.doctor import backends, checks, gpus, machine
 from regard.pipeline.doctor.checks import SHIM, Check, installed_version
 from regard.pipeline.workspace import Workspace
 
@@ -36,6 +36,7 @@ def run_checks(environ: Mapping[str, str] = os.environ) -> list[Check]:
         checks.check_processor(machine.cores(), read_features()),
         checks.check_memory(*machine.memory()),
         gpus.check(way),
+        *backends.check(),
         checks.check_home(home, machine.free_disk(home)),
         *checks.check_environment(environ),
     ]

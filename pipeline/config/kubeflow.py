@@ -96,8 +96,8 @@ class KubeflowConfig(Section):
     Attributes:
         image: Image of all nodes, built with the repository's Dockerfile, by the name under which
             the cluster pulls it.
-        gpu_image: Image of the nodes that request GPUs, built with --build-arg ACCELERATOR=cuda;
-            null: image.
+        gpu_image: Image of the nodes that request GPUs, built with --build-arg ACCELERATOR=cuda,
+            or jax-cuda for training.backend: jax; null: image.
         pipeline_root: Where the locations of artifacts, reports and logs are stored: minio://,
             s3:// or gs://, a bucket and a path; null: the cluster's default.
         home: The value of ${REGARD_HOME} in the containers: an absolute path on a volume, without .

@@ -77,9 +77,8 @@ def _find_problem(gpus: Sequence[str], driver_error: str, way: str) -> tuple[str
             "host."
         )
     drivers = [line.rpartition(",")[2].strip() for line in gpus]
-    if old_drivers := [
-        driver for driver in drivers if machine.version_numbers(driver) < MIN_DRIVER
-    ]:
+    old_drivers = [driver for driver in drivers if machine.version_numbers(driver) < MIN_DRIVER]
+    if old_drivers:
         minimum = ".".join(map(str, MIN_DRIVER))
         problem = f"driver {', '.join(old_drivers)} is too old for CUDA 12"
         return problem, f"Install driver {minimum} or newer."

@@ -37,7 +37,7 @@ class WheelSupport:
 WHEELS = (
     WheelSupport(
         backend="tensorflow",
-        package="nvidia-cudnn-cu12",
+        package="nvidia-curand-cu12",  # which JAX does not want
         install='pip install "regard[pipeline,gpu]"',
         cuda=12,
         driver=(525, 60, 13),
@@ -65,12 +65,16 @@ WHEELS = (
 
 def check() -> list[Check]:
     """Report which backends support the GPUs of this machine; empty if it has none."""
-    gpus, _ = machine.query_driver()
-    capabilities = machine.query_compute_capabilities()
-    if not (gpus and capabilities):
+    driver, capabilities = _query_gpus()
+    return [check_backends(driver, capabilities)] if capabilities else []
+
+
+def installed_backends() -> list[str]:
+    """Return the backends that are installed with libraries for the GPUs of this machine."""
+    driver, capabilities = _query_gpus()
+    if not capabilities:
         return []
-    driver = min(machine.version_numbers(line.rpartition(",")[2].strip()) for line in gpus)
-    return [check_backends(driver, capabilities)]
+    return [wheel.backend for wheel in _installed(_supporting(driver, capabilities))]
 
 
 def check_backends(driver: Version, capabilities: Sequence[Version]) -> Check:
@@ -82,11 +86,11 @@ def check_backends(driver: Version, capabilities: Sequence[Version]) -> Check:
     """
     names = " and ".join(sorted({_text(capability) for capability in capabilities}))
     device = f"driver {_text(driver)}, compute capability {names}"
-    supporting = [wheel for wheel in WHEELS if _supports(wheel, driver, capabilities)]
+    supporting = _supporting(driver, capabilities)
     if not supporting:
         remedy = "Update the driver, or train on the CPU."
         return Check("gpu backends", "warn", f"{device}: no backend supports it", remedy)
-    installed = [wheel for wheel in supporting if installed_version(wheel.package) is not None]
+    installed = _installed(supporting)
     listed = ", ".join(f"{wheel.backend} with CUDA {wheel.cuda}" for wheel in supporting)
     if installed:
         backends = " and ".join(dict.fromkeys(wheel.backend for wheel in installed))
@@ -94,6 +98,25 @@ def check_backends(driver: Version, capabilities: Sequence[Version]) -> Check:
         return Check("gpu backends", "ok", detail)
     remedy = f"Run: {supporting[-1].install}; then set training.backend: {supporting[-1].backend}."
     return Check("gpu backends", "warn", f"{device}: {listed}; none is installed", remedy)
+
+
+def _query_gpus() -> tuple[Version, list[Version]]:
+    """Return the version of the driver, and the compute capability of each GPU."""
+    gpus, _ = machine.query_driver()
+    if not gpus:
+        return (), []
+    drivers = [machine.version_numbers(line.rpartition(",")[2].strip()) for line in gpus]
+    return min(drivers), machine.query_compute_capabilities()
+
+
+def _supporting(driver: Version, capabilities: Sequence[Version]) -> list[WheelSupport]:
+    """Return the wheels that support a driver and all GPUs."""
+    return [wheel for wheel in WHEELS if _supports(wheel, driver, capabilities)]
+
+
+def _installed(wheels: Sequence[WheelSupport]) -> list[WheelSupport]:
+    """Return the wheels that are installed with their libraries for GPUs."""
+    return [wheel for wheel in wheels if installed_version(wheel.package) is not None]
 
 
 def _supports(wheel: WheelSupport, driver: Version, capabilities: Sequence[Version]) -> bool:

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from regard.pipeline.doctor import machine
+from regard.pipeline.doctor import backends, machine
 from regard.pipeline.doctor.checks import Check, installed_version
 
 # For CUDA 12: NVIDIA, "CUDA Compatibility", table of minor version compatibility.
 MIN_DRIVER = (525, 60, 13)
 LIBRARY = "libcuda.so.1"
-# The only one of CUDA's packages that nothing but TensorFlow's extra installs.
-CUDNN = "nvidia-cudnn-cu12"
+# One of CUDA's packages that nothing but TensorFlow's extra installs.
+CURAND = "nvidia-curand-cu12"
 _INSTALL = {
     "index": 'pip install "regard[pipeline,gpu]", or in a checkout pip install ".[pipeline,gpu]"',
     "lock": "pip install --no-deps --require-hashes -r requirements/cuda.txt",
@@ -56,6 +56,8 @@ def check(way: str = "index", devices: Path = Path("/dev")) -> Check:
                 "python -c \"import tensorflow as tf; tf.config.list_physical_devices('GPU')\"."
             ),
         )
+    if "jax" in backends.installed_backends():
+        return Check("gpu", "ok", f"{names}; for training.backend: jax, but {problem[0]}")
     text, remedy = problem
     remedy = f"{remedy} Until then, Regard runs on the CPU."
     return Check("gpu", "warn", f"{names}, but {text}", remedy)
@@ -87,7 +89,7 @@ def _find_problem(gpus: Sequence[str], driver_error: str, way: str) -> tuple[str
             "In a container, set NVIDIA_DRIVER_CAPABILITIES=compute,utility. Otherwise install the "
             "driver's libraries in the version of its kernel module."
         )
-    if installed_version(CUDNN) is None:
+    if installed_version(CURAND) is None:
         remedy = f"Run: {_INSTALL.get(way, _INSTALL['index'])}."
         return "no CUDA libraries for TensorFlow", remedy
     return None

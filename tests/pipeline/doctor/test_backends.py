@@ -45,8 +45,8 @@ def test_backends_by_driver_and_capability(driver, capabilities, supporting, ins
 @pytest.mark.parametrize(
     ("capability", "package", "status"),
     [
-        (HOPPER, "nvidia-cudnn-cu12", "ok"),
-        (BLACKWELL, "nvidia-cudnn-cu12", "warn"),  # TensorFlow's wheels have no kernels for it
+        (HOPPER, "nvidia-curand-cu12", "ok"),
+        (BLACKWELL, "nvidia-curand-cu12", "warn"),  # TensorFlow's wheels have no kernels for it
         (BLACKWELL, "jax-cuda13-plugin", "ok"),
     ],
 )

@@ -11,11 +11,21 @@ H200 = "NVIDIA H200, 143771 MiB, 570.86.15"
 def check(monkeypatch, tmp_path):
     """Checks a machine on which everything is present, except for what a test changes."""
 
-    def check(way="index", gpu=(H200,), error="", library=True, cudnn="9.3", visible=1, files=()):
+    def check(
+        way="index",
+        gpu=(H200,),
+        error="",
+        library=True,
+        curand="10.3",
+        visible=1,
+        files=(),
+        jax=False,
+    ):
         monkeypatch.setattr(gpus.machine, "query_driver", lambda: (list(gpu), error))
         monkeypatch.setattr(gpus, "_can_load", lambda _: library)
-        monkeypatch.setattr(gpus, "installed_version", lambda _: cudnn)
+        monkeypatch.setattr(gpus, "installed_version", lambda _: curand)
         monkeypatch.setattr(gpus, "count_visible_gpus", lambda: visible)
+        monkeypatch.setattr(gpus.backends, "installed_backends", lambda: ["jax"] if jax else [])
         for name in files:
             (tmp_path / name).touch()
         return gpus.check(way, tmp_path)
@@ -41,7 +51,7 @@ def test_complete_setup_passes(check):
         ({"gpu": (), "error": "NVIDIA-SMI has failed"}, "SMI has failed", "kernel module"),
         ({"gpu": ("Tesla V100, 16384 MiB, 470.57.02",)}, "too old for CUDA 12", "525.60.13"),
         ({"library": False}, "libcuda.so.1", "NVIDIA_DRIVER_CAPABILITIES"),
-        ({"cudnn": None}, "no CUDA libraries", "regard[pipeline,gpu]"),
+        ({"curand": None}, "no CUDA libraries", "regard[pipeline,gpu]"),
         ({"visible": 0}, "finds no GPU", "CUDA_VISIBLE_DEVICES"),
     ],
 )
@@ -53,8 +63,14 @@ def test_missing_part_is_a_warning_with_a_remedy(check, changes, detail, remedy)
     assert "runs on the CPU" in result.remedy
 
 
+def test_without_tensorflow_s_libraries_jax_is_enough(check):
+    result = check(curand=None, jax=True)
+    assert (result.status, result.remedy) == ("ok", None)
+    assert "training.backend: jax" in result.detail
+
+
 def test_lock_installation_has_its_own_command(check):
-    assert "requirements/cuda.txt" in check("lock", cudnn=None).remedy
+    assert "requirements/cuda.txt" in check("lock", curand=None).remedy
 
 
 @pytest.mark.slow  # imports TensorFlow in another process

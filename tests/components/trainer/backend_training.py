@@ -66,6 +66,9 @@ def start_on_jax(folder: Path, names: list[str], **environment: str) -> subproce
             "KERAS_BACKEND": "jax",
             "JAX_PLATFORMS": "cpu",
             "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # compiling is all that takes time here
+            # Trainings of equal models share their programs.
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
             **environment,
         },
         stdout=subprocess.PIPE,

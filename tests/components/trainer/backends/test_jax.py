@@ -1,27 +1,18 @@
 """Training on JAX equals training on TensorFlow, and resumes bit for bit."""
 
-import keras
+import json
+import signal
+import time
+
 import numpy as np
 import pytest
 
-from regard.components.settings.tokenizer import TokenizerConfig
-from regard.components.settings.trainer import (
-    RunInputs,
-    TrainerConfig,
-    TrainingData,
-    TrainingJob,
-)
-from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
 from regard.components.trainer import training_inputs
 from regard.components.trainer.epoch_plan import COARSE_GROWTH
-from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
-from regard.models import tasks
+from tests.components.trainer.backend_jobs import TRANSFORMER, write_job, write_other, write_start
 from tests.components.trainer.backend_training import outcomes, run, start_on_jax
-from tests.components.trainer.task_rows import MAX_LENGTH, write_splits
-from tests.marks import slow_except
+from tests.components.trainer.tiny_training import assert_equal_arrays, checkpoint_arrays
 
-BLOCK = {"type": "transformer", "layers": 1, "heads": 2, "feed_forward": 8}
-TRANSFORMER = {"encoder": BLOCK, "decoder": BLOCK}
 GRU = {"type": "recurrent", "cell": "gru", "units": 4}
 LUONG = {
     "encoder": {"type": "recurrent", "units": 4},
@@ -49,7 +40,7 @@ OPTIONS = {
     "updates": ("translation", TRANSFORMER, UPDATES),
     "lora": ("translation", TRANSFORMER, {"lora": {"rank": 2}}),
     "frozen": ("translation", TRANSFORMER, {"freeze": ["encoder", "decoder/embedding"]}),
-    "guided": ("translation", TRANSFORMER, {"guided_alignment": {"weight": 0.5}}),
+    "guided": ("translation", TRANSFORMER, {"guided_alignment": {"weight": 0.5, "links": "links"}}),
 }
 EQUAL = {**FAMILIES, **OPTIONS}
 # What samples draws other numbers than TensorFlow.
@@ -72,79 +63,8 @@ SAMPLING = {
         {},
     ),
 }
-QUICK = ("updates",)
-STEPS = {"max_steps": 30, "evaluate_every": 5, "max_epochs": None}
 
-
-def write_job(folder, name, task, model, training, devices="one"):
-    """Write a training for ``backend_training.run``."""
-    width = {"width": 8} if task == "pointer" else {"embedding": 8}
-    search = tasks.describe(task).search
-    config = TrainerConfig.model_validate(
-        {
-            "task": task,
-            "model": {"dropout": 0.0, **width, **model},
-            "training": {
-                "batch_tokens": 160,
-                "max_length": MAX_LENGTH,
-                "learning_rate": 0.01,
-                "early_stopping": None,
-                "precision": "float32",
-                "warm_start": {},
-                "devices": devices,
-                **STEPS,
-                **training,
-            },
-            "search": search[1].model_dump(mode="json") if search else None,
-        }
-    )
-    data = folder / f"data-{task}"
-    if not data.exists():
-        write_data(data, task)
-    files = {f"{split}_files": [str(data / f"{split}.arrow")] for split in ("train", "eval")}
-    job = TrainingJob(
-        config=config,
-        run=RunInputs(checkpoints=str(folder / f"{name}-checkpoints"), checkpoint_key="key"),
-        data=TrainingData(**files, transform_graph=str(data / "graph")),
-        run_folder=str(folder / f"{name}-run"),
-    )
-    (folder / f"{name}.json").write_text(job.model_dump_json())
-    return job
-
-
-def write_data(folder, task):
-    """Write the splits of a task, and its tokenizers."""
-    tokenizers = folder / "graph" / "tokenizer"
-    tokenizers.mkdir(parents=True)
-    write_splits(folder, task)
-    settings = TokenizerConfig.model_validate(
-        {"type": "char", "vocab_size": 20, "vocab_limit": "soft"}
-    )
-    model = train_tokenizer([b"abcdefgh"] * 8, settings)
-    for feature in tasks.describe(task).text_features:
-        (tokenizers / f"{feature}.model").write_bytes(model.proto)
-
-
-def write_start(folder, name, job):
-    """Write the weights that the trainings of both backends start from."""
-    inputs = training_inputs.read_inputs(job.config, job.data, None)
-    keras.utils.set_random_seed(1)
-    model = inputs.network.build(job.config.model, job.config.training, inputs.vocabulary_sizes)
-    WarmStartCheckpoint(
-        name="start@1",
-        task=job.config.task,
-        model=job.config.model_settings,
-        weight_names=[weight.path for weight in model.weights],
-        weights=model.get_weights(),
-        tokenizers=dict(inputs.sentencepiece_models),
-    ).save(folder / f"{name}.npz")
-
-
-def write_other(folder, name, other):
-    """Write the same training as ``name`` with files of its own."""
-    content = (folder / f"{name}.json").read_text()
-    (folder / f"{other}.json").write_text(content.replace(f"{name}-", f"{other}-"))
-    (folder / f"{other}.npz").write_bytes((folder / f"{name}.npz").read_bytes())
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +81,7 @@ def on_jax(request, tmp_path_factory):
     return folder, outcomes(start_on_jax(folder, selected))
 
 
-@pytest.mark.parametrize("name", slow_except(QUICK, EQUAL))
+@pytest.mark.parametrize("name", EQUAL)
 def test_losses_equal_those_of_tensorflow(on_jax, monkeypatch, name):
     folder, results = on_jax
     monkeypatch.setattr(training_inputs, "GROWTH", COARSE_GROWTH)  # the same batches
@@ -172,8 +92,62 @@ def test_losses_equal_those_of_tensorflow(on_jax, monkeypatch, name):
     assert ours["losses"][-1] != ours["losses"][0]
 
 
-@pytest.mark.parametrize("name", slow_except((), SAMPLING))
+@pytest.mark.parametrize("name", SAMPLING)
 def test_what_samples_trains_on_jax(on_jax, name):
     _, results = on_jax
     assert np.isfinite(results[name]["losses"]).all()
     assert results[name]["losses"][-1] < results[name]["losses"][0]
+
+
+def test_four_devices_equal_one(tmp_path):
+    """Each batch is filled up to a multiple of four rows."""
+    write_start(tmp_path, "one", write_job(tmp_path, "one", "translation", TRANSFORMER, UPDATES))
+    write_other(tmp_path, "one", "all", devices="all")
+    flags = "--xla_force_host_platform_device_count=4"
+    results = outcomes(start_on_jax(tmp_path, ["one", "all"], XLA_FLAGS=flags))
+    assert [results[name]["devices"] for name in ("one", "all")] == [1, 4]
+    for kind in ("losses", "train_losses"):
+        np.testing.assert_allclose(results["all"][kind], results["one"][kind], rtol=1e-5)
+    weights = [np.load(results[name]["weights"]) for name in ("one", "all")]
+    for name in weights[0].files:
+        np.testing.assert_allclose(weights[1][name], weights[0][name], rtol=1e-3, atol=1e-5)
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """The folder of a training with dropout, of one in two parts, and of one that is killed."""
+    model, options = {**TRANSFORMER, "dropout": 0.2}, {**UPDATES, "checkpoint_seconds": 1}
+    write_start(tmp_path, "whole", write_job(tmp_path, "whole", "translation", model, options))
+    write_other(tmp_path, "whole", "part")
+    write_other(tmp_path, "part", "begun", max_steps=12)
+    path = tmp_path / "begun.json"
+    path.write_text(path.read_text().replace("begun-", "part-"))  # the same checkpoints
+    write_other(tmp_path, "whole", "killed")
+    return tmp_path
+
+
+def last_checkpoint(folder, name):
+    return folder / f"{name}-checkpoints" / "key" / "last.npz"
+
+
+def test_a_training_on_jax_resumes_bit_for_bit(interrupted):
+    """After its limit was raised, and after a SIGKILL."""
+    process = start_on_jax(interrupted, ["killed"])
+    deadline = time.monotonic() + 300
+    while not last_checkpoint(interrupted, "killed").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no checkpoint in five minutes"
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    with np.load(last_checkpoint(interrupted, "killed")) as file:
+        assert 0 < json.loads(str(file["state"]))["batches"] < 90
+    names = ["whole", "begun", "part", "killed"]
+    results = outcomes(start_on_jax(interrupted, names))
+    assert results["begun"]["stop_reason"] == "max_steps: 12"
+    expected = checkpoint_arrays(last_checkpoint(interrupted, "whole"))
+    for name in ("part", "killed"):
+        assert_equal_arrays(checkpoint_arrays(last_checkpoint(interrupted, name)), expected)
+        weights = [np.load(results[x]["weights"]) for x in (name, "whole")]
+        assert_equal_arrays(*([file[key] for key in file.files] for file in weights))

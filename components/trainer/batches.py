@@ -56,6 +56,7 @@ class Batches:
         max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
         fixed_shapes: pad to the bound of a bucket instead of the longest row, and fill a bucket's
             last batch with empty rows, so that XLA compiles few shapes.
+        row_multiple: with fixed shapes, empty rows fill a batch up to a multiple of this number.
         growth: the ratio of the bounds of neighbouring buckets.
         sharing: how devices share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
@@ -71,6 +72,7 @@ class Batches:
     seed: int = 0
     max_rows: int | None = None
     fixed_shapes: bool = False
+    row_multiple: int = 1
     growth: float = GROWTH
     sharing: Sharing | None = None
     sampling: SubwordSampling | None = None
@@ -131,7 +133,7 @@ class Batches:
             parts: the number of parts.
         """
         rows, bucket = self._plan(epoch).batch(number)
-        size = int(self.buckets.sizes[bucket]) if self.fixed_shapes else len(rows)
+        size = self._fixed_rows(bucket) if self.fixed_shapes else len(rows)
         size = -(-size // parts)
         part_rows = rows[part * size : (part + 1) * size]
         # An empty part has the shape of the first row.
@@ -186,6 +188,11 @@ class Batches:
             return EpochPlan(self.lengths, self.buckets, seed, self.tag_sampling)
 
         return plan
+
+    def _fixed_rows(self, bucket: int) -> int:
+        """Return the number of rows of each batch of a bucket, empty ones included."""
+        multiples = -(-int(self.buckets.sizes[bucket]) // self.row_multiple)
+        return multiples * self.row_multiple
 
     def _training_rows(self, numbers: np.ndarray) -> Rows:
         """Return the columns of at least one training row."""

@@ -29,7 +29,7 @@ def read_start(job: TrainingJob) -> WarmStartCheckpoint | None:
         return None
     if Checkpoints(job.run.checkpoint_folder).exists():  # the training has its own weights
         return None
-    return _read_checkpoint(job.run.start)
+    return read_starting_model(job.run.start)
 
 
 def check_ensemble(job: TrainingJob) -> None:
@@ -42,13 +42,13 @@ def check_ensemble(job: TrainingJob) -> None:
     tokenizers = read_sentencepiece_models(f"{job.data.transform_graph}/tokenizer", features)
     for member in job.run.ensemble:
         try:
-            old = _read_checkpoint(member)
+            old = read_starting_model(member)
         except UserError as error:
             raise UserError(error.message, ENSEMBLE_KEY, error.remedy) from error
         check_vocabularies(tokenizers, old.tokenizers, f"this run and {member.model}", ENSEMBLE_KEY)
 
 
-def _read_checkpoint(start: StartingModel) -> WarmStartCheckpoint:
+def read_starting_model(start: StartingModel) -> WarmStartCheckpoint:
     """Read an exported model, and check that it is the one that the run has chosen."""
     path, name = Path(start.path), start.model
     if not path.is_dir():

@@ -81,6 +81,7 @@ def train(
         UserError: a split has no usable row.
     """
     job = resolve_precision(job)
+    current_backend().use_devices(job.config.training.devices)
     set_seed(job.config.training)
     inputs = read_inputs(job.config, job.data, group)
     model = build_model(job.config, inputs)
@@ -105,8 +106,7 @@ def _train_as_chief(
     compute_metrics = metric_function(
         inputs.eval, job.config, inputs.processors, inputs.vocabulary_sizes, objective
     )
-    if group is not None:
-        _report_group(group)
+    _report_devices(group)
     state = _fit(job, model, inputs, checkpoints, group, compute_metrics)
     return TrainingResult(
         job=job,
@@ -201,7 +201,10 @@ def _with_batch_tokens(
     return inputs.with_batch_tokens(find_batch_tokens(model, inputs.train, checkpoints))
 
 
-def _report_group(group: DeviceGroup) -> None:
-    members = f"{group.workers} workers" if group.workers > 1 else f"{group.size} devices"
-    text = f"{members} train together; each gets a part of every batch"
-    events.emit("note", node=NODE, text=text)
+def _report_devices(group: DeviceGroup | None) -> None:
+    """Report how many devices or workers share the batches, if there are several."""
+    devices = group.size if group else current_backend().devices
+    members = f"{group.workers} workers" if group and group.workers > 1 else f"{devices} devices"
+    if group is not None or devices > 1:
+        text = f"{members} train together; each gets a part of every batch"
+        events.emit("note", node=NODE, text=text)

@@ -75,7 +75,8 @@ def read_inputs(
     if training.subword_sampling:
         alpha = training.subword_sampling.alpha
         sampling = SubwordSampling(serialized, alpha, training.max_length, training.seed)
-    compiles = current_backend().always_compiles
+    backend = current_backend()
+    compiles = backend.always_compiles
     make_batches = functools.partial(
         Batches,
         network=network,
@@ -83,6 +84,7 @@ def read_inputs(
         max_length=training.max_length,
         seed=training.seed,
         fixed_shapes=training.jit_compile or compiles,
+        row_multiple=backend.devices,
         growth=COARSE_GROWTH if compiles else GROWTH,
     )
     train_batches = make_batches(

@@ -90,5 +90,7 @@ def texts_of_ids(processor: Any, ids: np.ndarray) -> list[str]:
             processor.id_to_piece(token) if token < size else f"{SPACE}copy{token - size}"
             for token in tokens
         ]
-        texts.append(processor.decode_pieces(pieces))
+        # An unknown piece keeps its sign of a space.
+        text = processor.decode_pieces(pieces)
+        texts.append(text.removeprefix(SPACE).replace(SPACE, " "))
     return texts

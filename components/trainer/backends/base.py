@@ -73,10 +73,18 @@ class TrainingBackend(ABC):
     def compute_capabilities(self) -> Sequence[tuple[int, int]]:
         """Return the CUDA compute capability of each GPU, (0, 0) if it has none."""
 
+    @abstractmethod
+    def use_devices(self, devices: str) -> None:
+        """Let the models that this process builds from now on share their batches among devices.
+
+        Args:
+            devices: the setting ``training.devices``.
+        """
+
     @property
     @abstractmethod
     def devices(self) -> int:
-        """The number of devices that a training without a group uses."""
+        """The number of devices that share each batch of a training without a group."""
 
     @abstractmethod
     def is_out_of_memory(self, error: Exception) -> bool:

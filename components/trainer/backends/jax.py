@@ -45,13 +45,20 @@ class JaxBackend(TrainingBackend):
                 return decoder.compute(*inputs)
 
         def run(*inputs: np.ndarray) -> np.ndarray:
-            return np.asarray(compute([variable.value for variable in model.variables], *inputs))
+            values = [variable.value for variable in model.variables]
+            return np.asarray(compute(values, *map(_shared, inputs)))
 
         return run
 
     def compute_capabilities(self) -> Sequence[tuple[int, int]]:
         devices = [device for device in jax.devices() if device.platform == "gpu"]
         return [_compute_capability(device) for device in devices]
+
+    def use_devices(self, devices: str) -> None:
+        distribution = None
+        if devices == "all" and jax.local_device_count() > 1:
+            distribution = keras.distribution.DataParallel()
+        keras.distribution.set_distribution(distribution)
 
     @property
     def devices(self) -> int:
@@ -76,6 +83,15 @@ class JaxBackend(TrainingBackend):
 
     def synchronize(self, model: TrainableModel) -> None:
         model.jax_state_sync()
+
+
+def _shared(rows: np.ndarray) -> Any:
+    """Divide an input among the devices that train together."""
+    distribution = keras.distribution.distribution()
+    if distribution is None:
+        return rows
+    layout = distribution.get_data_layout(rows.shape)
+    return keras.distribution.distribute_tensor(rows, layout)
 
 
 def _compute_capability(device: Any) -> tuple[int, int]:

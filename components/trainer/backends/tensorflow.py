@@ -46,6 +46,9 @@ class TensorFlowBackend(TrainingBackend):
         details = map(tf.config.experimental.get_device_details, gpus)
         return [gpu.get("compute_capability", (0, 0)) for gpu in details]
 
+    def use_devices(self, devices: str) -> None:
+        """Do nothing: several devices are a group."""
+
     @property
     def devices(self) -> int:
         return 1

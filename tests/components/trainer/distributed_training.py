@@ -19,8 +19,8 @@ import tensorflow as tf
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.checkpoint import Checkpoints, NoCheckpoints, TrainState
 from regard.components.trainer.distributed import (
-    DeviceGroup,
     DistributedTrainStep,
+    StrategyGroup,
     connect_workers,
 )
 from regard.components.trainer.distributed_worker import WorkerSpec
@@ -45,13 +45,13 @@ def write_splits(folder: Path) -> None:
     write_pairs(folder / "eval.arrow", pairs[117:])
 
 
-def split_batches(folder: Path, split: str, group: DeviceGroup | None = None) -> Batches:
+def split_batches(folder: Path, split: str, group: StrategyGroup | None = None) -> Batches:
     """The batches of ``train`` or ``eval``, which ``write_splits`` has written."""
     sharing = group.sharing if group else None
     return Batches([str(folder / f"{split}.arrow")], TinyTask(), 160, 20, seed=5, sharing=sharing)
 
 
-def device_group() -> DeviceGroup | None:
+def device_group() -> StrategyGroup | None:
     """The devices that the environment names."""
     if "TF_CONFIG" in os.environ:
         spec = WorkerSpec.from_environment(os.environ)
@@ -62,13 +62,13 @@ def device_group() -> DeviceGroup | None:
     (cpu,) = tf.config.list_physical_devices("CPU")
     logical = tf.config.LogicalDeviceConfiguration()
     tf.config.set_logical_device_configuration(cpu, [logical] * count)
-    return DeviceGroup(tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)]))
+    return StrategyGroup(tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)]))
 
 
 def train(
     folder: Path,
     data: Path,
-    group: DeviceGroup | None,
+    group: StrategyGroup | None,
     changes: dict[str, Any],
     dropout: float = 0.0,
     killed_at: int = 0,

@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from regard.components.trainer import batch_search
+from regard.components.trainer.backends.tensorflow import TensorFlowBackend
 from regard.components.trainer.batch_search import RECORD, find_batch_tokens
 from regard.components.trainer.batches import Batches, Sharing
 from regard.components.trainer.checkpoint import Checkpoints
@@ -52,7 +53,7 @@ def small_sizes(monkeypatch, tmp_path):
 @pytest.fixture
 def gpu(monkeypatch):
     """A machine with a GPU, for the search alone."""
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind="GPU": [f"{kind}:0"])
+    monkeypatch.setattr(TensorFlowBackend, "has_gpu", True)
 
 
 def notes(folder):

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import keras
 import pytest
-import tensorflow as tf
 
 from regard.components.trainer.callbacks import TrainingProgress
 from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.summaries import SummaryWriter
 from tests.components.trainer.tiny_training import BagModel, training_config
 
 
@@ -18,9 +18,8 @@ def make_progress():
 
     def make(group=None):
         state = TrainState(batches=100, seconds=20.0)
-        writer = tf.summary.create_noop_writer()
         training = training_config(max_minutes=1)
-        progress = TrainingProgress(state, training, 999, writer, group)
+        progress = TrainingProgress(state, training, 999, SummaryWriter(None), group)
         progress.set_model(keras.Model())
         progress._last_report += 1000  # no reports
         return progress

@@ -13,8 +13,8 @@ from keras import ops
 
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.distributed import (
-    DeviceGroup,
     DistributedTrainStep,
+    StrategyGroup,
     local_device_group,
 )
 from regard.components.trainer.optimizer import compile_model
@@ -69,7 +69,7 @@ def test_one_device_needs_no_group():
 
 def test_broadcast_is_exact():
     """Here by a chief with a second worker that contributes zeros."""
-    group = DeviceGroup(tf.distribute.MirroredStrategy(["CPU:0"]), 0, 2)
+    group = StrategyGroup(tf.distribute.MirroredStrategy(["CPU:0"]), 0, 2)
     values = [
         np.array([[0.1, -3e38], [np.nan, 1.0]], np.float32),
         np.array(2**53 - 1),
@@ -214,7 +214,7 @@ class MovingMeanModel(BagModel):
 def test_moving_means_change_and_frozen_weights_do_not(data, tmp_path):
     training = training_config(max_epochs=1)
     means = []
-    for group in (None, DeviceGroup(tf.distribute.MirroredStrategy(["CPU:0"]))):
+    for group in (None, StrategyGroup(tf.distribute.MirroredStrategy(["CPU:0"]))):
         keras.utils.set_random_seed(1)
         model = MovingMeanModel(0.0)
         model.build()

@@ -18,6 +18,7 @@ from regard.components.trainer.fine_tuning import (
 )
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.starting_models import read_starting_model
 from regard.components.trainer.tensor_batches import epoch_dataset
 from regard.components.trainer.training_loop import fit
 from regard.core import events
@@ -125,7 +126,9 @@ def prepared(architecture, folder, serialized=OLD, **training):
     origin = starting_model(save(folder / "saved", old, plain, OLD))
     model = build(config, serialized, seed=2)
     checkpoints = Checkpoints(folder / "ck")
-    start = warm_start.initialize_weights(model, NETWORK, config, origin, serialized, checkpoints)
+    start = warm_start.initialize_weights(
+        model, NETWORK, config, read_starting_model(origin), serialized, checkpoints
+    )
     report_trained_weights(model, NETWORK, config.training, start)
     return model, config, old.get_weights()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from regard.components.trainer.distributed import DeviceGroup, DistributedTrainStep
+from regard.components.trainer.distributed import DistributedTrainStep, StrategyGroup
 from regard.components.trainer.optimizer import compile_model
 from regard.core.yaml_text import from_yaml
 from regard.models import tasks
@@ -44,7 +44,7 @@ def test_padding_contributes_nothing(name):
     sizes = dict.fromkeys(task.description.text_features, 20)
     model = task.build(config.model, config.training, sizes)
     compile_model(model, config.training)
-    group = DeviceGroup(tf.distribute.MirroredStrategy(["CPU:0"]))
+    group = StrategyGroup(tf.distribute.MirroredStrategy(["CPU:0"]))
     step = DistributedTrainStep(group, model, lambda: None)
     step.initialize()
     for rows, length in ((1, 1), (2, 5)):

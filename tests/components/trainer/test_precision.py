@@ -1,6 +1,7 @@
 """The number format of a training: what is fast on the GPUs, and what is slow here."""
 
 import pytest
+import tensorflow as tf
 
 from regard.components.settings.trainer import (
     RunInputs,
@@ -9,6 +10,7 @@ from regard.components.settings.trainer import (
     TrainingJob,
 )
 from regard.components.trainer import precision as precision_module
+from regard.components.trainer.backends.tensorflow import TensorFlowBackend
 from regard.components.trainer.precision import fast_precision, resolve_precision
 from tests.components.trainer.tiny_training import training_config
 
@@ -54,7 +56,7 @@ def test_an_explicit_precision_is_kept():
 def test_a_precision_that_is_slow_on_this_machine_is_reported(monkeypatch, features, gpus, notes):
     emitted = []
     monkeypatch.setattr(precision_module, "read_features", lambda: features)
-    monkeypatch.setattr(precision_module, "_gpu_capabilities", lambda: gpus)
+    monkeypatch.setattr(TensorFlowBackend, "compute_capabilities", lambda backend: gpus)
     monkeypatch.setattr(
         precision_module.events, "emit", lambda kind, **event: emitted.append((kind, event["text"]))
     )
@@ -70,10 +72,9 @@ def test_a_precision_that_is_slow_on_this_machine_is_reported(monkeypatch, featu
 )
 def test_auto_precision_depends_on_the_gpus(monkeypatch, capability, precision, key):
     gpus = [] if capability is None else ["GPU:0"]
-    config_api = precision_module.tf.config
-    monkeypatch.setattr(config_api, "list_physical_devices", lambda kind: gpus)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
     monkeypatch.setattr(
-        config_api.experimental,
+        tf.config.experimental,
         "get_device_details",
         lambda gpu: {"compute_capability": capability},
     )

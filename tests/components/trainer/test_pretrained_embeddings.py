@@ -5,7 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from regard.components.common.tokenizers import read_tokenizers
+from regard.components.common.sentencepiece_models import (
+    create_processors,
+    read_sentencepiece_models,
+)
 from regard.components.trainer import pretrained_embeddings
 from regard.core.errors import UserError
 from regard.models import tasks
@@ -19,8 +22,8 @@ SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 GLOVE = "the 0.5 -1 2\ndog 1 2 3\nParis 4 5 6\n. 7 8 9\n"
 
 
-class Tokenizer:
-    """The methods of ``tensorflow_text``'s tokenizers that are used."""
+class Processor:
+    """The methods of ``SentencePieceProcessor`` that are used."""
 
     def __init__(self, tokens):
         self.tokens = [*SPECIAL, *tokens]
@@ -28,8 +31,8 @@ class Tokenizer:
     def vocab_size(self):
         return len(self.tokens)
 
-    def id_to_string(self, ids):
-        return SimpleNamespace(numpy=lambda: np.array([self.tokens[i].encode() for i in ids]))
+    def id_to_piece(self, ids):
+        return [self.tokens[i] for i in ids]
 
 
 def write(path, text):
@@ -52,7 +55,7 @@ def load(tmp_path, tokens, text=GLOVE, oov="random", **settings):
     path = write(tmp_path / "vectors.txt", text)
     pretrained = TextEmbeddingsConfig(source=path, oov=oov)
     model = SimpleNamespace(encoder=part, decoder=None)
-    report = pretrained_embeddings.load(model, NETWORK, pretrained, {"source": Tokenizer(tokens)})
+    report = pretrained_embeddings.load(model, NETWORK, pretrained, {"source": Processor(tokens)})
     return report["source"], layer, before, np.asarray(layer.table)
 
 
@@ -163,8 +166,8 @@ def test_each_side_has_its_file_and_can_be_frozen(tmp_path, trainable):
         decoder=SimpleNamespace(embedding=layers["target"]),
     )
     pretrained = TextEmbeddingsConfig(source=path, target=path, trainable=trainable)
-    tokenizers = {side: Tokenizer(tokens) for side, tokens in sides.items()}
-    reports = pretrained_embeddings.load(model, NETWORK, pretrained, tokenizers)
+    processors = {side: Processor(tokens) for side, tokens in sides.items()}
+    reports = pretrained_embeddings.load(model, NETWORK, pretrained, processors)
     pretrained_embeddings.set_trainable(model, NETWORK, pretrained)
     assert {side: report["covered"] for side, report in reports.items()} == {
         "source": 1,
@@ -187,8 +190,8 @@ def test_an_embedding_can_have_more_rows_than_tokens(tmp_path):
     model = SimpleNamespace(encoder=SimpleNamespace(embedding=layer), decoder=None)
     path = write(tmp_path / "vectors.txt", GLOVE)
     pretrained = TextEmbeddingsConfig(source=path)
-    tokenizers = {"source": Tokenizer(["\u2581the"])}
-    report = pretrained_embeddings.load(model, NETWORK, pretrained, tokenizers)
+    processors = {"source": Processor(["\u2581the"])}
+    report = pretrained_embeddings.load(model, NETWORK, pretrained, processors)
     assert report["source"]["tokens"] == 1
     assert np.asarray(layer.table)[5:].any()
 
@@ -213,18 +216,18 @@ def test_the_coverage_is_reported(tmp_path, monkeypatch):
 )
 def test_a_real_model_gets_the_vectors_of_its_tokens(encoder, tmp_path):
     write_tokenizers(tmp_path)
-    tokenizers = read_tokenizers(tmp_path, NETWORK.description.text_features)
-    size = int(tokenizers["source"].vocab_size())
-    names = [tokenizers["source"].id_to_string(i).numpy().decode() for i in range(4, size)]
+    features = NETWORK.description.text_features
+    processors = create_processors(read_sentencepiece_models(tmp_path, features))
+    names = processors["source"].id_to_piece(list(range(4, processors["source"].vocab_size())))
     row = next(i for i, name in enumerate(names, 4) if name.startswith("\u2581") and name[1:])
     file = tmp_path / "vectors.txt"
     file.write_text(f"{names[row - 4][1:]} 1 2 3 4 5 6 7 8\n")
     pretrained = {"source": str(file), "trainable": False}
     values = {"embedding": 8, "encoder": encoder, "pretrained": pretrained}
     config = TextToTextModelConfig.model_validate(values)
-    sizes = {side: int(t.vocab_size()) for side, t in tokenizers.items()}
+    sizes = {side: processor.vocab_size() for side, processor in processors.items()}
     model = NETWORK.build(config, TrainingConfig(), sizes)
-    report = pretrained_embeddings.load(model, NETWORK, config.pretrained, tokenizers)
+    report = pretrained_embeddings.load(model, NETWORK, config.pretrained, processors)
     np.testing.assert_allclose(model.encoder.embedding.table[row], np.arange(1.0, 9.0))
     assert report["source"]["covered"] >= 1
     pretrained_embeddings.set_trainable(model, NETWORK, config.pretrained)

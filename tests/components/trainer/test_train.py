@@ -6,6 +6,7 @@ import pytest
 
 from regard.components.settings.trainer import RunInputs, TrainerConfig, TrainingJob
 from regard.components.trainer import train as training
+from regard.components.trainer.backends.tensorflow import TensorFlowBackend
 from regard.components.trainer.batches import Sharing
 from regard.components.trainer.checkpoint import NoCheckpoints, TrainState
 from regard.components.trainer.train import TrainingResult, WorkerResult, train
@@ -45,7 +46,9 @@ def test_another_worker_writes_and_evaluates_nothing(job, tmp_path, monkeypatch)
         return TrainState(step=3)
 
     monkeypatch.setattr(training, "fit", fit)
-    monkeypatch.setattr(training, "DistributedTrainStep", lambda group, model, build: "step")
+    monkeypatch.setattr(
+        TensorFlowBackend, "shared_step", lambda backend, group, model, build: "step"
+    )
     group = SimpleNamespace(is_chief=False, sharing=Sharing(1, 2, 1))
     result = train(job, group)
     assert result == WorkerResult(TrainState(step=3))

@@ -1,14 +1,14 @@
 """Metrics of decoded outputs during training."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.validation import metric_function
-from regard.models import metrics, tasks
+from regard.models import metrics
+from regard.models.tasks.network import BatchDecoder
 from tests.components.trainer.tiny_training import (
     TinyTask,
     assert_equal_arrays,
@@ -29,31 +29,33 @@ class DecodingTask(TinyTask):
         assert training.precision == "float32"
         return super().build(model, training, sizes)
 
-    def decode_fn(self, model, search):
+    def batch_decoder(self, model, processors, settings, search):
         assert search.type == "beam"
-
-        def decode(batch):
-            self.weights.append([np.array(w) for w in model.weights])
-            self.rows += len(batch["target"])
-            texts = [" ".join(str(i) for i in row if i) for row in np.array(batch["target"])]
-            outputs = [text if text[0] in "468" else "11 11 11 11 11" for text in texts]
-            return outputs, [[text] for text in texts]
-
-        return decode
+        return RecordingDecoder(self, model)
 
 
-@pytest.fixture
-def metric_function_for(monkeypatch):
-    """Return a function that makes the function of metrics with a task's decoding."""
+class RecordingDecoder(BatchDecoder):
+    """Decodes for a ``DecodingTask``."""
 
-    def create(task, **changes):
-        def served(description, model, tokenizers, settings, search):
-            return SimpleNamespace(decode_fn=lambda: task.decode_fn(model, search))
+    inputs = ("source", "target")
 
-        monkeypatch.setattr(tasks, "get_served_module", lambda name: served)
-        return create_metric_function(task, **changes)
+    def __init__(self, task, model):
+        self.task, self.model = task, model
 
-    return create
+    def compute(self, source, target):
+        return target
+
+    def outputs(self, computed, batch):
+        self.task.weights.append([np.array(weight) for weight in self.model.weights])
+        self.task.rows += len(computed)
+        return [text if text[0] in "468" else "11 11 11 11 11" for text in texts_of(computed)]
+
+    def references(self, batch):
+        return texts_of(batch["target"])
+
+
+def texts_of(ids):
+    return [" ".join(str(token) for token in row if token) for row in ids]
 
 
 def create_metric_function(task, **changes):
@@ -76,9 +78,9 @@ def create_metric_function(task, **changes):
         ({"early_stopping": {"metric": "bleu"}, "validation_rows": 12}, 12),
     ],
 )
-def test_the_configuration_selects_the_rows(metric_function_for, changes, rows):
+def test_the_configuration_selects_the_rows(changes, rows):
     task = DecodingTask()
-    compute = metric_function_for(task, **changes)
+    compute = create_metric_function(task, **changes)
     if rows is None:
         assert compute is None
         return
@@ -89,20 +91,20 @@ def test_the_configuration_selects_the_rows(metric_function_for, changes, rows):
     assert task.rows == 2 * rows
 
 
-def test_tokenization_of_bleu(metric_function_for):
+def test_tokenization_of_bleu():
     model = new_model(training_config())
     values = set()
     for name in ("none", "char"):
         options = {"validation_rows": 20, "validation_tokenize": name}
-        values.add(metric_function_for(DecodingTask(), **options)(model)["bleu"])
+        values.add(create_metric_function(DecodingTask(), **options)(model)["bleu"])
     assert len(values) == 2
     assert {"none", "char"} < set(metrics.tokenizers())
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_a_float32_model_decodes_with_the_present_weights(metric_function_for, precision):
+def test_a_float32_model_decodes_with_the_present_weights(precision):
     task = DecodingTask()
-    compute = metric_function_for(task, validation_rows=4, precision=precision)
+    compute = create_metric_function(task, validation_rows=4, precision=precision)
     model = new_model(training_config(precision=precision))
     for scale in (1.0, 2.0):
         for weight in model.weights:

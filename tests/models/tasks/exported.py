@@ -5,7 +5,8 @@ from unittest import mock
 import keras
 import tensorflow as tf
 
-from regard.components.common.tokenizers import read_sentencepiece_models, read_tokenizers
+from regard.components.common.sentencepiece_models import read_sentencepiece_models
+from regard.components.common.tokenizers import read_tokenizers
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer.export import export, write_warm_start
 from regard.models import tasks

@@ -35,6 +35,18 @@ def module_of(task, model=NO_MODEL, tokenizers=None, settings=None, search=None,
     return served(tasks.describe(task), model, tokenizers or {}, settings, search, **options)
 
 
+def batch_decoding(task, model, processors=None, settings=None, search=None):
+    """Return a function from a batch to the outputs and the references of a training."""
+    network = tasks.get_network(task)
+    decoder = network.batch_decoder(model, processors or {}, settings, search)
+
+    def decode(batch):
+        computed = decoder.compute(*(tf.constant(batch[name]) for name in decoder.inputs))
+        return decoder.outputs(computed.numpy(), batch), decoder.references(batch)
+
+    return decode
+
+
 def check_output_names(contract):
     """Check that a description lists what the table of predictions has columns for."""
     description = tasks.describe(contract["task"])

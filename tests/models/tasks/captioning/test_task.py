@@ -5,6 +5,7 @@ import io
 import keras
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 from PIL import Image
@@ -20,7 +21,7 @@ from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
 from tests.models.tasks.exported import servable
-from tests.models.tasks.task_parts import as_rows, check_output_names, module_of
+from tests.models.tasks.task_parts import as_rows, batch_decoding, check_output_names, module_of
 from tests.models.tasks.test_image_decoding import png_of
 from tests.models.tasks.tokenizers import trained
 from tests.models.tensors import train
@@ -43,11 +44,16 @@ SEARCH = {
 }
 
 
+def tokenizer_model():
+    return trained(["a red circle", "a blue square"], vocab_size=30)
+
+
 @pytest.fixture
 def tokenizer():
     keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
-    model = trained(["a red circle", "a blue square"], vocab_size=30)
-    return text.SentencepieceTokenizer(model, out_type=tf.int32, name="caption_tokenizer")
+    return text.SentencepieceTokenizer(
+        tokenizer_model(), out_type=tf.int32, name="caption_tokenizer"
+    )
 
 
 def section(**changes):
@@ -202,11 +208,12 @@ def test_answers_while_training(tokenizer):
     model = section()
     captioner, _ = built(tokenizer, model)
     search = BeamSearchConfig(**SEARCH)
-    answer = module_of("captioning", captioner, {"caption": tokenizer}, None, search).decode_fn()
-    pixels = decode_images(tf.constant(PNGS), 16, 24)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer_model())
+    decode = batch_decoding("captioning", captioner, {"caption": processor}, None, search)
+    pixels = decode_images(tf.constant(PNGS), 16, 24).numpy()
     ids = tokenizer.tokenize(["a red circle", "a blue square", "a red"])
-    target = tf.concat([ids, tf.fill([3, 1], EOS)], 1).to_tensor()
-    hypotheses, references = answer({"source": pixels, "target": target})
-    assert references == [["a red circle"], ["a blue square"], ["a red"]]
-    assert len(hypotheses) == 3
-    assert all(isinstance(text, str) for text in hypotheses)
+    target = tf.concat([ids, tf.fill([3, 1], EOS)], 1).to_tensor().numpy()
+    outputs, references = decode({"source": pixels, "target": target})
+    assert references == ["a red circle", "a blue square", "a red"]
+    assert len(outputs) == 3
+    assert all(isinstance(text, str) for text in outputs)

@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from regard.components.trainer.optimizer import compile_model
 from regard.models.settings.training import TrainingConfig
-from regard.models.tasks.pointer.description import PointerModelConfig, PointerPreprocessingConfig
+from regard.models.tasks.pointer.description import PointerPreprocessingConfig
 from regard.models.tasks.pointer.points import normalize_points
 from regard.pipeline.datasets.point_sets import left_to_right
 from tests.marks import slow
 from tests.models.tasks.pointer.made import NETWORK, PREPROCESSING, RECURRENT, build, section
-from tests.models.tasks.task_parts import as_rows, module_of, one_row
+from tests.models.tasks.task_parts import as_rows, batch_decoding, module_of, one_row
 from tests.tolerances import assert_close
 
 POINTS = [[0.5, 0.0, 2.5, 1.0, 1.5, 3.0], [4.0, 4.0, 8.0, 6.0]]
@@ -143,24 +143,24 @@ def test_it_learns_to_sort(encoder):
     model.fit(data, batch_size=50, epochs=6, verbose=0)
     loss = model.evaluate(test, verbose=0, return_dict=True)["plain_loss"]
     assert loss < 0.2
-    answer = module_of("pointer", model, settings=PointerModelConfig()).decode_fn()
-    result, desired = answer({name: tf.constant(value) for name, value in test.items()})
-    right = np.mean([one == two[0] for one, two in zip(result, desired, strict=True)])
+    decode = batch_decoding("pointer", model)
+    outputs, references = decode(test)
+    right = np.mean([order == other for order, other in zip(outputs, references, strict=True)])
     assert right > 0.6
 
 
 def test_answers_while_training():
     model = build(section(visits="once"), certain=3.0)
-    answer = module_of("pointer", model, settings=PointerModelConfig()).decode_fn()
+    decode = batch_decoding("pointer", model)
     source = np.random.default_rng(0).uniform(-1, 1, (3, 4, 3)).astype("float32")
     source[..., 2] = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]
     source[source[..., 2] == 0] = 0
     target = np.array([[5, 7, 3, 0], [5, 4, 3, 0], [4, 3, 0, 0]], "int32")
-    result, desired = answer({"source": tf.constant(source), "target": tf.constant(target)})
-    assert desired == [[[1, 3]], [[1, 0]], [[0]]]
-    for row, n in zip(result, (4, 2, 1), strict=True):
+    outputs, references = decode({"source": source, "target": target})
+    assert references == [[1, 3], [1, 0], [0]]
+    for row, n in zip(outputs, (4, 2, 1), strict=True):
         assert 1 <= len(row) == len(set(row)) <= n
         assert set(row) <= set(range(n))
     for row, n in enumerate((4, 2, 1)):  # alone and without padding
         one = {"source": source[row : row + 1, :n], "target": target[row : row + 1]}
-        assert answer({k: tf.constant(v) for k, v in one.items()})[0] == result[row : row + 1]
+        assert decode(one)[0] == outputs[row : row + 1]

@@ -11,7 +11,13 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.similarity.description import SimilarityModelConfig
 from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 from regard.models.vocabulary import UNK
-from tests.models.tasks.task_parts import as_rows, check_output_names, module_of, one_row
+from tests.models.tasks.task_parts import (
+    as_rows,
+    batch_decoding,
+    check_output_names,
+    module_of,
+    one_row,
+)
 from tests.models.tasks.tokenizers import trained
 from tests.tolerances import assert_close
 
@@ -133,16 +139,16 @@ def test_a_vector_of_one_sentence_where_there_is_one(tokenizer):
 
 def test_answers_while_training_are_in_the_scale_of_the_data(tokenizer):
     model, settings, _ = created(tokenizer, scale={"low": 1.0, "high": 5.0})
-    answer = module_of("similarity", model, {"first": tokenizer}, settings, None).decode_fn()
+    decode = batch_decoding("similarity", model, settings=settings)
     batch = {
-        "first": tf.constant([[5, 6, 0], [4, 5, 6]]),
-        "second": tf.constant([[6, 7], [8, 0]]),
-        "score": tf.constant([0.25, 1.0]),
+        "first": np.array([[5, 6, 0], [4, 5, 6]]),
+        "second": np.array([[6, 7], [8, 0]]),
+        "score": np.array([0.25, 1.0]),
     }
-    hypotheses, references = answer(batch)
-    assert references == [[2.0], [5.0]]
+    outputs, references = decode(batch)
+    assert references == [2.0, 5.0]
     inside = model(batch)["similarity"]
-    assert_close(hypotheses, 1.0 + 4.0 * inside.numpy())
+    assert_close(outputs, 1.0 + 4.0 * inside.numpy())
 
 
 def test_word_vectors_go_into_the_shared_embedding(tokenizer):

@@ -7,6 +7,7 @@ import httpx
 import keras
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 import tensorflow_text as text
 from tensorflow_serving.apis import prediction_service_pb2_grpc
@@ -21,7 +22,13 @@ from regard.models.tasks.span.description import SpanModelConfig
 from regard.models.tasks.span.tokens import to_characters, tokenize
 from regard.models.tasks.text_preprocessing import to_dense
 from tests.models.tasks.exported import servable
-from tests.models.tasks.task_parts import as_rows, check_output_names, module_of, one_row
+from tests.models.tasks.task_parts import (
+    as_rows,
+    batch_decoding,
+    check_output_names,
+    module_of,
+    one_row,
+)
 from tests.models.tasks.tokenizers import trained
 from tests.pipeline.deployment.test_serve import start
 from tests.processes import free_port
@@ -54,11 +61,15 @@ def rules(tmp_path_factory):
     return str(path)
 
 
-def created_tokenizer(rules, kind="word"):
-    keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
+def tokenizer_model(rules, kind="word"):
     lines = ["Anna went to the garden.", "Where is Anna?", "Bob took the cafe\u0301", *SURFACES]
     lines = [" ".join(line.replace("\x1f", " ").split()) for line in lines if line]
-    model = trained(lines, model_type=kind, vocab_size=90, normalization_rule_tsv=rules)
+    return trained(lines, model_type=kind, vocab_size=90, normalization_rule_tsv=rules)
+
+
+def created_tokenizer(rules, kind="word"):
+    keras.utils.set_random_seed(4)  # it takes away the tokenizers that are there
+    model = tokenizer_model(rules, kind)
     return text.SentencepieceTokenizer(model, out_type=tf.int32, name="passage_tokenizer")
 
 
@@ -303,16 +314,17 @@ def test_a_list_of_encoders(rules):
 def test_answers_while_training_are_texts_of_the_passage(rules):
     tokenizer = created_tokenizer(rules)
     model, _ = created(tokenizer)
-    decode = module_of("span", model, {"passage": tokenizer}, section(), None).decode_fn()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer_model(rules))
+    decode = batch_decoding("span", model, {"passage": processor}, section())
     lines = ["Anna went to the garden", "Bob took the garden"]
     passage = tokenize(tokenizer, tf.constant(lines)).ids.to_tensor().numpy()
-    question = tokenize(tokenizer, tf.constant(["Where is Anna?", "Who?"])).ids.to_tensor()
+    question = tokenize(tokenizer, tf.constant(["Where is Anna?", "Who?"])).ids.to_tensor().numpy()
     batch = {"passage": passage, "question": question, "answer": np.array([[3, 4], [0, 0]])}
-    hypotheses, references = decode(batch)
-    assert references == [["the garden"], ["bob"]]
-    for line, hypothesis in zip(lines, hypotheses, strict=True):
-        assert hypothesis
-        assert hypothesis in line.lower()
+    outputs, references = decode(batch)
+    assert references == ["the garden", "bob"]
+    for line, output in zip(lines, outputs, strict=True):
+        assert output
+        assert output in line.lower()
 
 
 def test_word_vectors_go_into_the_shared_embedding(rules):

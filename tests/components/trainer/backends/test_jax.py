@@ -1,0 +1,153 @@
+"""Training on JAX equals training on TensorFlow, and resumes bit for bit."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from regard.components.trainer import training_inputs
+from regard.components.trainer.epoch_plan import COARSE_GROWTH
+from tests.components.trainer.backend_jobs import TRANSFORMER, write_job, write_other, write_start
+from tests.components.trainer.backend_training import outcomes, run, start_on_jax
+from tests.components.trainer.tiny_training import assert_equal_arrays, checkpoint_arrays
+
+GRU = {"type": "recurrent", "cell": "gru", "units": 4}
+LUONG = {
+    "encoder": {"type": "recurrent", "units": 4},
+    "decoder": {"type": "luong", "units": 8, "input_feeding": True},
+}
+FAMILIES = {
+    "transformer": ("translation", TRANSFORMER, {}),
+    "luong": ("translation", LUONG, {}),
+    "gru": (
+        "translation",
+        {
+            "encoder": GRU,
+            "decoder": {"type": "luong", "cell": "gru", "units": 8, "input_feeding": False},
+        },
+        {},
+    ),
+    "bahdanau": ("translation", {"encoder": GRU, "decoder": {"type": "bahdanau", "units": 8}}, {}),
+    "pointer": ("pointer", {"encoder": GRU, "decoder": {"units": 8}}, {}),
+    "similarity": ("similarity", {"encoder": {"units": 4}, "hidden_units": 6}, {}),
+    "span": ("span", {"encoder": {"units": 4}, "modelling": {"units": 4}}, {}),
+}
+# Three batches with unequal numbers of tokens make an update.
+UPDATES = {"gradient_accumulation_steps": 3, "weight_decay": 0.1, "clip_norm": 0.5}
+OPTIONS = {
+    "updates": ("translation", TRANSFORMER, UPDATES),
+    "lora": ("translation", TRANSFORMER, {"lora": {"rank": 2}}),
+    "frozen": ("translation", TRANSFORMER, {"freeze": ["encoder", "decoder/embedding"]}),
+    "guided": ("translation", TRANSFORMER, {"guided_alignment": {"weight": 0.5, "links": "links"}}),
+}
+EQUAL = {**FAMILIES, **OPTIONS}
+# What samples draws other numbers than TensorFlow.
+HARD = {"score": "general", "alignment": {"type": "hard", "training": "reinforce"}}
+SAMPLING = {
+    "scheduled_sampling": (
+        "translation",
+        LUONG,
+        {"scheduled_sampling": {"type": "inverse_sigmoid", "k": 2.0}},
+    ),
+    "reinforce": (
+        "translation",
+        {
+            **LUONG,
+            "attention": {
+                "score": "general",
+                "alignment": {"type": "hard", "training": "reinforce"},
+            },
+        },
+        {},
+    ),
+}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def on_jax(request, tmp_path_factory):
+    """The folder of all selected trainings, and their outcomes on JAX, from one process."""
+    folder = tmp_path_factory.mktemp("trainings")
+    items = [item for item in request.session.items if item.path == request.path]
+    names = {item.callspec.params["name"] for item in items if hasattr(item, "callspec")}
+    selected = sorted(names & {*EQUAL, *SAMPLING})
+    for name in selected:
+        job = write_job(folder, name, *{**EQUAL, **SAMPLING}[name])
+        write_start(folder, name, job)
+        write_other(folder, name, f"{name}-tensorflow")
+    return folder, outcomes(start_on_jax(folder, selected))
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_losses_equal_those_of_tensorflow(on_jax, monkeypatch, name):
+    folder, results = on_jax
+    monkeypatch.setattr(training_inputs, "GROWTH", COARSE_GROWTH)  # the same batches
+    ours = run(folder, f"{name}-tensorflow")
+    assert len(ours["losses"]) == 6
+    for kind in ("losses", "train_losses"):
+        np.testing.assert_allclose(results[name][kind], ours[kind], rtol=1e-4)
+    assert ours["losses"][-1] != ours["losses"][0]
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_what_samples_trains_on_jax(on_jax, name):
+    _, results = on_jax
+    assert np.isfinite(results[name]["losses"]).all()
+    assert results[name]["losses"][-1] < results[name]["losses"][0]
+
+
+def test_four_devices_equal_one(tmp_path):
+    """Each batch is filled up to a multiple of four rows."""
+    write_start(tmp_path, "one", write_job(tmp_path, "one", "translation", TRANSFORMER, UPDATES))
+    write_other(tmp_path, "one", "all", devices="all")
+    flags = "--xla_force_host_platform_device_count=4"
+    results = outcomes(start_on_jax(tmp_path, ["one", "all"], XLA_FLAGS=flags))
+    assert [results[name]["devices"] for name in ("one", "all")] == [1, 4]
+    for kind in ("losses", "train_losses"):
+        np.testing.assert_allclose(results["all"][kind], results["one"][kind], rtol=1e-5)
+    weights = [np.load(results[name]["weights"]) for name in ("one", "all")]
+    for name in weights[0].files:
+        np.testing.assert_allclose(weights[1][name], weights[0][name], rtol=1e-3, atol=1e-5)
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """The folder of a training with dropout, of one in two parts, and of one that is killed."""
+    model, options = {**TRANSFORMER, "dropout": 0.2}, {**UPDATES, "checkpoint_seconds": 1}
+    write_start(tmp_path, "whole", write_job(tmp_path, "whole", "translation", model, options))
+    write_other(tmp_path, "whole", "part")
+    write_other(tmp_path, "part", "begun", max_steps=12)
+    path = tmp_path / "begun.json"
+    path.write_text(path.read_text().replace("begun-", "part-"))  # the same checkpoints
+    write_other(tmp_path, "whole", "killed")
+    return tmp_path
+
+
+def last_checkpoint(folder, name):
+    return folder / f"{name}-checkpoints" / "key" / "last.npz"
+
+
+def test_a_training_on_jax_resumes_bit_for_bit(interrupted):
+    """After its limit was raised, and after a SIGKILL."""
+    process = start_on_jax(interrupted, ["killed"])
+    deadline = time.monotonic() + 300
+    while not last_checkpoint(interrupted, "killed").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no checkpoint in five minutes"
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    with np.load(last_checkpoint(interrupted, "killed")) as file:
+        assert 0 < json.loads(str(file["state"]))["batches"] < 90
+    names = ["whole", "begun", "part", "killed"]
+    results = outcomes(start_on_jax(interrupted, names))
+    assert results["begun"]["stop_reason"] == "max_steps: 12"
+    expected = checkpoint_arrays(last_checkpoint(interrupted, "whole"))
+    for name in ("part", "killed"):
+        assert_equal_arrays(checkpoint_arrays(last_checkpoint(interrupted, name)), expected)
+        weights = [np.load(results[x]["weights"]) for x in (name, "whole")]
+        assert_equal_arrays(*([file[key] for key in file.files] for file in weights))

@@ -1,0 +1,131 @@
+"""A training in a process on JAX, and its model on TensorFlow."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.jax_training import (
+    TrainedWeights,
+    checked_loss,
+    jax_environment,
+    rebuild,
+    train_on_jax,
+)
+from regard.components.trainer.optimizer import compile_model
+from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.tensor_batches import epoch_dataset
+from regard.components.trainer.train import TrainingResult, build_model
+from regard.components.trainer.training_inputs import read_inputs
+from regard.core.errors import UserError
+from tests.components.trainer.backend_jobs import TRANSFORMER, write_job
+from tests.components.trainer.tiny_training import assert_equal_arrays
+from tests.tolerances import close_to
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory):
+    """The result of a training of no steps, as the process on JAX would leave it."""
+    folder = tmp_path_factory.mktemp("untrained")
+    job = write_job(folder, "job", "translation", TRANSFORMER, {})
+    inputs = read_inputs(job.config, job.data, None)
+    model = build_model(job.config, inputs)
+    compile_model(model, job.config.training)
+    for number, moment in enumerate(adam_moments(model.optimizer)):
+        moment.assign(np.full(moment.shape, number))
+    result = TrainingResult(
+        job=job,
+        network=inputs.network,
+        model=model,
+        state=TrainState(step=5, history=[{"step": 5, "loss": 1.5}]),
+        eval_batches=inputs.eval,
+        sentencepiece_models=inputs.sentencepiece_models,
+        devices=1,
+        record={"vocabulary_sizes": inputs.vocabulary_sizes, "rows": inputs.rows},
+    )
+    return TrainedWeights(
+        job=job,
+        state=result.state,
+        record=result.record,
+        devices=4,
+        updates=5,
+        loss=checked_loss(result),
+        weights=model.get_weights(),
+        moments=[np.array(moment) for moment in adam_moments(model.optimizer)],
+    )
+
+
+def test_trained_weights_are_read_as_they_were_written(untrained, tmp_path):
+    untrained.save(tmp_path / "result.npz")
+    loaded = TrainedWeights.load(tmp_path / "result.npz")
+    for name in ("weights", "moments"):
+        assert_equal_arrays(getattr(loaded, name), getattr(untrained, name))
+    plain = {"weights": [], "moments": []}
+    assert dataclasses.replace(loaded, **plain) == dataclasses.replace(untrained, **plain)
+
+
+def test_a_rebuilt_model_has_the_weights_and_the_state_of_the_optimizer(untrained):
+    result = rebuild(untrained)
+    assert_equal_arrays(result.model.get_weights(), untrained.weights)
+    assert_equal_arrays(adam_moments(result.model.optimizer), untrained.moments)
+    assert int(result.model.optimizer.iterations) == 5
+    assert (result.state, result.devices) == (untrained.state, 4)
+
+
+def test_a_rebuilt_model_with_another_loss_is_refused(untrained):
+    changed = [weight + 0.5 for weight in untrained.weights]
+    with pytest.raises(RuntimeError, match="another loss"):
+        rebuild(dataclasses.replace(untrained, weights=changed))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_environment_keeps_what_the_user_has_set(untrained, deterministic):
+    config = untrained.job.config.with_training(deterministic=deterministic)
+    job = untrained.job.model_copy(update={"config": config})
+    user = {
+        "XLA_FLAGS": "--xla_a=1",
+        "JAX_COMPILATION_CACHE_DIR": "/cache",
+        "KERAS_BACKEND": "tensorflow",
+        "HOME": "/home/user",
+    }
+    environment = jax_environment(job, user, Path("/compiled"))
+    assert environment["KERAS_BACKEND"] == "jax"
+    assert environment["HOME"] == user["HOME"]
+    assert environment["JAX_COMPILATION_CACHE_DIR"] == user["JAX_COMPILATION_CACHE_DIR"]
+    flags = environment["XLA_FLAGS"].split()
+    assert flags[0] == "--xla_a=1"
+    assert ("--xla_gpu_deterministic_ops=true" in flags) == deterministic
+    default = jax_environment(job, {}, Path("/compiled"))
+    assert default["JAX_COMPILATION_CACHE_DIR"] == "/compiled"
+
+
+def test_a_training_on_jax_returns_its_model_on_tensorflow(tmp_path, monkeypatch):
+    """Evaluations decode, so that the search is compiled too."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    options = {"backend": "jax", "max_steps": 4, "evaluate_every": 2, "validation_rows": 4}
+    job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
+    job.run.checkpoint_folder.parent.mkdir()
+    result = train_on_jax(job)
+    assert result.state.stop_reason == "max_steps: 4"
+    assert [entry["step"] for entry in result.state.history] == [2, 4]
+    assert {"loss", "train_loss", "bleu"} <= result.state.history[-1].keys()
+    assert result.record["rows"]["train"]["usable"] == 70
+    batches = epoch_dataset(result.eval_batches)
+    evaluated = result.model.evaluate(batches, verbose=0, return_dict=True)
+    expected = result.state.history[-1]["loss"]
+    assert result.model.evaluation_metrics(evaluated)["loss"] == close_to(expected)
+    assert list(Path(job.run_folder).glob("events.out.tfevents.*"))
+    assert not list(job.run.checkpoint_folder.parent.glob(".jax-*"))
+
+
+def test_an_error_of_the_process_is_raised(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
+    job.run.checkpoint_folder.parent.mkdir()
+    job = job.model_copy(update={"config": job.config.with_training(max_length=2)})
+    with pytest.raises(UserError) as error:
+        train_on_jax(job)
+    assert error.value.where == "training.max_length"

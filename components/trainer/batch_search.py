@@ -7,7 +7,7 @@ learning rate does not depend on the result.
 import dataclasses
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -80,9 +80,23 @@ def _candidates(batches: Batches, count: int) -> list[Batches]:
     return [first, *(candidate for candidate in others if candidate.size >= _MIN_BATCHES)]
 
 
-def _largest(model: TrainableModel, sizes: Sequence[Batches]) -> tuple[int, str]:
+def _keep_state(model: TrainableModel) -> Callable[[], None]:
+    """Return a function that restores the present weights, optimizer and random state."""
+    variables = [*model.variables, *model.optimizer.variables]
+    values = [np.asarray(variable).copy() for variable in variables]
+
+    def restore() -> None:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    return restore
+
+
+def _largest(
+    model: TrainableModel, sizes: Sequence[Batches], restore: Callable[[], None]
+) -> tuple[int, str]:
     """Return the largest batch of which 1.25 times the tokens also fit, or three quarters of it."""
-    fitting = list(itertools.takewhile(lambda batches: _fits(model, batches), sizes))
+    fitting = list(itertools.takewhile(lambda batches: _fits(model, batches, restore), sizes))
     if not fitting:
         message = f"The memory of the GPU does not hold {sizes[0].batch_tokens:,} tokens."
         remedy = "Use a smaller model, a smaller training.max_length, or a number."
@@ -91,12 +105,12 @@ def _largest(model: TrainableModel, sizes: Sequence[Batches]) -> tuple[int, str]
     reason = f"with more, an epoch has fewer than {_MIN_BATCHES} batches"
     if len(fitting) < len(sizes):
         reason = f"the memory of the GPU does not hold {2 * tokens:,}"
-    if not _fits(model, fitting[0].with_batch_tokens(tokens * 5 // 4)):
+    if not _fits(model, fitting[0].with_batch_tokens(tokens * 5 // 4), restore):
         tokens = max(tokens * 3 // 4, 2 * fitting[0].max_length)
     return tokens, reason
 
 
-def _fits(model: TrainableModel, batches: Batches) -> bool:
+def _fits(model: TrainableModel, batches: Batches, restore: Callable[[], None]) -> bool:
     """Whether the memory holds the first batch of every length, of which no other is larger."""
     events.emit("progress", node=NODE, text=f"trying batches of {batches.batch_tokens:,} tokens")
     counts = -(-batches.buckets.count_rows(batches.lengths) // batches.buckets.sizes)
@@ -104,9 +118,10 @@ def _fits(model: TrainableModel, batches: Batches) -> bool:
     try:
         _fit(model, batches, numbers)
     except Exception as error:
-        if current_backend().is_out_of_memory(error):
-            return False
-        raise
+        if not current_backend().is_out_of_memory(error):
+            raise
+        restore()  # on JAX, a failed step loses the variables
+        return False
     return True
 
 
@@ -138,4 +153,6 @@ def _rate(model: TrainableModel, batches: Batches) -> float:
 
 def _fit(model: TrainableModel, batches: Batches, numbers: np.ndarray) -> None:
     """Train on some batches of the train split."""
-    model.fit(current_backend().data(batches).epoch(numbers=numbers), shuffle=False, verbose=0)
+    backend = current_backend()
+    data = backend.data(batches).epoch(numbers=numbers)
+    model.fit(data, shuffle=False, verbose=0, callbacks=backend.callbacks([], model))

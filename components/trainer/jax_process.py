@@ -1,7 +1,7 @@
 """The process that trains on JAX: ``python -m regard.components.trainer.jax_process``.
 
-The Trainer starts it, see ``jax_training``. Nothing in it imports TensorFlow: Keras and TensorBoard
-would use it where it is installed, for a second runtime that takes memory of the device.
+The Trainer starts it, see ``jax_training``; it runs ``jax_job``. Nothing in it imports TensorFlow:
+Keras and TensorBoard would use it where it is installed, as a second runtime with its own memory.
 """
 
 import sys
@@ -11,7 +11,7 @@ def main() -> None:
     """Train the job that the arguments name, see ``job_process.main``."""
     sys.modules["tensorflow"] = None  # type: ignore[assignment]  # an import raises ImportError
     from regard.components.trainer import job_process
-    from regard.components.trainer.jax_training import train_job
+    from regard.components.trainer.jax_job import train_job
 
     job_process.exit_process(job_process.main(sys.argv[1:], train_job))
 

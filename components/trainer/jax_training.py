@@ -1,150 +1,125 @@
 """A training on Keras's JAX backend, in a process of its own.
 
 The process of the pipeline computes with TensorFlow, and Keras has one backend in a process. So
-another process trains (``train_job``), without TensorFlow, and leaves its weights and its state in
-a file. The process of the pipeline builds the model again on TensorFlow, with these weights, and
+another process trains (``jax_job``), without TensorFlow, and leaves its weights and its state in a
+file. The process of the pipeline builds the model again on TensorFlow, with these weights, and
 exports it as one that it has trained itself.
 """
 
-import dataclasses
-import json
+import contextlib
+import importlib.util
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from regard.components.settings.trainer import TrainingJob
 from regard.components.trainer import job_process
-from regard.components.trainer.backends import current_backend
-from regard.components.trainer.checkpoint import TrainState
-from regard.components.trainer.epoch_plan import COARSE_GROWTH
+from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.jax_job import JaxJob, TrainedWeights, checked_loss
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
-from regard.components.trainer.train import TrainingResult, build_model, train
+from regard.components.trainer.starting_models import read_start
+from regard.components.trainer.train import TrainingResult, build_model
 from regard.components.trainer.training_inputs import read_inputs
 from regard.components.trainer.validation import LOSS
-from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
-from regard.models.trainable_model import TrainableModel
+from regard.core.errors import UserError
 
 _MODULE = "regard.components.trainer.jax_process"
-_COMPILED = "compiled"  # the folder of XLA's programs, next to the folders of checkpoints
+_TEMPORARY = ".jax-"
+# The folder of XLA's programs, next to the folders of checkpoints, and its limit.
+_COMPILED, _COMPILED_BYTES = "compiled", 2 << 30
 # float32 sums in another order, over all layers.
 _TOLERANCE = 1e-3
 
 
-class JaxJob(BaseModel):
-    """What the process that trains on JAX receives.
-
-    Attributes:
-        job: the training.
-        start: the file of the model to start from; empty for none.
-        result: the file that the process writes.
-        objective: as in ``train``.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    job: TrainingJob
-    start: str = ""
-    result: str
-    objective: str = LOSS
-
-
-@dataclass(frozen=True)
-class TrainedWeights:
-    """What the process leaves behind.
-
-    Attributes:
-        job: the training, with the precision of its device.
-        state: its final state.
-        record: the part of ``training.json`` that is known before the training.
-        devices: the number of devices that have trained.
-        updates: the updates of the optimizer, in batches.
-        loss: the loss of the first eval batch in float32, which the rebuilt model must have.
-        weights: in the order of the model.
-        moments: Adam's moments; empty unless a later training may continue from them.
-    """
-
-    job: TrainingJob
-    state: TrainState
-    record: Mapping[str, object]
-    devices: int
-    updates: int
-    loss: float
-    weights: Sequence[np.ndarray]
-    moments: Sequence[np.ndarray]
-
-    def save(self, path: Path) -> None:
-        """Write everything into one file."""
-        about = {
-            "job": self.job.model_dump(mode="json"),
-            "state": dataclasses.asdict(self.state),
-            "record": self.record,
-            "devices": self.devices,
-            "updates": self.updates,
-            "loss": self.loss,
-        }
-        arrays = {f"weight/{i}": weight for i, weight in enumerate(self.weights)}
-        arrays |= {f"moment/{i}": moment for i, moment in enumerate(self.moments)}
-        with open(path, "wb") as file:
-            np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
-
-    @classmethod
-    def load(cls, path: Path) -> "TrainedWeights":
-        """Read what ``save`` has written."""
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            moments = sum(name.startswith("moment/") for name in file)
-            weights = sum(name.startswith("weight/") for name in file)
-            return cls(
-                job=TrainingJob.model_validate(about["job"]),
-                state=TrainState(**about["state"]),
-                record=about["record"],
-                devices=about["devices"],
-                updates=about["updates"],
-                loss=about["loss"],
-                weights=[file[f"weight/{i}"] for i in range(weights)],
-                moments=[file[f"moment/{i}"] for i in range(moments)],
-            )
-
-
-def train_on_jax(
-    job: TrainingJob, start: WarmStartCheckpoint | None = None, objective: str = LOSS
-) -> TrainingResult:
+def train_on_jax(job: TrainingJob) -> TrainingResult:
     """Train in another process on JAX, and return the model on TensorFlow.
 
     Args:
         job: what to train.
-        start: the model to start from; None for random weights, or to resume.
-        objective: as in ``train``.
 
     Raises:
         UserError: JAX is not installed, or an error of the training.
         RuntimeError: the process ended without a message, or the rebuilt model computes another
             loss.
     """
-    parent = job.run.checkpoint_folder.parent
-    with tempfile.TemporaryDirectory(prefix=".jax-", dir=parent) as folder:
-        start_file, result_file = Path(folder, "start.npz"), Path(folder, "result.npz")
-        if start is not None:
-            start.save(start_file)
+    return rebuild(run_training(job))
+
+
+def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
+    """Train in another process on JAX.
+
+    Args:
+        job: what to train.
+        objective: as in ``train``.
+
+    Raises:
+        UserError: JAX is not installed, or an error of the training.
+        RuntimeError: the process ended without a message.
+    """
+    if importlib.util.find_spec("jax") is None:
+        remedy = 'Run: pip install "regard[jax]", or "regard[jax-cuda]" for NVIDIA GPUs.'
+        raise UserError("JAX is not installed.", "training.backend: jax", remedy)
+    checkpoints = job.run.checkpoint_folder
+    compiled = checkpoints.parent / _COMPILED
+    _remove_leftovers(checkpoints, compiled)
+    with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=checkpoints) as folder:
+        result = Path(folder, "result.npz")
         task = JaxJob(
-            job=job,
-            start=str(start_file) if start is not None else "",
-            result=str(result_file),
-            objective=objective,
+            job=job, start=_save_start(job, Path(folder)), result=str(result), objective=objective
         )
-        environment = jax_environment(job, os.environ, parent / _COMPILED)
+        environment = jax_environment(job, os.environ, compiled)
         job_process.run_process(
             _MODULE, task.model_dump_json(), "trains on JAX", environment=environment
         )
-        return rebuild(TrainedWeights.load(result_file))
+        limit_size(compiled, _COMPILED_BYTES)
+        return TrainedWeights.load(result)
+
+
+def _remove_leftovers(checkpoints: Path, compiled: Path) -> None:
+    """Remove what a killed run has left behind.
+
+    JAX does not replace a program of which it had written a part, so the programs go too.
+    """
+    leftovers = list(checkpoints.glob(f"{_TEMPORARY}*"))
+    for folder in [*leftovers, compiled] if leftovers else []:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def limit_size(folder: Path, most: int) -> None:
+    """Delete the oldest files of a folder until at most this number of bytes is left."""
+    with contextlib.suppress(OSError):  # another run deletes files too
+        files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        size = 0
+        for file in files:
+            size += file.stat().st_size
+            if size > most:
+                file.unlink(missing_ok=True)
+
+
+def _save_start(job: TrainingJob, folder: Path) -> str:
+    """Save the model to start from for the process on JAX; empty if there is none.
+
+    The process knows the precision of its device, which is a part of the name of its checkpoints.
+    With any checkpoints of this training, the model is not necessary, and may be gone.
+    """
+    key = job.run.checkpoint_folder
+    try:
+        start = read_start(job)
+    except UserError:
+        if any(Checkpoints(path).exists() for path in key.parent.glob(f"{key.name}*")):
+            return ""
+        raise
+    if start is None:
+        return ""
+    file = folder / "start.npz"
+    start.save(file)
+    return str(file)
 
 
 def jax_environment(
@@ -172,31 +147,6 @@ def jax_environment(
     }
 
 
-def train_job(content: str) -> None:
-    """Train in this process, and write ``TrainedWeights``.
-
-    Args:
-        content: a ``JaxJob`` as JSON.
-    """
-    task = JaxJob.model_validate_json(content)
-    start = WarmStartCheckpoint.load(Path(task.start)) if task.start else None
-    result = train(task.job, objective=task.objective, start=start)
-    if not isinstance(result, TrainingResult):
-        raise TypeError("A process that trains alone is the chief.")
-    keeps_moments = task.job.config.training.warm_start
-    moments = adam_moments(result.model.optimizer) if keeps_moments else []
-    TrainedWeights(
-        job=result.job,
-        state=result.state,
-        record=result.record,
-        devices=result.devices,
-        updates=int(result.model.optimizer.iterations),
-        loss=checked_loss(result),
-        weights=[np.asarray(weight) for weight in result.model.weights],
-        moments=[np.asarray(moment) for moment in moments],
-    ).save(Path(task.result))
-
-
 def rebuild(trained: TrainedWeights) -> TrainingResult:
     """Return the result of a training with its model on the backend of this process.
 
@@ -204,7 +154,8 @@ def rebuild(trained: TrainedWeights) -> TrainingResult:
         RuntimeError: the model computes another loss than the one that was trained.
     """
     job = trained.job
-    inputs = read_inputs(job.config, job.data, None)
+    inputs = read_inputs(job.config, job.data, None, report=False)
+    inputs = inputs.with_batch_tokens(int(str(trained.record["batch_tokens"])))
     model = build_model(job.config, inputs)
     compile_model(model, job.config.training)
     for variable, value in zip(model.weights, trained.weights, strict=True):
@@ -224,28 +175,9 @@ def rebuild(trained: TrainedWeights) -> TrainingResult:
         record=trained.record,
     )
     loss = checked_loss(result)
-    if not abs(loss - trained.loss) <= _TOLERANCE * max(1.0, abs(trained.loss)):
+    if not np.isclose(loss, trained.loss, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
         raise RuntimeError(
             "The model that was trained on JAX has another loss on the first eval batch: "
             f"{trained.loss:.6f} there, {loss:.6f} on {keras.backend.backend()}. Report this bug."
         )
     return result
-
-
-def checked_loss(result: TrainingResult) -> float:
-    """Return the loss of the first eval batch, computed in float32.
-
-    Args:
-        result: a training with its model on the backend of this process.
-    """
-    config = result.job.config
-    settings = config.training.model_copy(update={"precision": "float32"})
-    sizes: Any = result.record["vocabulary_sizes"]
-    model: TrainableModel = result.network.build(config.model, settings, sizes)
-    model.set_weights(result.model.get_weights())
-    model.compile(jit_compile=False)
-    # The same rows on every backend.
-    batches = dataclasses.replace(result.eval_batches, growth=COARSE_GROWTH, fixed_shapes=True)
-    first = current_backend().data(batches).epoch(numbers=np.array([0]))
-    results = model.evaluate(first, verbose=0, return_dict=True)
-    return float(model.evaluation_metrics(results)["loss"])

@@ -4,6 +4,7 @@
 training, which ``distributed_worker`` starts.
 """
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -17,7 +18,7 @@ from regard.components.trainer.checkpoint import checkpoint_lock
 from regard.components.trainer.distributed import connect_workers, local_device_group
 from regard.components.trainer.jax_training import train_on_jax
 from regard.components.trainer.precision import resolve_precision
-from regard.components.trainer.starting_models import check_ensemble, read_start
+from regard.components.trainer.starting_models import check_ensemble
 from regard.components.trainer.train_and_export import export_trained, train_and_export
 from regard.components.trainer.training_key import with_checkpoint_folder
 from regard.core.errors import UserError
@@ -44,11 +45,18 @@ def run_fn(fn_args: Any) -> None:
     with checkpoint_lock(job.run.checkpoint_folder):
         if job.config.training.backend == "jax":
             check_ensemble(job)
-            export_trained(train_on_jax(job, read_start(job)))
+            _hide_gpus()
+            export_trained(train_on_jax(job))
         elif devices == "workers":
             distributed_worker.run_chief(job.model_dump_json())
         else:
             train_and_export(job, local_device_group(devices))
+
+
+def _hide_gpus() -> None:
+    """Leave the GPUs to the process on JAX: TensorFlow may not even support them."""
+    with contextlib.suppress(RuntimeError):  # TensorFlow uses them already
+        tf.config.set_visible_devices([], "GPU")
 
 
 def _train_with_workers(content: str) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from regard.components.settings.trainer import NODE, TrainerConfig, TrainingJob
 from regard.components.trainer import fine_tuning, pretrained_embeddings, warm_start
@@ -21,6 +21,9 @@ from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
 from regard.core import events
 from regard.models.tasks.network import Network
 from regard.models.trainable_model import TrainableModel
+
+# Returns the model that a training starts from.
+StartFn = Callable[[TrainingJob], WarmStartCheckpoint | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +67,7 @@ def train(
     job: TrainingJob,
     group: DeviceGroup | None = None,
     objective: str = LOSS,
-    start: WarmStartCheckpoint | None = None,
+    start: StartFn | None = None,
 ) -> TrainingResult | WorkerResult:
     """Build the model and train it, or resume from its checkpoints; export nothing.
 
@@ -72,7 +75,8 @@ def train(
         job: what to train.
         group: the devices that train together; None for a single device.
         objective: a metric to evaluate in addition to what the settings require.
-        start: the model to start from, see ``read_start``; None for random weights.
+        start: returns the model to start from, given the job with its final folder of checkpoints,
+            see ``read_start``; only the chief calls it. None for random weights.
 
     Returns:
         A ``TrainingResult`` in the chief, and so without a group; otherwise a ``WorkerResult``.
@@ -87,7 +91,7 @@ def train(
     model = build_model(job.config, inputs)
     compile_model(model, job.config.training)
     if group is None or group.is_chief:
-        return _train_as_chief(job, model, inputs, group, objective, start)
+        return _train_as_chief(job, model, inputs, group, objective, start(job) if start else None)
     return _train_as_worker(job, model, inputs, group)
 
 

@@ -27,8 +27,9 @@ def train_and_export(job: TrainingJob, group: DeviceGroup | None) -> None:
     Raises:
         UserError: a split has no usable row.
     """
-    check_ensemble(job)
-    result = train(job, group, start=read_start(job))
+    if group is None or group.is_chief:
+        check_ensemble(job)
+    result = train(job, group, start=read_start)
     if isinstance(result, TrainingResult):  # another worker than the chief writes nothing
         export_trained(result)
 

@@ -55,7 +55,10 @@ class TrainingInputs:
 
 
 def read_inputs(
-    config: TrainerConfig, data: TrainingData, group: DeviceGroup | None
+    config: TrainerConfig,
+    data: TrainingData,
+    group: DeviceGroup | None,
+    report: bool = True,
 ) -> TrainingInputs:
     """Read the tokenizers and the splits, and report the rows that are skipped.
 
@@ -63,6 +66,7 @@ def read_inputs(
         config: the configuration.
         data: the rows.
         group: the devices that share each batch of the train split; None for a single device.
+        report: whether to report the rows that are skipped, and those drawn by their tags.
 
     Raises:
         UserError: a split has no usable row.
@@ -96,8 +100,8 @@ def read_inputs(
     eval_batches = make_batches(data.eval_files)
     rows = {"train": train_batches.count(), "eval": eval_batches.count()}
     for split, counts in rows.items():
-        _check_rows(split, counts, training.max_length)
-    if train_batches.tag_sampling:
+        _check_rows(split, counts, training.max_length, report)
+    if train_batches.tag_sampling and report:
         _report_tags(train_batches, processors[features[0]])
     return TrainingInputs(
         network=network,
@@ -110,7 +114,7 @@ def read_inputs(
     )
 
 
-def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
+def _check_rows(split: str, counts: Mapping[str, int], max_length: int, report: bool) -> None:
     """Raise a UserError if a split has no usable row; report the rows that are skipped."""
     if not counts["usable"]:
         raise UserError(
@@ -120,7 +124,7 @@ def _check_rows(split: str, counts: Mapping[str, int], max_length: int) -> None:
             where="training.max_length",
             remedy="Raise training.max_length, or add data.",
         )
-    if counts["incomplete"] or counts["too_long"]:
+    if report and (counts["incomplete"] or counts["too_long"]):
         text = (
             f"{split}: skipped {counts['too_long']} rows longer than {max_length} tokens and "
             f"{counts['incomplete']} incomplete rows"

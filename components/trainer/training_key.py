@@ -13,6 +13,7 @@ from regard.components.common.code_digest import code_digest
 from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
 from regard.core.files import files_digest, folder_digest, sha256_file
 from regard.core.plugins import plugin_modules
+from regard.core.provenance import package_version
 from regard.models import tasks
 from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
@@ -45,7 +46,10 @@ def training_modules(config: TrainingSections) -> list[str]:
 def trainer_code(config: TrainingSections) -> str:
     """Return a digest of the code that trains and exports a configuration's models."""
     # Not the executor: the settings and the models that it adds have keys of their own.
-    return code_digest("regard.components.trainer.train_and_export", *training_modules(config))
+    modules = ["regard.components.trainer.train_and_export"]
+    if config.training.backend == "jax":
+        modules.append("regard.components.trainer.jax_process")
+    return code_digest(*modules, *training_modules(config))
 
 
 def validation_settings(config: TrainingSections) -> list[str]:
@@ -61,7 +65,7 @@ def validation_settings(config: TrainingSections) -> list[str]:
 def library_versions(backend: str) -> list[str]:
     """Return the versions of the libraries that compute, with those of a backend."""
     names = [*LIBRARIES, "jax"] if backend == "jax" else LIBRARIES
-    return [f"{name} {importlib.metadata.version(name)}" for name in names]
+    return [f"{name} {package_version(name)}" for name in names]
 
 
 def training_key(config: TrainerConfig, data: TrainingData) -> str:

@@ -20,8 +20,9 @@ from typing import Any
 
 from regard.components.settings.trainer import RunInputs, TrainerConfig, TrainingData, TrainingJob
 from regard.components.trainer.checkpoint import TrainState
-from regard.components.trainer.jax_training import train_on_jax
-from regard.components.trainer.train import TrainingResult, train
+from regard.components.trainer.jax_job import TrainedWeights
+from regard.components.trainer.jax_training import run_training
+from regard.components.trainer.train import TrainingResult, WorkerResult, train
 from regard.components.trainer.validation import PROGRESS_KEYS
 from regard.core import events
 from regard.core.errors import UserError
@@ -219,9 +220,11 @@ def _train(task: TrialTask) -> None:
             data=task.source,
             run_folder=str(folder / "tensorboard"),
         )
-        train_here = train_on_jax if job.config.training.backend == "jax" else train
-        trained = train_here(job, objective=task.objective)
-        assert isinstance(trained, TrainingResult)  # a process that trains alone is the chief
+        trained: TrainedWeights | TrainingResult | WorkerResult
+        if job.config.training.backend == "jax":
+            trained = run_training(job, task.objective)
+        else:
+            trained = train(job, objective=task.objective)
         result = score_weights(trained.state, task.objective)
     except Exception as error:
         traceback.print_exc()

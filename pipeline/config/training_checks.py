@@ -51,7 +51,8 @@ def validate_metric(name: str, config: Config, path: KeyPath) -> Iterator[Proble
 
 
 def _jax_problems(config: Config) -> Iterator[tuple[str, str]]:
-    if importlib.util.find_spec("jax") is None:
+    # On a cluster, the image of the Trainer has JAX.
+    if config.kubeflow is None and importlib.util.find_spec("jax") is None:
         yield "backend", 'JAX is not installed: pip install "regard[jax]", or "regard[jax-cuda]"'
     if config.training.devices == "workers":
         yield "devices", "on JAX, one process trains with its devices; use one or all"

@@ -1,5 +1,6 @@
 """The interface of a backend."""
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -111,6 +112,10 @@ class TrainingBackend(ABC):
             model: the compiled model.
             build: creates another model of the same architecture.
         """
+
+    @abstractmethod
+    def exact_products(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which GPUs multiply float32 without rounding to TF32."""
 
     @abstractmethod
     def synchronize(self, model: TrainableModel) -> None:

@@ -1,5 +1,6 @@
 """Training on JAX. Nothing here, or below, imports TensorFlow."""
 
+import contextlib
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -81,6 +82,9 @@ class JaxBackend(TrainingBackend):
     ) -> SharedTrainStep:
         raise NotImplementedError("Several processes do not train together on JAX.")
 
+    def exact_products(self) -> contextlib.AbstractContextManager[None]:
+        return jax.default_matmul_precision("float32")
+
     def synchronize(self, model: TrainableModel) -> None:
         model.jax_state_sync()
 
@@ -109,20 +113,35 @@ class JaxData(EpochData):
     def __init__(self, batches: Batches):
         self._batches = batches
         self._evaluation: list[Batch] = []
+        self._reader = ThreadPoolExecutor(1, "batches")
 
     def epoch(
         self, number: int | None = None, skip: int = 0, numbers: np.ndarray | None = None
     ) -> "_PrefetchedBatches":
         count = self._batches.plan(number)
         numbers = np.arange(skip, count) if numbers is None else numbers
-        return _PrefetchedBatches(lambda batch: self._batches.read(number, batch), numbers)
+        read = functools.partial(self._batches.read, number)
+        return _PrefetchedBatches(read, numbers, self._reader)
 
-    def evaluation(self) -> "_PrefetchedBatches":
+    def evaluation(self) -> "_StoredBatches":
         if not self._evaluation:
             count = self._batches.plan(None)
             self._evaluation = [self._batches.read(None, number) for number in range(count)]
-        numbers = np.arange(len(self._evaluation))
-        return _PrefetchedBatches(self._evaluation.__getitem__, numbers)
+        return _StoredBatches(self._evaluation)
+
+
+class _StoredBatches(keras.utils.PyDataset):
+    """Batches in memory."""
+
+    def __init__(self, batches: Sequence[Batch]):
+        super().__init__()
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self._batches[index]
 
 
 class _PrefetchedBatches(keras.utils.PyDataset):
@@ -131,12 +150,14 @@ class _PrefetchedBatches(keras.utils.PyDataset):
     Args:
         read: returns the batch of a number.
         numbers: the numbers of the batches.
+        reader: the thread.
     """
 
-    def __init__(self, read: Callable[[int], Batch], numbers: np.ndarray):
+    def __init__(
+        self, read: Callable[[int], Batch], numbers: np.ndarray, reader: ThreadPoolExecutor
+    ):
         super().__init__()
-        self._read, self._numbers = read, numbers
-        self._reader = ThreadPoolExecutor(1, "batches")
+        self._read, self._numbers, self._reader = read, numbers, reader
         self._pending: deque[Future[Batch]] = deque()
         self._next = 0  # the index of the first batch that is not requested yet
 
@@ -145,6 +166,8 @@ class _PrefetchedBatches(keras.utils.PyDataset):
 
     def __getitem__(self, index: int) -> Batch:
         if index + len(self._pending) != self._next:  # the first batch, or not in order
+            for future in self._pending:
+                future.cancel()
             self._pending.clear()
             self._next = index
         while self._next < min(index + _PREFETCHED_BATCHES, len(self)):
@@ -201,7 +224,8 @@ def _train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]
     trainable, non_trainable, optimizer_values, metrics = state
     x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
     count = _index(model.loss_mean.count, model.metrics_variables)
-    before = metrics[count]
+    # From 0, because a large sum would round the units of the batch.
+    earlier_units, metrics = metrics[count], _replaced(metrics, count, jax.numpy.zeros(()))
     (_, aux), gradients = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)(
         trainable,
         non_trainable,
@@ -213,11 +237,12 @@ def _train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]
         optimizer_variables=optimizer_values,
     )
     _, _, non_trainable, metrics = aux
-    units = metrics[count] - before
+    units = metrics[count]
+    metrics = _replaced(metrics, count, earlier_units + units)
     adam = unwrap(model.optimizer)
     if adam.gradient_accumulation_steps:
-        optimizer_values = list(optimizer_values)
-        optimizer_values[_index(adam.batch_units, model.optimizer.variables)] = units
+        place = _index(adam.batch_units, model.optimizer.variables)
+        optimizer_values = _replaced(optimizer_values, place, units)
     trainable, optimizer_values = model.optimizer.stateless_apply(
         optimizer_values, gradients, trainable
     )
@@ -242,6 +267,11 @@ class _LaggingCallbacks(keras.callbacks.CallbackList):
             jax.block_until_ready(self._running.popleft())
         for callback in self.callbacks:
             callback.on_train_batch_end(batch)
+
+
+def _replaced(values: Sequence[Any], index: int, value: Any) -> list[Any]:
+    """Return values with another one at a place."""
+    return [*values[:index], value, *values[index + 1 :]]
 
 
 def _index(variable: Any, variables: Sequence[Any]) -> int:

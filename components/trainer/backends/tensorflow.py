@@ -1,6 +1,7 @@
 """Training on TensorFlow."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -70,6 +71,15 @@ class TensorFlowBackend(TrainingBackend):
         if not isinstance(group, StrategyGroup):
             raise TypeError("The group has no strategy of TensorFlow.")
         return DistributedTrainStep(group, model, build)
+
+    @contextlib.contextmanager
+    def exact_products(self) -> Iterator[None]:
+        enabled = tf.config.experimental.tensor_float_32_execution_enabled()
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+        try:
+            yield
+        finally:
+            tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
     def synchronize(self, model: TrainableModel) -> None:
         pass

@@ -1,0 +1,152 @@
+"""The job of the process that trains on JAX, and what it leaves behind. It needs no TensorFlow."""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from regard.components.settings.trainer import NODE, TrainingJob
+from regard.components.trainer.backends import current_backend
+from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.epoch_plan import COARSE_GROWTH
+from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.train import TrainingResult, train
+from regard.components.trainer.validation import LOSS
+from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
+from regard.core import events
+from regard.models.trainable_model import TrainableModel
+
+
+class JaxJob(BaseModel):
+    """What the process that trains on JAX receives.
+
+    Attributes:
+        job: the training.
+        start: the file of the model to start from; empty for none.
+        result: the file that the process writes.
+        objective: as in ``train``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: TrainingJob
+    start: str = ""
+    result: str
+    objective: str = LOSS
+
+
+@dataclass(frozen=True)
+class TrainedWeights:
+    """What the process leaves behind.
+
+    Attributes:
+        job: the training, with the precision of its device.
+        state: its final state.
+        record: the part of ``training.json`` that is known before the training.
+        devices: the number of devices that have trained.
+        updates: the updates of the optimizer, in batches.
+        loss: the loss of the first eval batch in float32, which the rebuilt model must have.
+        weights: in the order of the model.
+        moments: Adam's moments; empty unless a later training may continue from them.
+    """
+
+    job: TrainingJob
+    state: TrainState
+    record: Mapping[str, object]
+    devices: int
+    updates: int
+    loss: float
+    weights: Sequence[np.ndarray]
+    moments: Sequence[np.ndarray]
+
+    def save(self, path: Path) -> None:
+        """Write everything into one file."""
+        about = {
+            "job": self.job.model_dump(mode="json"),
+            "state": dataclasses.asdict(self.state),
+            "record": self.record,
+            "devices": self.devices,
+            "updates": self.updates,
+            "loss": self.loss,
+        }
+        arrays = {f"weight/{i}": weight for i, weight in enumerate(self.weights)}
+        arrays |= {f"moment/{i}": moment for i, moment in enumerate(self.moments)}
+        with open(path, "wb") as file:
+            np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> "TrainedWeights":
+        """Read what ``save`` has written."""
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(str(file["about"]))
+            moments = sum(name.startswith("moment/") for name in file)
+            weights = sum(name.startswith("weight/") for name in file)
+            return cls(
+                job=TrainingJob.model_validate(about["job"]),
+                state=TrainState(**about["state"]),
+                record=about["record"],
+                devices=about["devices"],
+                updates=about["updates"],
+                loss=about["loss"],
+                weights=[file[f"weight/{i}"] for i in range(weights)],
+                moments=[file[f"moment/{i}"] for i in range(moments)],
+            )
+
+
+def train_job(content: str) -> None:
+    """Train in this process, and write ``TrainedWeights``.
+
+    Args:
+        content: a ``JaxJob`` as JSON.
+    """
+    task = JaxJob.model_validate_json(content)
+    if not current_backend().has_gpu and shutil.which("nvidia-smi"):
+        text = "JAX trains on the CPU, for it has no libraries for the GPU: see regard doctor"
+        events.emit("warning", node=NODE, text=text)
+
+    def start(job: TrainingJob) -> WarmStartCheckpoint | None:
+        return WarmStartCheckpoint.load(Path(task.start)) if task.start else None
+
+    result = train(task.job, objective=task.objective, start=start)
+    if not isinstance(result, TrainingResult):
+        raise TypeError("A process that trains alone is the chief.")
+    warm_start = task.job.config.training.warm_start
+    keeps_moments = warm_start is not None and warm_start.optimizer
+    moments = adam_moments(result.model.optimizer) if keeps_moments else []
+    TrainedWeights(
+        job=result.job,
+        state=result.state,
+        record=result.record,
+        devices=result.devices,
+        updates=int(result.model.optimizer.iterations),
+        loss=checked_loss(result),
+        weights=[np.asarray(weight) for weight in result.model.weights],
+        moments=[np.asarray(moment) for moment in moments],
+    ).save(Path(task.result))
+
+
+def checked_loss(result: TrainingResult) -> float:
+    """Return the loss of the first eval batch, computed in float32.
+
+    Args:
+        result: a training with its model on the backend of this process.
+    """
+    config = result.job.config
+    settings = config.training.model_copy(update={"precision": "float32"})
+    sizes: Any = result.record["vocabulary_sizes"]
+    model: TrainableModel = result.network.build(config.model, settings, sizes)
+    model.set_weights(result.model.get_weights())
+    backend = current_backend()
+    model.compile(jit_compile=backend.always_compiles)
+    # The same rows on every backend.
+    batches = dataclasses.replace(result.eval_batches, growth=COARSE_GROWTH, fixed_shapes=True)
+    first = backend.data(batches).epoch(numbers=np.array([0]))
+    with backend.exact_products():
+        results = model.evaluate(first, verbose=0, return_dict=True)
+    return float(model.evaluation_metrics(results)["loss"])

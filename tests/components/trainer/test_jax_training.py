@@ -53,23 +53,23 @@ def untrained(tmp_path_factory):
         updates=5,
         loss=checked_loss(result),
         weights=model.get_weights(),
-        moments=[np.array(moment) for moment in adam_moments(model.optimizer)],
+        adam_moments=[np.array(moment) for moment in adam_moments(model.optimizer)],
     )
 
 
 def test_trained_weights_are_read_as_they_were_written(untrained, tmp_path):
     untrained.save(tmp_path / "result.npz")
     loaded = TrainedWeights.load(tmp_path / "result.npz")
-    for name in ("weights", "moments"):
+    for name in ("weights", "adam_moments"):
         assert_equal_arrays(getattr(loaded, name), getattr(untrained, name))
-    plain = {"weights": [], "moments": []}
+    plain = {"weights": [], "adam_moments": []}
     assert dataclasses.replace(loaded, **plain) == dataclasses.replace(untrained, **plain)
 
 
 def test_a_rebuilt_model_has_the_weights_and_the_state_of_the_optimizer(untrained):
     result = rebuild(untrained)
     assert_equal_arrays(result.model.get_weights(), untrained.weights)
-    assert_equal_arrays(adam_moments(result.model.optimizer), untrained.moments)
+    assert_equal_arrays(adam_moments(result.model.optimizer), untrained.adam_moments)
     assert int(result.model.optimizer.iterations) == 5
     assert (result.state, result.devices) == (untrained.state, 4)
 

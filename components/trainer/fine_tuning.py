@@ -158,7 +158,7 @@ class LowRankAdapters:
     def start(self) -> None:
         """Take the model's present kernels as W_0; B must still be 0."""
         for kernel, start, *_ in self._kernels:
-            start.assign(kernel)
+            start.assign(ops.copy(kernel))  # JAX would share the array, and donates both
 
     def gradients(self, gradients: Sequence[Any]) -> list[Any]:
         """Return the gradients of the factors from those of the kernels."""

@@ -18,7 +18,7 @@ from regard.components.trainer.epoch_plan import COARSE_GROWTH
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.train import TrainingResult, train
 from regard.components.trainer.validation import LOSS
-from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
+from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint, numbered_arrays
 from regard.core import events
 from regard.models.trainable_model import TrainableModel
 
@@ -53,7 +53,7 @@ class TrainedWeights:
         updates: the updates of the optimizer, in batches.
         loss: the loss of the first eval batch in float32, which the rebuilt model must have.
         weights: in the order of the model.
-        moments: Adam's moments; empty unless a later training may continue from them.
+        adam_moments: Adam's moments; empty unless a later training may continue from them.
     """
 
     job: TrainingJob
@@ -63,7 +63,7 @@ class TrainedWeights:
     updates: int
     loss: float
     weights: Sequence[np.ndarray]
-    moments: Sequence[np.ndarray]
+    adam_moments: Sequence[np.ndarray]
 
     def save(self, path: Path) -> None:
         """Write everything into one file."""
@@ -76,7 +76,7 @@ class TrainedWeights:
             "loss": self.loss,
         }
         arrays = {f"weight/{i}": weight for i, weight in enumerate(self.weights)}
-        arrays |= {f"moment/{i}": moment for i, moment in enumerate(self.moments)}
+        arrays |= {f"moment/{i}": moment for i, moment in enumerate(self.adam_moments)}
         with open(path, "wb") as file:
             np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
 
@@ -85,8 +85,6 @@ class TrainedWeights:
         """Read what ``save`` has written."""
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
-            moments = sum(name.startswith("moment/") for name in file)
-            weights = sum(name.startswith("weight/") for name in file)
             return cls(
                 job=TrainingJob.model_validate(about["job"]),
                 state=TrainState(**about["state"]),
@@ -94,8 +92,8 @@ class TrainedWeights:
                 devices=about["devices"],
                 updates=about["updates"],
                 loss=about["loss"],
-                weights=[file[f"weight/{i}"] for i in range(weights)],
-                moments=[file[f"moment/{i}"] for i in range(moments)],
+                weights=numbered_arrays(file, "weight"),
+                adam_moments=numbered_arrays(file, "moment"),
             )
 
 
@@ -116,9 +114,10 @@ def train_job(content: str) -> None:
     result = train(task.job, objective=task.objective, start=start)
     if not isinstance(result, TrainingResult):
         raise TypeError("A process that trains alone is the chief.")
+    # A later training may continue from the state of the optimizer.
     warm_start = task.job.config.training.warm_start
     keeps_moments = warm_start is not None and warm_start.optimizer
-    moments = adam_moments(result.model.optimizer) if keeps_moments else []
+    variables = adam_moments(result.model.optimizer) if keeps_moments else []
     TrainedWeights(
         job=result.job,
         state=result.state,
@@ -127,7 +126,7 @@ def train_job(content: str) -> None:
         updates=int(result.model.optimizer.iterations),
         loss=checked_loss(result),
         weights=[np.asarray(weight) for weight in result.model.weights],
-        moments=[np.asarray(moment) for moment in moments],
+        adam_moments=[np.asarray(moment) for moment in variables],
     ).save(Path(task.result))
 
 

@@ -160,8 +160,9 @@ def rebuild(trained: TrainedWeights) -> TrainingResult:
     compile_model(model, job.config.training)
     for variable, value in zip(model.weights, trained.weights, strict=True):
         variable.assign(value)
-    if trained.moments:
-        for variable, value in zip(adam_moments(model.optimizer), trained.moments, strict=True):
+    if trained.adam_moments:
+        variables = adam_moments(model.optimizer)
+        for variable, value in zip(variables, trained.adam_moments, strict=True):
             variable.assign(value)
     model.optimizer.iterations.assign(trained.updates)
     result = TrainingResult(

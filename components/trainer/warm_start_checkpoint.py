@@ -62,8 +62,8 @@ class WarmStartCheckpoint:
             about = json.loads(str(file["about"]))
             names = [name.removeprefix("tokenizer/") for name in file if name.startswith("tok")]
             return cls(
-                weights=_numbered(file, "weight"),
-                adam_moments=_numbered(file, "moment"),
+                weights=numbered_arrays(file, "weight"),
+                adam_moments=numbered_arrays(file, "moment"),
                 tokenizers={name: file[f"tokenizer/{name}"].tobytes() for name in names},
                 **about,
             )
@@ -72,7 +72,7 @@ class WarmStartCheckpoint:
 _ARRAYS = ("weights", "adam_moments", "tokenizers")  # which ``save`` does not write as JSON
 
 
-def _numbered(file: Mapping[str, np.ndarray], prefix: str) -> list[np.ndarray]:
+def numbered_arrays(file: Mapping[str, np.ndarray], prefix: str) -> list[np.ndarray]:
     """Return the arrays ``<prefix>/0``, ``<prefix>/1`` ... of a file."""
     count = sum(name.startswith(f"{prefix}/") for name in file)
     return [file[f"{prefix}/{i}"] for i in range(count)]

@@ -34,7 +34,7 @@ def run(folder: Path, name: str) -> dict[str, Any]:
     start = WarmStartCheckpoint.load(start_file) if start_file.exists() else None
     # The factors of LoRA start with the same numbers on every backend.
     with mock.patch.object(keras.initializers.RandomNormal, "__call__", _random_normal):
-        result = train(job, start=start)
+        result = train(job, start=lambda _: start)
     assert isinstance(result, TrainingResult)
     weights = Path(job.run_folder) / "weights.npz"
     weights.parent.mkdir(parents=True, exist_ok=True)

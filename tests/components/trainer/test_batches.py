@@ -139,6 +139,22 @@ def test_fixed_shapes_have_one_shape_per_bucket(batches):
     assert rows == sorted(dataset_rows(epoch_dataset(batches, 1)))
 
 
+def test_fixed_shapes_have_a_multiple_of_the_rows_of_all_devices(batches):
+    fixed = dataclasses.replace(batches, fixed_shapes=True)
+    shared = dataclasses.replace(fixed, row_multiple=4)
+    assert shared.size == fixed.size
+    filled = 0
+    for number in range(fixed.size):
+        batch, other = fixed.read(1, number), shared.read(1, number)
+        for name, array in batch.items():
+            rows = len(array)
+            assert len(other[name]) == -(-rows // 4) * 4
+            np.testing.assert_array_equal(other[name][:rows], array)
+            assert not other[name][rows:].any()
+            filled += len(other[name]) > rows
+    assert filled
+
+
 def test_images_keep_their_size_with_fixed_shapes(tmp_path):
     png = tf.io.encode_png(np.zeros([30, 12, 3], np.uint8)).numpy()
     columns = {

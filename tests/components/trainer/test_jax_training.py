@@ -1,16 +1,18 @@
 """A training in a process on JAX, and its model on TensorFlow."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from regard.components.trainer import job_process
 from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.jax_job import TrainedWeights, checked_loss
 from regard.components.trainer.jax_training import (
-    TrainedWeights,
-    checked_loss,
     jax_environment,
+    limit_size,
     rebuild,
     train_on_jax,
 )
@@ -43,7 +45,11 @@ def untrained(tmp_path_factory):
         eval_batches=inputs.eval,
         sentencepiece_models=inputs.sentencepiece_models,
         devices=1,
-        record={"vocabulary_sizes": inputs.vocabulary_sizes, "rows": inputs.rows},
+        record={
+            "vocabulary_sizes": inputs.vocabulary_sizes,
+            "rows": inputs.rows,
+            "batch_tokens": inputs.train.batch_tokens,
+        },
     )
     return TrainedWeights(
         job=job,
@@ -53,23 +59,23 @@ def untrained(tmp_path_factory):
         updates=5,
         loss=checked_loss(result),
         weights=model.get_weights(),
-        moments=[np.array(moment) for moment in adam_moments(model.optimizer)],
+        adam_moments=[np.array(moment) for moment in adam_moments(model.optimizer)],
     )
 
 
 def test_trained_weights_are_read_as_they_were_written(untrained, tmp_path):
     untrained.save(tmp_path / "result.npz")
     loaded = TrainedWeights.load(tmp_path / "result.npz")
-    for name in ("weights", "moments"):
+    for name in ("weights", "adam_moments"):
         assert_equal_arrays(getattr(loaded, name), getattr(untrained, name))
-    plain = {"weights": [], "moments": []}
+    plain = {"weights": [], "adam_moments": []}
     assert dataclasses.replace(loaded, **plain) == dataclasses.replace(untrained, **plain)
 
 
 def test_a_rebuilt_model_has_the_weights_and_the_state_of_the_optimizer(untrained):
     result = rebuild(untrained)
     assert_equal_arrays(result.model.get_weights(), untrained.weights)
-    assert_equal_arrays(adam_moments(result.model.optimizer), untrained.moments)
+    assert_equal_arrays(adam_moments(result.model.optimizer), untrained.adam_moments)
     assert int(result.model.optimizer.iterations) == 5
     assert (result.state, result.devices) == (untrained.state, 4)
 
@@ -107,7 +113,7 @@ def test_a_training_on_jax_returns_its_model_on_tensorflow(tmp_path, monkeypatch
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     options = {"backend": "jax", "max_steps": 4, "evaluate_every": 2, "validation_rows": 4}
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
-    job.run.checkpoint_folder.parent.mkdir()
+    job.run.checkpoint_folder.mkdir(parents=True)
     result = train_on_jax(job)
     assert result.state.stop_reason == "max_steps: 4"
     assert [entry["step"] for entry in result.state.history] == [2, 4]
@@ -118,13 +124,43 @@ def test_a_training_on_jax_returns_its_model_on_tensorflow(tmp_path, monkeypatch
     expected = result.state.history[-1]["loss"]
     assert result.model.evaluation_metrics(evaluated)["loss"] == close_to(expected)
     assert list(Path(job.run_folder).glob("events.out.tfevents.*"))
-    assert not list(job.run.checkpoint_folder.parent.glob(".jax-*"))
+    assert not list(job.run.checkpoint_folder.glob(".jax-*"))
+
+
+def test_the_oldest_files_of_a_folder_are_deleted(tmp_path):
+    for number in range(4):
+        file = tmp_path / str(number)
+        file.write_bytes(b"1234")
+        os.utime(file, (number, number))
+    limit_size(tmp_path, 10)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["2", "3"]
+    limit_size(tmp_path / "missing", 10)
+
+
+def test_leftovers_of_a_killed_run_are_removed(tmp_path, monkeypatch):
+    """With the programs, of which JAX may have written a part."""
+    monkeypatch.setattr(job_process, "run_process", lambda *_, **__: pytest.fail("stop"))
+    job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
+    checkpoints = job.run.checkpoint_folder
+    compiled = checkpoints.parent / "compiled"
+    for folder in (checkpoints, compiled):
+        folder.mkdir(parents=True)
+    (compiled / "program").touch()
+    with pytest.raises(pytest.fail.Exception):
+        train_on_jax(job)
+    assert (compiled / "program").exists()
+    (checkpoints / ".jax-killed").mkdir()
+    (checkpoints / ".jax-killed" / "result.npz").touch()
+    with pytest.raises(pytest.fail.Exception):
+        train_on_jax(job)
+    assert not (compiled / "program").exists()
+    assert not list(checkpoints.glob(".jax-*"))
 
 
 def test_an_error_of_the_process_is_raised(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
-    job.run.checkpoint_folder.parent.mkdir()
+    job.run.checkpoint_folder.mkdir(parents=True)
     job = job.model_copy(update={"config": job.config.with_training(max_length=2)})
     with pytest.raises(UserError) as error:
         train_on_jax(job)

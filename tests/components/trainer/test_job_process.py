@@ -48,10 +48,10 @@ def test_an_error_is_written_for_the_process_that_waits(
     def work(_):
         raise error
 
-    status, written = run_job(content, work)
+    status, stored_error = run_job(content, work)
     assert status == 1
-    assert type(written) is type(error)
-    assert getattr(written, "where", None) == getattr(error, "where", None)
+    assert type(stored_error) is type(error)
+    assert getattr(stored_error, "where", None) == getattr(error, "where", None)
     assert ("Traceback" in capsys.readouterr().err) == has_traceback
 
 

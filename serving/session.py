@@ -154,7 +154,8 @@ def _load(path: str | os.PathLike[str], few_runs: bool) -> _Handle:
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     # The functions of a graph have options of their own, with the optimizer. Inlined, they take 1.3
     # instead of 2.9 s, but later runs up to 1.5 times as long. Delete it with the option above.
-    config.graph_options.optimizer_options.do_function_inlining = few_runs
+    if few_runs:
+        config.graph_options.optimizer_options.do_function_inlining = True
     try:
         _set_config(options, config)
         session = call(

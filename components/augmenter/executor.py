@@ -50,14 +50,18 @@ class AugmenterExecutor(BaseBeamExecutor):
             owned_folders.remove(folder, owned_folders.SCRATCH)
         work = Path(target.uri, f"{_WORK_PREFIX}{uuid.uuid4().hex[:8]}")
         owned_folders.create(work, owned_folders.SCRATCH)
-        options = Path(exec_properties["folder"]), settings["batch_size"]
         rows = TrainRows(
-            functools.partial(run_pass, self._make_beam_pipeline, *options),
-            {key: StartingModel.model_validate(model) for key, model in models.items()},
-            str(work),
-            [feature_from_json(entry) for entry in settings["features"]],
-            expand_all(settings["root"], settings["monolingual"], "data.monolingual"),
-            settings["encoding"],
+            run=functools.partial(
+                run_pass,
+                self._make_beam_pipeline,
+                Path(exec_properties["folder"]),
+                settings["batch_size"],
+            ),
+            models={key: StartingModel.model_validate(model) for key, model in models.items()},
+            folder=str(work),
+            features=[feature_from_json(entry) for entry in settings["features"]],
+            texts=expand_all(settings["root"], settings["monolingual"], "data.monolingual"),
+            encoding=settings["encoding"],
         )
         splits = {
             name: split_shards(artifact_utils.get_split_uri([source], name))
@@ -69,10 +73,14 @@ class AugmenterExecutor(BaseBeamExecutor):
                 splits["train"], steps[name] = getattr(rows, name)(splits["train"], section)
                 events.emit("note", node=NODE, text=steps[name])
         for name, shards in splits.items():
-            os.makedirs(split := os.path.join(target.uri, f"Split-{name}"), exist_ok=True)
+            split = os.path.join(target.uri, f"Split-{name}")
+            os.makedirs(split, exist_ok=True)
             for i, path in enumerate(shards):
                 final = os.path.join(split, f"data_tfrecord-{i:05d}-of-{len(shards):05d}.gz")
-                (os.replace if Path(path).parent == work else shutil.copyfile)(path, final)
+                if Path(path).parent == work:
+                    os.replace(path, final)
+                else:
+                    shutil.copyfile(path, final)
         owned_folders.remove(work, owned_folders.SCRATCH)
         target.split_names, target.span = source.split_names, source.span
         examples_utils.set_payload_format(target, examples_utils.get_payload_format(source))

@@ -27,7 +27,13 @@ from regard.core.kinds import TEXT
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
 from regard.serving import saved_model
 from regard.serving.contract import DEFAULT_SIGNATURE
-from regard.serving.saved_model import InputLengthError, InputRow, Model, ServedModel
+from regard.serving.saved_model import (
+    InputLengthError,
+    InputRow,
+    Model,
+    Prediction,
+    ServedModel,
+)
 
 NODE = "Augmenter"
 PART_ROWS = 1024  # the rows that a killed worker computes again, at most
@@ -51,7 +57,7 @@ class ModelPass:
         model: the model.
         inputs: the feature that each input of the signature receives.
         is_score: whether the cross-entropy of a given output is computed.
-        seed: of an output that is sampled; None: the model's own search.
+        seed: the seed of an output that is sampled; None: the model's own search.
     """
 
     model: StartingModel
@@ -86,17 +92,26 @@ class ModelPass:
             message = f"{error}; the longest text of the batch begins with {longest[:60]!r}."
             raise UserError(message, self.model.model, remedy) from None
         if self.is_score:
-            scores = [one.outputs["score"] / one.outputs["target_length"] for one in predictions]
-            return [math.inf if math.isnan(one) else -one for one in scores]
-        texts = [None if one.truncated else one.hypothesis for one in predictions]
-        return [None if text is None or is_blank(text) else text for text in texts]
+            return [_cross_entropy(prediction) for prediction in predictions]
+        return [_usable_text(prediction) for prediction in predictions]
+
+
+def _cross_entropy(prediction: Prediction) -> float:
+    log_probability = prediction.outputs["score"] / prediction.outputs["target_length"]
+    return math.inf if math.isnan(log_probability) else -log_probability
+
+
+def _usable_text(prediction: Prediction) -> str | None:
+    if prediction.truncated or is_blank(prediction.hypothesis):
+        return None
+    return prediction.hypothesis
 
 
 class PassDoFn(ModelDoFn):
     """Runs a model on parts of the examples, and writes the results of each to a file.
 
     Args:
-        model_pass: what is computed.
+        model_pass: the pass to compute.
         batch_size: the maximum number of rows in a batch.
         folder: the folder for the files, which every worker can write to.
     """
@@ -113,18 +128,29 @@ class PassDoFn(ModelDoFn):
         with batch_results.record_failure(self._folder):
             features = [Feature(name, TEXT) for name in self._pass.inputs.values()]
             records = itertools.islice(read_records(part.path), part.start, part.start + part.rows)
-            texts = [[*map("".join, parse_record(one, features).values)] for one in records]
-            rows = [dict(zip(self._pass.inputs, one, strict=True)) for one in texts]
-            order = sorted(range(len(rows)), key=lambda row: -sum(map(len, texts[row])))
+            rows = [self._inputs(record, features) for record in records]
+            order = sorted(range(len(rows)), key=lambda row: -sum(map(len, rows[row].values())))
             results: dict[int, Any] = {}
             for first in range(0, len(order), self._batch_size):
                 batch = order[first : first + self._batch_size]
                 computed = self._pass.compute(self._model, [rows[row] for row in batch])
                 results.update(zip(batch, computed, strict=True))
             table = pa.table({"result": [results[row] for row in range(part.rows)]})
-            times = time.monotonic() - start, self._worker, self._load_seconds
-            stats = BatchStats(part.rows, *times, self._device, 0, 0)
+            stats = BatchStats(
+                rows=part.rows,
+                seconds=time.monotonic() - start,
+                worker=self._worker,
+                load_seconds=self._load_seconds,
+                device=self._device,
+                truncated_rows=0,
+                truncated_tokens=0,
+            )
             batch_results.write_batch(self._folder, part.number, table, stats)
+
+    def _inputs(self, record: bytes, features: Sequence[Feature]) -> dict[str, str]:
+        """Return the text of each input of the signature."""
+        texts = ["".join(values) for values in parse_record(record, features).values]
+        return dict(zip(self._pass.inputs, texts, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +177,10 @@ def run_pass(
     """Return the results of the records of examples; parts that are stored are not computed.
 
     Args:
-        make_pipeline: returns an empty Beam pipeline.
-        root: outlives the run, and contains a folder for each model, data and code.
+        make_pipeline: a function that returns an empty Beam pipeline.
+        root: a folder that outlives the run, with a folder for each model, data and code.
         batch_size: the maximum number of rows in a batch.
-        model_pass: what is computed.
+        model_pass: the pass to compute.
         paths: the files.
 
     Raises:

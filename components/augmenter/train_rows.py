@@ -35,12 +35,13 @@ class TrainRows:
     """Changes the rows of a train split; each step is a method with the name of its section.
 
     Attributes:
-        run: returns the results of a pass for the records of files, see ``run_pass``.
-        models: by their keys in the section ``augmentation``.
-        folder: for new files.
+        run: a function that returns the results of a pass for the records of files, see
+            ``run_pass``.
+        models: the models by their keys in the section ``augmentation``.
+        folder: the folder for new files.
         features: the features of an example.
         texts: the files of ``data.monolingual``.
-        encoding: that of the texts, see ``read_lines``.
+        encoding: the encoding of the texts, see ``read_lines``.
     """
 
     run: Callable[[ModelPass, Paths], Iterable[Any]]
@@ -61,9 +62,14 @@ class TrainRows:
             ModelPass(forward, {"source": "source", "target": "target"}, is_score=True),
             ModelPass(reverse, {"source": "target", "target": "source"}, is_score=True),
         )
-        scores = dual_cross_entropy(*(np.array([*self.run(one, paths)]) for one in passes))
+        entropies = [np.array(list(self.run(model_pass, paths))) for model_pass in passes]
+        scores = dual_cross_entropy(*entropies)
         is_kept = keep_best(scores, config.keep)
-        shards = self._rewrite("filter", paths, is_kept.tolist(), lambda row, keep: [row] * keep)
+
+        def edit(record: bytes, keep: bool) -> list[bytes]:
+            return [record] if keep else []
+
+        shards = self._rewrite("filter", paths, is_kept.tolist(), edit)
         count, rows, worst = is_kept.sum(), len(scores), scores[is_kept].max()
         text = f"{count:,} of {rows:,} pairs ({count / rows:.1%}) kept by {forward.model} and "
         return shards, f"{text}{reverse.model}, with scores up to {worst:.2f}"
@@ -74,12 +80,16 @@ class TrainRows:
         outputs = self.run(ModelPass(teacher, {"source": "source"}), paths)
 
         def edit(record: bytes, text: str | None) -> list[bytes]:
-            own = [record] if text is None or config.keep_original else []
-            return own if text is None else [*own, _replace(record, "target", text)]
+            if text is None:
+                return [record]
+            changed = _replace(record, "target", text)
+            return [record, changed] if config.keep_original else [changed]
 
         shards = self._rewrite("distillation", paths, outputs, edit)
         text = f"{_count(outputs)} targets translated by {teacher.model}"
-        return shards, f"{text}{', in addition to the originals' * config.keep_original}"
+        if config.keep_original:
+            text += ", in addition to the originals"
+        return shards, text
 
     def back_translation(self, paths: Paths, config: sections.BackTranslationConfig) -> StepResult:
         """Add pairs of monolingual texts and their translations, but no damaged texts.
@@ -87,13 +97,16 @@ class TrainRows:
         Raises:
             UnreadableFile: a file of texts cannot be read.
         """
-        limit = math.ceil(config.ratio * (rows := sum(1 for p in paths for _ in read_records(p))))
+        rows = sum(1 for _ in itertools.chain.from_iterable(map(read_records, paths)))
+        limit = math.ceil(config.ratio * rows)
         writer = ShardWriter(os.path.join(self.folder, "texts"))
         for file in self.texts:
             encode = ExampleEncoder(self.features, file, Images(""))
             lines = enumerate(read_lines(file, encoding=self.encoding), 1)
             # U+FFFD stands for what cannot be decoded.
-            texts = (one for one in lines if not is_blank(one[1]) and "\ufffd" not in one[1])
+            texts = (
+                (line, text) for line, text in lines if not is_blank(text) and "\ufffd" not in text
+            )
             for line, text in itertools.islice(texts, limit):
                 values = [text if feature.name == "target" else None for feature in self.features]
                 writer.write(encode(line, values))
@@ -103,8 +116,10 @@ class TrainRows:
         outputs = self.run(ModelPass(model, {"source": "target"}, seed=seed), examples)
 
         def edit(record: bytes, text: str | None) -> list[bytes]:
+            if text is None:
+                return []
             tagged = f"{config.tag or ''} {text}".lstrip()
-            return [] if text is None else [_replace(record, "source", tagged)]
+            return [_replace(record, "source", tagged)]
 
         shards = self._rewrite("back-translation", examples, outputs, edit)
         text = f"{_count(outputs)} monolingual texts translated by {model.model} ({config.search})"
@@ -115,8 +130,8 @@ class TrainRows:
         writer = ShardWriter(os.path.join(self.folder, name))
         records = itertools.chain.from_iterable(map(read_records, paths))
         for record, result in zip(records, results, strict=True):
-            for one in edit(record, result):
-                writer.write(one)
+            for changed in edit(record, result):
+                writer.write(changed)
         return _close(writer)
 
 
@@ -133,8 +148,8 @@ def _replace(record: bytes, feature: str, text: str) -> bytes:
 
 
 def _count(outputs: Iterable[Any]) -> str:
-    has_output = [one is not None for one in outputs]
-    return f"{sum(has_output):,} of {len(has_output):,}"
+    has_output = [output is not None for output in outputs]
+    return f"{has_output.count(True):,} of {len(has_output):,}"
 
 
 def dual_cross_entropy(forward: np.ndarray, reverse: np.ndarray) -> np.ndarray:
@@ -145,7 +160,7 @@ def dual_cross_entropy(forward: np.ndarray, reverse: np.ndarray) -> np.ndarray:
 
     Args:
         forward: cross-entropies per token of targets given sources, ``[rows]``.
-        reverse: those of sources given targets, ``[rows]``.
+        reverse: cross-entropies per token of sources given targets, ``[rows]``.
     """
     is_finite = np.isfinite(forward) & np.isfinite(reverse)
     forward, reverse = np.where(is_finite, forward, 0), np.where(is_finite, reverse, 0)

@@ -34,24 +34,29 @@ class TextNames:
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self:
         """Return the names of the text features among the features of a row."""
-        texts = [one for one in features if one.tokenized]
+        texts = [feature for feature in features if feature.tokenized]
+        references = [feature for feature in texts if feature.role == "reference"]
         return cls(
-            [one.name for one in texts if one.role == "input"],
-            [one.name for one in texts if one.role == "reference"],
-            [one.name for one in texts if one.role == "reference" and not one.part_of],
+            inputs=[feature.name for feature in texts if feature.role == "input"],
+            references=[feature.name for feature in references],
+            outputs=[feature.name for feature in references if not feature.part_of],
         )
+
+
+def _visible_length(text: str) -> int:
+    return 0 if is_blank(text) else len(text.strip())
 
 
 class RowTexts:
     """The texts of a row.
 
     Args:
-        names: Of the text features.
+        names: The names of the text features.
         by_name: The texts of each of them; a feature may have several texts, or none.
 
     Attributes:
-        names: As the argument.
-        by_name: As the argument.
+        names: The same names.
+        by_name: The same texts.
         sides: The texts of each feature that has some.
         all: All texts of the row.
         lengths: The characters of each text of ``sides``, without white space around it.
@@ -62,9 +67,7 @@ class RowTexts:
         sides = [by_name[name] for name in (*names.inputs, *names.references)]
         self.sides = [texts for texts in sides if texts]
         self.all = [text for texts in self.sides for text in texts]
-        self.lengths = [
-            [0 if is_blank(text) else len(text.strip()) for text in texts] for texts in self.sides
-        ]
+        self.lengths = [list(map(_visible_length, texts)) for texts in self.sides]
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,9 @@ class ControlCharactersCheck(RowCheck):
 
 def control_characters(text: str) -> list[str]:
     """Return the invisible control characters of a text in their order."""
-    if text.isascii() and text.isprintable():
+    # Of the characters of _CONTROL, Python counts only these two as printable. A twentieth of the
+    # time of a search.
+    if text.isprintable() and "\ufffc" not in text and "\ufffd" not in text:
         return []
     controls = _CONTROL.findall(text)
     return _CONTROL.findall(_FLAG.sub("", text)) if controls else controls

@@ -32,11 +32,11 @@ class LanguageCheck(RowCheck):
     limit: Share = 0.01
 
     def affects(self, row: RowTexts, context: CheckContext) -> bool:
-        texts_by_name = row.by_name
-        return any(
-            any(True for _ in self.other_languages(name, texts_by_name.get(name, ())))
-            for name in self.languages
-        )
+        for name in self.languages:
+            languages = self.other_languages(name, row.by_name.get(name, ()))
+            if next(languages, None) is not None:
+                return True
+        return False
 
     def details(self, row: RowTexts, context: CheckContext) -> Iterator[str]:
         for name, texts in row.by_name.items():

@@ -39,7 +39,9 @@ class TokenizationCheck(RowCheck):
 
 def find_tokenization(text: str) -> str | None:
     """Return the first trace of a tokenizer in a text, such as `` ,`` or ``@-@``; None without."""
-    if not any(trace in text for trace in _TRACES):
-        return None
-    match = _TOKENIZED.search(text)
-    return match and match[0]
+    # A third of the time of a search in every text.
+    for trace in _TRACES:
+        if trace in text:
+            match = _TOKENIZED.search(text)
+            return match[0] if match else None
+    return None

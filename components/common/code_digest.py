@@ -37,10 +37,10 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
     Raises:
         FileNotFoundError: a module does not exist.
     """
-    own = [module for module in modules if module.partition(".")[0] == package.name]
+    inside = [module for module in modules if module.partition(".")[0] == package.name]
     others = list(_other_files(modules, package))
     plugins = tuple(path for path, _ in others if path.suffix == ".py")
-    files = [(path, package) for path in source_files(*own, package=package, importers=plugins)]
+    files = [(path, package) for path in source_files(*inside, package=package, importers=plugins)]
     return _digest([*files, *others])
 
 
@@ -48,7 +48,7 @@ def package_digest(*modules: str, package: Path = PACKAGE) -> str:
     """Return a digest of all files of the package; it needs no imports and takes 0.01 s.
 
     Args:
-        modules: as in `code_digest`; those of other packages count too.
+        modules: the modules, as in `code_digest`; those of other packages count too.
         package: the folder of the package.
     """
     # The folders may be links, which `rglob` does not follow.
@@ -72,7 +72,7 @@ def source_files(
     """Return the files behind ``code_digest``: the closure of the imports and its package data.
 
     Args:
-        modules: of the package.
+        modules: the modules of the package.
         package: the folder of the package.
         importers: files of other packages, whose imports count too.
     """
@@ -108,8 +108,9 @@ def _other_files(modules: Iterable[str], package: Path) -> Iterator[tuple[Path, 
     """Yield the files of the other top-level packages, and the folders that hold these."""
     for name in sorted({module.partition(".")[0] for module in modules} - {package.name}):
         spec = importlib.util.find_spec(name)
-        places = (spec.submodule_search_locations or [spec.origin or ""]) if spec else ()
-        for root in map(Path, places):
+        if spec is None:
+            continue
+        for root in map(Path, spec.submodule_search_locations or [spec.origin or ""]):
             files = (path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
             yield from ((path, root.parent) for path in sorted(files) if path.is_file())
 

@@ -63,7 +63,8 @@ class Component(BaseComponent):
         }
         cls.SPEC_CLASS = type(f"{cls.__name__}Spec", (ComponentSpec,), content)
         uses_beam = issubclass(cls.EXECUTOR, BaseBeamExecutor)
-        cls.EXECUTOR_SPEC = (BeamExecutorSpec if uses_beam else ExecutorClassSpec)(cls.EXECUTOR)
+        spec_class = BeamExecutorSpec if uses_beam else ExecutorClassSpec
+        cls.EXECUTOR_SPEC = spec_class(cls.EXECUTOR)
 
     def __init__(self, run_parameters: Mapping[str, Any] | None = None, **arguments: Any):
         if "code" not in arguments:

@@ -84,7 +84,8 @@ class Row:
         """Return the value of an input or an extra in the table."""
         if feature.kind.names_file:
             return self.paths[feature.name]
-        return (self.inputs if feature.role == "input" else self.extras)[feature.name]
+        values = self.inputs if feature.role == "input" else self.extras
+        return values[feature.name]
 
 
 def write(
@@ -251,7 +252,7 @@ def make_table(
         features: the task's features.
         numbers: the row numbers.
         rows: the rows.
-        predictions: one for each row.
+        predictions: the prediction of each row.
 
     Raises:
         ValueError: a feature or an output has the name of another column.
@@ -260,6 +261,8 @@ def make_table(
 
     (reference,) = (feature for feature in features if feature.role == "reference")
     kind = reference.kind.arrow_type()
+    pairs = zip(rows, predictions, strict=True)
+    sizes = [_row_size(row, prediction) for row, prediction in pairs]
     columns: list[tuple[str, pa.DataType, list[Any]]] = [
         ("row", pa.int64(), list(numbers)),
         ("file", pa.string(), [row.file for row in rows]),
@@ -270,17 +273,16 @@ def make_table(
             if feature.role != "reference"
         ),
         ("references", pa.list_(kind), [list(row.references) for row in rows]),
-        ("hypothesis", kind, [one.hypothesis for one in predictions]),
-        ("score", pa.float32(), [one.score for one in predictions]),
-        ("size", pa.int64(), [_row_size(*pair) for pair in zip(rows, predictions, strict=True)]),
+        ("hypothesis", kind, [prediction.hypothesis for prediction in predictions]),
+        ("score", pa.float32(), [prediction.score for prediction in predictions]),
+        ("size", pa.int64(), sizes),
     ]
     if predictions:
         contract, outputs = predictions[0].contract, predictions[0].outputs
-        columns += [
-            (name, _output_type(predictions[0], name), [one.outputs[name] for one in predictions])
-            for name in outputs
-            if name not in (contract["answer"], contract["score"])
-        ]
+        for name in outputs:
+            if name not in (contract["answer"], contract["score"]):
+                values = [prediction.outputs[name] for prediction in predictions]
+                columns.append((name, _output_type(predictions[0], name), values))
     names = [name for name, _, _ in columns]
     if len(set(names)) < len(names):
         duplicates = sorted({name for name in names if names.count(name) > 1})

@@ -48,7 +48,7 @@ def resolve_references(value: Any, variables: Mapping[str, str], references: Ref
     Args:
         value: the result of ``restore_references``.
         variables: the values by name.
-        references: receives what the texts refer to.
+        references: the references to add those of the texts to.
 
     Raises:
         LookupError: a variable is not set.

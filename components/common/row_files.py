@@ -51,7 +51,8 @@ class RowFiles:
             checksums.
 
     Attributes:
-        lengths: of all training rows, 0 if a row is incomplete; int32 ``[training rows]``.
+        lengths: the lengths of all training rows, 0 if a row is incomplete; int32 ``[training
+            rows]``.
 
     Raises:
         UserError: a file is missing or damaged.
@@ -89,15 +90,19 @@ class RowFiles:
 
     def first_values(self, name: str) -> np.ndarray:
         """Return the first value of an integer column for each training row of rows with values."""
-        columns = (batch.column(name) for batch in self._batches)
-        parts = [np.append(x.values.to_numpy(), 0)[x.offsets.to_numpy()[:-1]] for x in columns]
+        parts = []
+        for batch in self._batches:
+            column = batch.column(name)
+            # An empty row at the end begins behind the last value.
+            values = np.append(column.values.to_numpy(), 0)
+            parts.append(values[column.offsets.to_numpy()[:-1]])
         return np.repeat(np.concatenate(parts), np.diff(self._row_starts))
 
     def read(self, numbers: np.ndarray) -> tuple[dict[str, Ragged], np.ndarray]:
         """Read training rows.
 
         Args:
-            numbers: at least one; their order is kept.
+            numbers: the numbers of the rows, at least one; their order is kept.
 
         Returns:
             The columns of their transformed rows, by name, and for each row the number of the

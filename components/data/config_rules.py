@@ -150,7 +150,10 @@ def _is_gzip(path: str) -> bool:
 
 
 def _validate_keys(data: DataConfig) -> Iterator[Problem]:
-    """Each key about the content of files must have an effect on some of them."""
+    """Yield keys about the content of files that have no effect on any of them.
+
+    The formats of all files must be known; a file of an unknown format is another problem.
+    """
     names: set[str] = set()
     used = {"encoding"} if data.monolingual else set()
     for files in (data.train, data.eval, data.test):

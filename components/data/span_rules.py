@@ -61,6 +61,7 @@ def path_locations(data: DataConfig) -> list[PatternLocation]:
 
 
 def validate_spans(data: DataConfig) -> Iterator[Problem]:
+    """Yield patterns, dates and rules of spans that cannot work together."""
     locations, rules = pattern_locations(data), data.spans
     for location in locations:
         if message := span_patterns.pattern_error(location.pattern):

@@ -32,9 +32,15 @@ def with_local_files(corpus: Corpus) -> Corpus:
             _copy(uri, key)
             if config.spans.marker and span_patterns.is_pattern(uri):
                 _copy(os.path.join(os.path.dirname(uri), config.spans.marker), _MARKER)
-    for split, files in config.files_by_split().items():
+    splits = config.files_by_split()
+    for split, files in splits.items():
         if (local := _local(files)) != files:
             updates[split] = local
+    if updates and all(
+        isinstance(updates.get(split, files), dict) for split, files in splits.items()
+    ):
+        # The endings of the files, which are given by now.
+        updates["columns"] = type(config).model_fields["columns"].default
     if is_uri(config.root):
         updates["root"] = str(local_copy(config.root))
     return replace(corpus, config=config.model_copy(update=updates)) if updates else corpus

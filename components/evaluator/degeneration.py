@@ -122,12 +122,19 @@ def find_degenerate_outputs(
     """
     count, usual = len(rows.hypotheses), _usual_scripts(rows)
     texts = zip(rows.hypotheses, rows.references, sources or [""] * count, strict=True)
-    outputs = [OutputRow(*one, usual, config.length_ratio.ratio) for one in texts]
+    outputs = [
+        OutputRow(hypothesis, references, source, usual, config.length_ratio.ratio)
+        for hypothesis, references, source in texts
+    ]
     results = {}
     for name, (label, check) in CHECKS.items():
         if sources is None and name == "copies":
             continue
-        cases = {number: case for number, row in enumerate(outputs) if (case := check(row))}
+        cases: dict[int, Degeneration] = {}
+        for number, row in enumerate(outputs):
+            case = check(row)
+            if case is not None:
+                cases[number] = case
         worst = sorted(cases, key=lambda number: (-cases[number][0], number))[:_MAX_EXAMPLES]
         results[name] = DegenerateCheck(
             label=label,

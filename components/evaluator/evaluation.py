@@ -49,8 +49,8 @@ def evaluate(
     is_text = answer_kind(contract).is_text
     rows = _read_models(source, summary, config)
     scores = {
-        model: ModelScores(own, config, with_attention=model not in config.baselines)
-        for model, own in rows.items()
+        model: ModelScores(outputs, config, with_attention=model not in config.baselines)
+        for model, outputs in rows.items()
     }
     vocabulary, overlap = None, None
     if findings is not None:
@@ -82,7 +82,7 @@ def evaluate(
                 text = f"Degenerate outputs: {check.summary}"
                 events.emit("warning", node=NODE, text=text)
     decision = gate.decide(
-        {model: own.metrics for model, own in scores.items()},
+        {model: model_scores.metrics for model, model_scores in scores.items()},
         scored,
         comparison,
         degenerate,
@@ -157,13 +157,13 @@ def _write_slices(
     """Write the scored slices by length to one file, with the unit, and the others to another."""
     others = []
     buckets: list[results.LengthBucket] = []
-    for one in slices:
-        count, scores = len(one.rows), one.scores
-        if one.bounds:
-            low, high = one.bounds
+    for part in slices:
+        count, scores = len(part.rows), part.scores
+        if part.bounds:
+            low, high = part.bounds
             intervals = {
-                model: own.interval(next(iter(own.metrics)), one.rows, config.samples)
-                for model, own in models.items()
+                model: model_scores.first_interval(part.rows, config.samples)
+                for model, model_scores in models.items()
                 if model not in config.baselines
             }
             bucket = results.LengthBucket(
@@ -171,7 +171,7 @@ def _write_slices(
             )
             buckets.append(bucket)
         else:
-            others.append({"kind": one.kind, "name": one.name, "rows": count, "scores": scores})
+            others.append({"kind": part.kind, "name": part.name, "rows": count, "scores": scores})
     if contract["size"]:
         results.LengthScores(unit=contract["size"]["unit"], buckets=buckets).write(folder)
     if others:

@@ -24,14 +24,19 @@ _MAX_LINES = 5  # of standard error, in a message
 
 def metric_specs(config: EvaluationConfig) -> PluginTable[MetricSpec]:
     """Return all metrics, including those of ``evaluation.external``."""
-    own = dict(METRICS.own)
-    for name, one in config.external.items():
-        compute = functools.partial(_compute, name, one)
-        label, higher, unlimited = one.label or name, one.higher_is_better, (None, None)
-        own[name] = MetricSpec(
-            label, compute, TEXT.name, higher, *unlimited, one.scale, False, True
+    specs = dict(METRICS.own)
+    for name, metric in config.external.items():
+        specs[name] = MetricSpec(
+            label=metric.label or name,
+            compute=functools.partial(_compute, name, metric),
+            output_kind=TEXT.name,
+            higher_is_better=metric.higher_is_better,
+            low=None,
+            high=None,
+            scale=metric.scale,
+            needs_columns=True,
         )
-    return PluginTable(METRICS.group, own, MetricSpec)
+    return PluginTable(METRICS.group, specs, MetricSpec)
 
 
 def _compute(name: str, metric: ExternalMetricConfig, rows: Rows, _: MetricOptions) -> Statistics:
@@ -43,8 +48,9 @@ def _compute(name: str, metric: ExternalMetricConfig, rows: Rows, _: MetricOptio
     program = os.path.basename(metric.command[0])
     sources = rows.columns.get("source", [""] * len(rows.hypotheses))
     with TemporaryFile() as table, TemporaryFile() as output, TemporaryFile() as errors:
-        for one in zip(sources, rows.hypotheses, rows.references, strict=True):
-            texts = (text.translate(_ESCAPES) for text in (*one[:2], *one[2]))
+        cells = zip(sources, rows.hypotheses, rows.references, strict=True)
+        for source, hypothesis, references in cells:
+            texts = [text.translate(_ESCAPES) for text in (source, hypothesis, *references)]
             table.write("\t".join(texts).encode() + b"\n")
         table.seek(0)
         problem = _run(metric, table, output, errors)

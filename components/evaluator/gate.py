@@ -53,10 +53,10 @@ def decide(
     verdicts = check_defined(candidate)
     verdicts += check_thresholds(candidate, config.thresholds)
     for name, thresholds in config.slices.thresholds.items():
-        for one in slices:
-            if one.matches(name):
-                values = _slice_metrics(CANDIDATE, metrics, one)
-                verdicts += check_thresholds(values, thresholds, one)
+        for part in slices:
+            if part.matches(name):
+                values = _slice_metrics(CANDIDATE, metrics, part)
+                verdicts += check_thresholds(values, thresholds, part)
     verdicts += check_slices_exist(config.slices.thresholds, slices)
     verdicts += check_degenerate_outputs(degenerate)
     if production and comparison:
@@ -81,14 +81,14 @@ def _check_production(
     pair = metrics[CANDIDATE][name], metrics[PRODUCTION][name]
     verdicts = [check_not_worse(*pair, config, version, comparison.p_value)]
     tests = {(test.kind, test.name): test for test in comparison.slices}
-    for one in slices:
-        if test := tests.get((one.kind, one.name)):
+    for part in slices:
+        if test := tests.get((part.kind, part.name)):
             pair = (
-                _slice_metrics(CANDIDATE, metrics, one)[name],
-                _slice_metrics(PRODUCTION, metrics, one)[name],
+                _slice_metrics(CANDIDATE, metrics, part)[name],
+                _slice_metrics(PRODUCTION, metrics, part)[name],
             )
             p_value, is_tested = test.adjusted_p_value, test.test is not None
-            verdicts.append(check_not_worse(*pair, config, version, p_value, one, is_tested))
+            verdicts.append(check_not_worse(*pair, config, version, p_value, part, is_tested))
     return verdicts
 
 
@@ -148,7 +148,7 @@ def check_not_worse(
     Args:
         candidate: the candidate's metric.
         production: the metric of the model in production.
-        config: has the tolerance and the significance level.
+        config: the tolerance and the significance level.
         version: the version in production.
         p_value: the p-value of the difference, adjusted if there are several slices; None: there
             is none.
@@ -170,7 +170,10 @@ def check_not_worse(
     ours, theirs = format_distinctly(candidate.value, production.value, digits)
     subject = f"{candidate.label} {ours}{where} is"
     other = f"{_version_name(version)} ({theirs})"
-    probability = "" if p_value is None else f", {'Holm’s ' if part else ''}p = {p_value:.3f}"
+    probability = ""
+    if p_value is not None:
+        symbol = "Holm’s p" if part else "p"
+        probability = f", {symbol} = {p_value:.3f}"
     is_significant = p_value is None or p_value < config.significance or not candidate.is_defined
     tolerance = f"the tolerance of {config.tolerance:g}"
     if not passed and not is_significant:
@@ -205,7 +208,7 @@ def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult)
     relation = "better" if passed else "not better"
     if passed and baseline.p_value is not None:
         passed = baseline.p_value < BASELINE_SIGNIFICANCE
-        relation = f"{'' if passed else 'not '}significantly better"
+        relation = "significantly better" if passed else "not significantly better"
     probability = "" if baseline.p_value is None else f", p = {baseline.p_value:.3f}"
     details = f"{baseline.label}: {other}{probability}"
     reason = f"{metric.label} {value} is {relation} than the baseline ({details})"
@@ -216,9 +219,9 @@ def check_slices_exist(names: Iterable[str], slices: Sequence[Slice]) -> list[Ve
     """Reject configured slices without rows, about which nothing is known."""
     verdicts = []
     for name in names:
-        if not any(one.matches(name) for one in slices):
+        if not any(part.matches(name) for part in slices):
             kind = name.partition("=")[0]
-            titles = [one.title for one in slices if one.kind == kind]
+            titles = [part.title for part in slices if part.kind == kind]
             available = f"; available: {', '.join(titles)}" if titles else ""
             reason = f"the test split has no rows in {name}{available}"
             verdicts.append(Verdict(rule="slices", passed=False, reason=reason, slice=name))
@@ -244,7 +247,9 @@ def no_comparison(version: str, error: str) -> Verdict:
 def make_decision(verdicts: Sequence[Verdict]) -> Decision:
     """Combine the verdicts; the sentence names those that decide, without passed output checks."""
     failed = [verdict for verdict in verdicts if not verdict.passed]
-    deciding = failed or [one for one in verdicts if one.slice is None and one.rule != "checks"]
+    deciding = failed
+    if not failed:
+        deciding = [item for item in verdicts if item.slice is None and item.rule != "checks"]
     reasons = [verdict.reason for verdict in deciding]
     slices = {verdict.slice for verdict in verdicts if verdict.slice is not None}
     if slices and not failed:

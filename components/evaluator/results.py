@@ -144,7 +144,7 @@ class DegenerateCheck(_Model):
     """The result of one check for degenerate outputs.
 
     Attributes:
-        label: completes "the outputs are", such as ``empty``.
+        label: the end of "the outputs are", such as ``empty``.
         rows: the number of degenerate outputs.
         share: their share of all rows.
         limit: the allowed share.

@@ -73,10 +73,12 @@ class ModelScores:
         """Return the values of the metrics on some rows."""
         return {name: scorer.subset_value(rows) for name, scorer in self._scorers.items()}
 
-    def interval(self, name: str, rows: Sequence[int], samples: int) -> Interval | None:
-        """Return the confidence interval of a metric on some rows, if there are ``samples``."""
-        scorer = self._scorers[name].take(rows)
-        return significance.confidence_interval(scorer, samples) if samples else None
+    def first_interval(self, rows: Sequence[int], samples: int) -> Interval | None:
+        """Return the interval of the first metric on some rows, if there are ``samples``."""
+        if not samples:
+            return None
+        scorer = self._scorers[next(iter(self.metrics))]
+        return significance.confidence_interval(scorer.take(rows), samples)
 
     def p_value(
         self,
@@ -87,20 +89,21 @@ class ModelScores:
         rows: Sequence[int] | None = None,
     ) -> float | None:
         """Return the p-value of a metric's difference to another model, on all or some rows."""
-        one, two = self._scorers[name], other._scorers[name]
+        scorer, other_scorer = self._scorers[name], other._scorers[name]
         if rows is not None:
-            one, two = one.take(rows), two.take(rows)
-        return significance.p_value(one, two, test, samples)
+            scorer, other_scorer = scorer.take(rows), other_scorer.take(rows)
+        return significance.p_value(scorer, other_scorer, test, samples)
 
 
 def score_slices(scores: Mapping[str, ModelScores], slices: Sequence[Slice]) -> list[Slice]:
     """Score every model in each slice."""
-    return [
-        dataclasses.replace(
-            one, scores={model: own.subset_values(one.rows) for model, own in scores.items()}
-        )
-        for one in slices
-    ]
+    scored = []
+    for part in slices:
+        values = {
+            model: model_scores.subset_values(part.rows) for model, model_scores in scores.items()
+        }
+        scored.append(dataclasses.replace(part, scores=values))
+    return scored
 
 
 def compare(
@@ -125,7 +128,7 @@ def compare(
     if production is None or PRODUCTION not in scores:
         return None
     candidate, other = scores[CANDIDATE], scores[PRODUCTION]
-    slices = [one for one in slices if any(map(one.matches, production.slices))]
+    slices = [part for part in slices if any(map(part.matches, production.slices))]
     name, test, samples = production.metric, production.test, config.samples
     slice_test: significance.Test | None = None
     p_value, slice_samples = None, 0
@@ -135,20 +138,20 @@ def compare(
         # With fewer samples the lowest p-value times the number of slices would exceed the level.
         slice_samples = max(samples, math.ceil(len(slices) / production.significance))
         p_values = [
-            candidate.p_value(other, name, slice_test, slice_samples, one.rows) for one in slices
+            candidate.p_value(other, name, slice_test, slice_samples, part.rows) for part in slices
         ]
     adjusted = iter(significance.holm([p for p in p_values if p is not None]))
     tests = [
         SliceTest(
-            kind=one.kind,
-            name=one.name,
-            rows=len(one.rows),
+            kind=part.kind,
+            name=part.name,
+            rows=len(part.rows),
             test=slice_test,
             samples=slice_samples,
             p_value=p,
             adjusted_p_value=None if p is None else next(adjusted),
         )
-        for one, p in zip(slices, p_values, strict=True)
+        for part, p in zip(slices, p_values, strict=True)
     ]
     return Comparison(metric=name, test=test, samples=samples, p_value=p_value, slices=tuple(tests))
 
@@ -170,11 +173,7 @@ def compare_baselines(
     for name in config.baselines:
         baseline, metric, p_value = scores[name], "", None
         if PRODUCTION not in scores:
-            both = candidate.metrics, baseline.metrics
-            preferred = [config.production.metric] if config.production else []
-            choices = [*preferred, *config.metrics]
-            defined = [k for k in choices if all(k in m and m[k].is_defined for m in both)]
-            metric = defined[0] if defined else ""
+            metric = _first_common_metric(candidate, baseline, config)
         if metric and config.samples:
             p_value = candidate.p_value(baseline, metric, "randomization", config.samples)
         label, figures = BASELINES[name].label, baseline.results(samples=0)  # without intervals
@@ -182,3 +181,15 @@ def compare_baselines(
             BaselineResult(name=name, label=label, metrics=figures, metric=metric, p_value=p_value)
         )
     return results
+
+
+def _first_common_metric(
+    candidate: ModelScores, baseline: ModelScores, config: EvaluationConfig
+) -> str:
+    """Return the preferred metric that is defined for both models; empty if there is none."""
+    preferred = [config.production.metric] if config.production else []
+    for name in [*preferred, *config.metrics]:
+        pair = candidate.metrics.get(name), baseline.metrics.get(name)
+        if all(metric is not None and metric.is_defined for metric in pair):
+            return name
+    return ""

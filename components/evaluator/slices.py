@@ -114,18 +114,22 @@ def make_slices(
             known.
         config: the ``evaluation`` section.
     """
-    slices = [one for feature in config.slices.by for one in _by_value(rows, feature)]
+    slices: list[Slice] = []
+    for feature in config.slices.by:
+        slices += _by_value(rows, feature)
     slices += [_by_pattern(rows, name, pattern) for name, pattern in config.slices.patterns.items()]
     if lengths is not None:
         slices += _by_length(lengths, config.length_buckets)
     if vocabulary is not None and (bounds := config.slices.oov) is not None:
-        columns = zip(*(rows.columns[name] for name in inputs), strict=True)
         names = share_names(bounds)
-        unknown = (unknown_share(texts, vocabulary) for texts in columns)
-        slices += _group(OOV, names, [names[bisect_left(bounds, share)] for share in unknown])
+        labels = []
+        for texts in zip(*(rows.columns[name] for name in inputs), strict=True):
+            share = unknown_share(texts, vocabulary)
+            labels.append(names[bisect_left(bounds, share)])
+        slices += _group(OOV, names, labels)
     if overlap is not None:
         slices += _by_overlap(rows, overlap)
-    return [one for one in slices if one.rows]
+    return [part for part in slices if part.rows]
 
 
 def _group(kind: str, names: Sequence[str | None], labels: Sequence[str | None]) -> list[Slice]:
@@ -154,14 +158,15 @@ def _by_length(lengths: Sequence[int], bounds: Sequence[int]) -> list[Slice]:
     names = length_names(bounds)
     slices = _group(LENGTH, names, [names[bisect_left(bounds, length)] for length in lengths])
     ranges = zip(slices, length_ranges(bounds), strict=True)
-    return [dataclasses.replace(one, bounds=limits) for one, limits in ranges]
+    return [dataclasses.replace(part, bounds=limits) for part, limits in ranges]
 
 
 def _by_overlap(rows: Rows, overlap: frozenset[int]) -> list[Slice]:
-    has_overlap = (
-        any(text_hash(text) in overlap for text in references) for references in rows.references
-    )
-    return _group(TARGET_OVERLAP, OVERLAP_NAMES, [OVERLAP_NAMES[flag] for flag in has_overlap])
+    labels = []
+    for references in rows.references:
+        has_overlap = any(text_hash(text) in overlap for text in references)
+        labels.append("yes" if has_overlap else "no")
+    return _group(TARGET_OVERLAP, OVERLAP_NAMES, labels)
 
 
 def _texts(rows: Rows, feature: str) -> list[str]:

@@ -25,8 +25,8 @@ class CheckExample(TypedDict):
         where: its file and line.
         text: its text, shortened.
         same_as: file and line of the row that it repeats.
-        similarity: to that row, 0 to 1.
-        detail: what is wrong, if the name of the check does not say it.
+        similarity: the similarity to that row, 0 to 1.
+        detail: the problem, if the name of the check does not say it.
     """
 
     where: str
@@ -45,7 +45,7 @@ class CheckFinding(TypedDict):
             for ``overlap``, ``near_overlap`` and ``target_overlap``, otherwise all.
         share: ``count`` divided by ``total``.
         limit: the share that is allowed.
-        action: that of the check; only ``fail`` fails the run, the others warn.
+        action: the action of the check; only ``fail`` fails the run, the others warn.
         exceeded: whether the share is above the limit.
         splits: the rows that it found by split.
         examples: the first of them.
@@ -72,8 +72,8 @@ class FindingBuilder:
     Attributes:
         checks: the checks that are set.
         shards: the corpus.
-        features: of a row.
-        context: what the checks of single rows know in addition to the row.
+        features: the features of a row.
+        context: the knowledge of the checks of single rows in addition to the row.
     """
 
     checks: DataChecksConfig
@@ -83,8 +83,13 @@ class FindingBuilder:
 
     def example_references(self, counts: CheckCounts) -> set[int]:
         """Return the references of the rows that the findings show as examples."""
-        pairs = [pair for name in self.checks.data_checks for pair in counts.examples.get(name, ())]
-        return {ref for pair in pairs for ref in pair if ref is not None}
+        references: set[int] = set()
+        for name in self.checks.data_checks:
+            for ref, other in counts.examples.get(name, ()):
+                references.add(ref)
+                if other is not None:
+                    references.add(other)
+        return references
 
     def findings(
         self, counts: CheckCounts, rows: Mapping[int, ExampleRow]
@@ -92,7 +97,7 @@ class FindingBuilder:
         """Return the finding of every check that is set.
 
         Args:
-            counts: of the checks.
+            counts: the counts of the checks.
             rows: the rows that the examples of the counts refer to.
         """
         return {
@@ -142,7 +147,7 @@ class FindingBuilder:
         compared = ComparedValues(self.features)
         if isinstance(check, NearOverlapCheck) and other is not None:
             value = near_duplicates.similarity(
-                *(compared.input_text(one.values) for one in (row, other))
+                compared.input_text(row.values), compared.input_text(other.values)
             )
             example["similarity"] = value
             example["detail"] = f"{value:.0%} similar"

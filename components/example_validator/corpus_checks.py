@@ -69,7 +69,7 @@ def profile_training_split(corpus: Corpus) -> Profile:
     Replayed spans are read twice, as in CorpusGen; no row is kept in memory.
 
     Args:
-        corpus: with its spans resolved.
+        corpus: the corpus, with its spans resolved.
 
     Raises:
         UserError: a file cannot be read.

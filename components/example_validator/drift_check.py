@@ -44,8 +44,8 @@ def check_drift(
     """Compare the training split with that of production; None if there is nothing to compare with.
 
     Args:
-        production: as ``ExampleValidator`` takes it.
-        profile: of the training split.
+        production: the parameter of ``ExampleValidator``.
+        profile: the profile of the training split.
         checks: the checks that are set.
 
     Raises:
@@ -113,10 +113,14 @@ def drift_warnings(drift: DriftFindings | None) -> list[str]:
 
 def drift_failures(drift: DriftFindings | None) -> Iterator[UserError]:
     """Yield an error for each drift check with the action ``fail`` that exceeds its limit."""
-    remedy = "Check the source of the new rows. If they are intended, raise the limit or set the "
-    remedy += "action to warn."
-    for name, finding in drift["checks"].items() if drift else ():
-        if drift and finding["exceeded"] and finding["action"] == "fail":
+    if not drift:
+        return
+    remedy = (
+        "Check the source of the new rows. If they are intended, raise the limit or set the action "
+        "to warn."
+    )
+    for name, finding in drift["checks"].items():
+        if finding["exceeded"] and finding["action"] == "fail":
             text = _describe(name, finding, drift["version"])
             yield UserError(text, f"data.checks.{name}", remedy)
 

@@ -56,10 +56,11 @@ class HashPacker:
 
 def find_duplicates(bucket: Bucket, packed: Iterable[tuple[bool, bytes]]) -> CheckCounts:
     """Return the ``duplicates``, ``overlap`` or ``overlaps`` of one bucket of hashes."""
-    parts = {True: [np.empty(0, _PACKED)], False: [np.empty(0, _PACKED)]}
+    train_parts, other_parts = [np.empty(0, _PACKED)], [np.empty(0, _PACKED)]
     for is_train, content in packed:
-        parts[is_train].append(np.frombuffer(content, _PACKED))
-    train, rest = (np.concatenate(parts[is_train]) for is_train in (True, False))
+        parts = train_parts if is_train else other_parts
+        parts.append(np.frombuffer(content, _PACKED))
+    train, rest = np.concatenate(train_parts), np.concatenate(other_parts)
     # The first row of the corpus is the original.
     train, rest = train[np.argsort(train["ref"])], rest[np.argsort(rest["ref"])]
     keys, first, inverse = np.unique(train["key"], return_index=True, return_inverse=True)

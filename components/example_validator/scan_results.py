@@ -21,7 +21,7 @@ def combine_outputs(outputs: Outputs) -> tuple[CheckCounts, dict[str, WordProfil
     """Return the counts of all checks, and the words of each feature of train.
 
     Args:
-        outputs: of all shards; the elements of one key are used at a time.
+        outputs: the outputs of all shards; the elements of one key are used at a time.
     """
     exact = [duplicates.find_duplicates(*group) for group in outputs["packed"].items()]
     near = duplicates.count_near_overlap(outputs["near"].get(None, ()))
@@ -43,9 +43,9 @@ def find_problems(
     """Return the finding of each check, and the hashes of references of other splits in train.
 
     Args:
-        counts: from ``combine_outputs``.
+        counts: the result of ``combine_outputs``.
         shards: the corpus.
-        features: of a row.
+        features: the features of a row.
         checks: the checks that are set.
         targets: settings of the texts that the model writes.
     """

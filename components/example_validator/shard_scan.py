@@ -32,10 +32,10 @@ def count_row_scripts(
     their dominant scripts, of which there are few combinations, and judged at the end.
 
     Args:
-        counts: receives the row, and the letters of train by feature and script.
+        counts: the counts to add the row to, and the letters of train by feature and script.
         ref: the row's reference.
         row: the row.
-        is_train: whether it is of the training split, which defines what is usual.
+        is_train: whether the row is of the training split, which defines what is usual.
     """
     dominant = []
     for feature, texts in row.by_name.items():
@@ -89,8 +89,8 @@ def scan_shard(
 
     Args:
         shard: the file.
-        index: of the other splits; None for a shard of these.
-        features: of a row.
+        index: the index of the other splits; None for a shard of these.
+        features: the features of a row.
         checks: the checks that are set.
         targets: settings of the texts that the model writes.
 
@@ -111,8 +111,9 @@ def scan_shard(
     measured = [i for i in compared.columns if features[i].kind.length_unit(features[i])]
     sizes = {i: defaultdict[int, int](int) for i in measured}
     word_counter = WordCounter(list(texts.values())) if is_train else None
-    own_inputs: Inputs = []
-    index = index and index.search()
+    inputs: Inputs = []
+    if index is not None:
+        index = index.search()
 
     number = 0
     for number, row in enumerate(shard.rows(features), 1):
@@ -148,7 +149,7 @@ def scan_shard(
             if index:
                 index.add(ref, text)
             elif not is_train:
-                own_inputs.append((ref, text))
+                inputs.append((ref, text))
         if word_counter:
             for i, name in texts.items():
                 for text in values[i]:
@@ -162,9 +163,9 @@ def scan_shard(
     if index:
         yield "near", None, index.hits()
         counts.capped = index.capped
-    if own_inputs:
-        yield "inputs", None, own_inputs
-        counts.inputs = len(own_inputs)
+    if inputs:
+        yield "inputs", None, inputs
+        counts.inputs = len(inputs)
     counts.rows[shard.index] = number
     for i, lengths in sizes.items():
         counts.lengths[features[i].name] = {shard.index: histogram(lengths)}

@@ -40,7 +40,7 @@ class WordCounter:
     """Counts the words of features and yields the counts by bucket.
 
     Args:
-        features: their names.
+        features: the names of the features.
         limit: the number of different words of a feature to hold at once.
     """
 
@@ -135,8 +135,8 @@ def train_profile(
 ) -> Profile:
     """Return the profile of the training split, with which later data is compared."""
     features: dict[str, FeatureProfile] = {
-        name: {**words.get(name, {}), "lengths": _length_profile(every)}  # type: ignore[typeddict-item]
-        for name, every in lengths.items()
+        name: {**words.get(name, {}), "lengths": _length_profile(histograms)}  # type: ignore[typeddict-item]
+        for name, histograms in lengths.items()
     }
     return {"rows": rows, "features": features}
 

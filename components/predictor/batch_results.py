@@ -117,15 +117,15 @@ def raise_failure(folder: Path) -> Iterator[None]:
 def decoding_seconds(stats: Collection[BatchStats]) -> float:
     """Return the time of the slowest worker, without loading; workers run in parallel."""
     by_worker: dict[str, float] = {}
-    for one in stats:
-        by_worker[one.worker] = by_worker.get(one.worker, 0.0) + one.seconds
+    for batch in stats:
+        by_worker[batch.worker] = by_worker.get(batch.worker, 0.0) + batch.seconds
     return max(by_worker.values(), default=0.0)
 
 
 def rows_per_second(stats: Collection[BatchStats]) -> float:
     """Return the speed of all workers together, without loading."""
     seconds = decoding_seconds(stats)
-    return sum(one.rows for one in stats) / seconds if seconds else 0.0
+    return sum(batch.rows for batch in stats) / seconds if seconds else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,10 +134,10 @@ class ProgressScope:
 
     Attributes:
         label: the model's display name.
-        noun: what the rows are called.
+        noun: the name of the rows, in the plural.
         rows: the number of rows.
         start: the fraction of the node's progress at the start.
-        end: that at the end.
+        end: the fraction at the end.
         node: the name of the component.
     """
 
@@ -157,7 +157,7 @@ def report_progress(folder: Path, scope: ProgressScope) -> Iterator[None]:
 
     Args:
         folder: the folder of the batches' files.
-        scope: what the events describe.
+        scope: the subject of the events.
     """
     stopped = threading.Event()
     stats = earlier = read_stats(folder, {})  # of a killed run, whose speed is not that of this one
@@ -167,8 +167,9 @@ def report_progress(folder: Path, scope: ProgressScope) -> Iterator[None]:
         count = len(stats)
         stats = read_stats(folder, stats)
         if len(stats) > count:
-            new = [one for batch, one in stats.items() if batch not in earlier]
-            _emit(sum(one.rows for one in stats.values()), rows_per_second(new), scope)
+            new = [stats[batch] for batch in stats if batch not in earlier]
+            rows = sum(batch.rows for batch in stats.values())
+            _emit(rows, rows_per_second(new), scope)
 
     def poll() -> None:
         while not stopped.wait(POLL_SECONDS):

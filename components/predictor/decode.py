@@ -113,7 +113,9 @@ class PredictDoFn(ModelDoFn):
                 self._model, len(rows), self._reference_outputs, self._skip_unavailable
             )
             decoded = decoder.decode(rows)
-            truncated = [one.truncated for one in decoded.predictions if one.truncated]
+            truncated = [
+                prediction.truncated for prediction in decoded.predictions if prediction.truncated
+            ]
             stats = BatchStats(
                 rows=len(rows),
                 seconds=decoded.seconds,
@@ -144,13 +146,14 @@ class DecodeResult:
     @property
     def device(self) -> str:
         """``CPU`` or ``GPU``, or both if the workers differ."""
-        return ", ".join(sorted({one.device for one in self.stats})) or "CPU"
+        return ", ".join(sorted({batch.device for batch in self.stats})) or "CPU"
 
     def summary(self, path: Path) -> ModelSummary:
         """Return the speed of a model at a path."""
+        load_seconds = max((batch.load_seconds for batch in self.stats), default=0.0)
         return {
             "path": str(path),
-            "load_seconds": round(max((one.load_seconds for one in self.stats), default=0.0), 3),
+            "load_seconds": round(load_seconds, 3),
             "seconds": round(batch_results.decoding_seconds(self.stats), 3),
             "sentences_per_second": round(batch_results.rows_per_second(self.stats), 1),
         }
@@ -161,7 +164,7 @@ class SplitDecoder:
     """Decodes the same rows with one model after another.
 
     Attributes:
-        make_pipeline: returns an empty Beam pipeline.
+        make_pipeline: a function that returns an empty Beam pipeline.
         plan: the rows in batches.
         features: the task's features.
         reference_outputs: further outputs for the references.
@@ -246,7 +249,8 @@ class SplitDecoder:
         tags = {tag for feature in self.features for tag in feature.tags}
         if missing := sorted(tags.difference(contract.get("tags", ()))):
             raise SavedModelError(f"the model has no tag {missing[0]}")
-        (expected,) = (one.kind for one in self.features if one.role == "reference")
+        (reference,) = (feature for feature in self.features if feature.role == "reference")
+        expected = reference.kind
         if (kind := answer_kind(contract)) != expected:
             raise SavedModelError(
                 f"the model's outputs are of kind {kind}, but the references are of kind {expected}"

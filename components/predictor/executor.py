@@ -95,10 +95,10 @@ class PredictorExecutor(BaseBeamExecutor):
 
 
 def _warn_about_truncation(result: DecodeResult) -> None:
-    rows = sum(one.rows for one in result.stats)
-    truncated = sum(one.truncated_rows for one in result.stats)
+    rows = sum(batch.rows for batch in result.stats)
+    truncated = sum(batch.truncated_rows for batch in result.stats)
     if truncated:
-        tokens = sum(one.truncated_tokens for one in result.stats)
+        tokens = sum(batch.truncated_tokens for batch in result.stats)
         inputs = [entry["name"] for entry in result.contract["inputs"]]
         noun = f"{inputs[0]}s" if len(inputs) == 1 else "rows"
         # Models with a search have a score, and a limit in the section search.

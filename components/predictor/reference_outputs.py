@@ -73,23 +73,25 @@ class ReferenceAttention:
             if not set(available) >= _ATTENTION:
                 return list(predictions)
             scored = model.predict(signature, add_outputs(model, signature, rows, references))
-            alignments = [one.outputs["alignment"] for one in scored]
+            alignments = [row.outputs["alignment"] for row in scored]
         else:
             signature, weights = _heads_signature(model.contract)
             scored = _predict_heads(
                 model, signature, add_outputs(model, signature, rows, references)
             )
-            alignments = [self._select_head(one.outputs[weights], self.layer) for one in scored]
+            alignments = [self._select_head(row.outputs[weights], self.layer) for row in scored]
         return [
             prediction.with_outputs(
                 {
                     ALIGNMENT: alignment,
-                    SOURCE: own.outputs["source_pieces"],
-                    TARGET: own.outputs["target_pieces"],
+                    SOURCE: reference.outputs["source_pieces"],
+                    TARGET: reference.outputs["target_pieces"],
                 },
                 _DIMENSIONS,
             )
-            for prediction, own, alignment in zip(predictions, scored, alignments, strict=True)
+            for prediction, reference, alignment in zip(
+                predictions, scored, alignments, strict=True
+            )
         ]
 
     def _select_head(self, weights: np.ndarray, number: int) -> np.ndarray:
@@ -130,13 +132,13 @@ class ReferenceScores:
         return [
             prediction.with_outputs(
                 {
-                    SCORE: float(own.outputs[name].sum()),
-                    LENGTH: len(own.outputs[name]),
-                    CUT: own.outputs[cut],
+                    SCORE: float(reference.outputs[name].sum()),
+                    LENGTH: len(reference.outputs[name]),
+                    CUT: reference.outputs[cut],
                 },
                 {SCORE: [], LENGTH: [], CUT: []},
             )
-            for prediction, own in zip(predictions, scored, strict=True)
+            for prediction, reference in zip(predictions, scored, strict=True)
         ]
 
 

@@ -31,6 +31,8 @@ class PreprocessExecutor(transform_executor.Executor):
         Building the graph reads the examples only if the task's preprocessing analyzes them.
         """
         inputs, outputs = dict(input_dict), dict(output_dict)
+        # With this output TFX would transform the examples too, one row at a time. Without it, TFX
+        # builds only the graph, and reads no examples if nothing is analyzed.
         transformed = outputs.pop(standard_component_specs.TRANSFORMED_EXAMPLES_KEY)
         tokenizer = inputs.pop("tokenizer", None)
         folder = artifact_utils.get_single_uri(tokenizer) if tokenizer else None

@@ -94,7 +94,7 @@ class _LoadedGraph:
     """A Transform graph, and a converter of its features to columns.
 
     Attributes:
-        schema: of the columns.
+        schema: the schema of the columns.
     """
 
     def __init__(self, graph: str):

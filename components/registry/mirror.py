@@ -135,8 +135,8 @@ class RegistryMirror:
         Args:
             staging: the model.
             name: its name.
-            make_record: returns the record, given the newest version and the new number; its
-                errors pass.
+            make_record: a function that returns the record, given the newest version and the new
+                number; its errors pass.
         """
         source = f"{name}/{STAGING}{uuid.uuid4().hex}"
         try:
@@ -189,7 +189,9 @@ class RegistryMirror:
     def remove_leftovers(self, name: str) -> None:
         """Remove what killed pushes of a model have left, after a day."""
         objects = self._store.find(name)
-        for folder, file in {one.partition("/")[0]: one for one in objects}.items():
+        # Of each folder, the age of any file counts.
+        files = {path.partition("/")[0]: path for path in objects}
+        for folder, file in files.items():
             # Without a record, the files are not those of a push.
             has_record = f"{folder}/{RECORD}" in objects
             is_part = folder.isdecimal() and f"{folder}/{MODEL_FILE}" not in objects

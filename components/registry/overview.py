@@ -96,15 +96,17 @@ def list_versions(registry: Registry, name: str | None = None) -> list[VersionEn
 
     Args:
         registry: the registry.
-        name: only this model.
+        name: the only model to list; None: all.
 
     Raises:
         UserError: there is no model of that name.
     """
     if name is not None:
         registry.number(name)  # raises an error for unknown names
-    names = [name] if name is not None else registry.names()
-    return [entry for one in names for entry in _entries(registry, one)]
+    entries: list[VersionEntry] = []
+    for model in registry.names() if name is None else [name]:
+        entries += _entries(registry, model)
+    return entries
 
 
 def _entries(registry: Registry, name: str) -> list[VersionEntry]:
@@ -112,14 +114,15 @@ def _entries(registry: Registry, name: str) -> list[VersionEntry]:
     while versions := registry.versions(name):
         live = versions[-1]
         withdrawn = records.read_record_or_empty(registry.path(name, live)).withdrawn
-        digests = {one.digest for one in withdrawn}
+        digests = {model.digest for model in withdrawn}
         entries = []
         for version in reversed(versions):
             path = registry.path(name, version)
             with contextlib.suppress(FileNotFoundError):
                 entry = _entry(registry, path, version == live, digests)
                 # Versions are removed with one rename: one that exists now was complete before.
-                entries += [entry] if (path / MODEL_FILE).is_file() else []
+                if (path / MODEL_FILE).is_file():
+                    entries.append(entry)
         if entries and entries[0].live:
             return entries
         # The live version was superseded and pruned meanwhile; try again.

@@ -1,7 +1,7 @@
 """Pins versions, and removes old versions that nothing needs, with one rename each."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def prune(
     Args:
         registry: the registry.
         name: the model's name.
-        keep: how many of the newest versions stay, at least 1.
+        keep: the number of the newest versions that stay, at least 1.
         needed: versions that are needed for other reasons, with the reasons.
         dry_run: whether to remove nothing.
         withdrawn: whether to remove versions that production was rolled back from, too.
@@ -101,17 +101,33 @@ def prune(
         for rank, version in enumerate(sorted(registry.versions(name), reverse=True)):
             path = registry.path(name, version)
             size = registry.size(path)
-            reason = "live" if rank == 0 else None
-            reason = reason or (None if has_mark(path, RECORD) else "not published by Regard")
-            reason = reason or ("pinned" if is_pinned(path) else None)
-            reason = reason or (needed or {}).get(version)
-            is_bad = bool(bad) and read_record_or_empty(path).digest in bad
-            reason = reason or ("withdrawn, see --withdrawn" if is_bad else None)
-            reason = reason or (f"among the newest {keep}" if rank < keep else None)
-            results.append(
-                PruneResult(version, size, reason) if reason else _remove(path, size, dry_run)
-            )
+            reason = "live" if rank == 0 else _reason_to_keep(path, needed or {}, bad)
+            if reason is None and rank < keep:
+                reason = f"among the newest {keep}"
+            if reason is None:
+                results.append(_remove(path, size, dry_run))
+            else:
+                results.append(PruneResult(version, size, reason))
         return results
+
+
+def _reason_to_keep(version: Path, needed: Mapping[int, str], bad: Set[str]) -> str | None:
+    """Return why a version stays, however old it is; None if there is no such reason.
+
+    Args:
+        version: the folder of the version.
+        needed: versions that are needed for other reasons, with the reasons.
+        bad: the digests of withdrawn models that stay.
+    """
+    if not has_mark(version, RECORD):
+        return "not published by Regard"
+    if is_pinned(version):
+        return "pinned"
+    if int(version.name) in needed:
+        return needed[int(version.name)]
+    if bad and read_record_or_empty(version).digest in bad:
+        return "withdrawn, see --withdrawn"
+    return None
 
 
 def _remove(version: Path, size: int, dry_run: bool) -> PruneResult:

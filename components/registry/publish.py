@@ -89,7 +89,8 @@ def push(
             for entry in withdrawn:
                 if entry.digest == digest:
                     raise WithdrawnModelError(entry.version)
-            fields |= {"withdrawn": withdrawn} if withdrawn else {}
+            if withdrawn:
+                fields["withdrawn"] = withdrawn
         return record.model_copy(update=fields)
 
     with staging_folder(folder) as staging:
@@ -114,8 +115,8 @@ def publish(
     Args:
         folder: the folder of the model's versions.
         staging: the staging folder.
-        make_record: returns the record without name, version and time, given the newest version;
-            its errors pass.
+        make_record: a function that returns the record without name, version and time, given the
+            newest version; its errors pass.
 
     Raises:
         UserError: there is no higher number that can be served, or the version was damaged.

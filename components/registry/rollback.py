@@ -64,7 +64,9 @@ def rollback(
             live_record = read_record(folder / str(live))
             bad = WithdrawnModel(version=_original_version(live, live_record), digest=live_digest)
             others = [
-                one for one in live_record.withdrawn if one.digest not in (digest, live_digest)
+                model
+                for model in live_record.withdrawn
+                if model.digest not in (digest, live_digest)
             ]
             fields = {
                 **record.model_dump(exclude_unset=True, exclude=_VERSION_FIELDS),
@@ -99,7 +101,7 @@ def _version_before(registry: Registry, name: str, live: int) -> int:
     record = read_record(folder / str(live))
     excluded = {
         publish.recorded_digest(folder / str(live)),
-        *(one.digest for one in record.withdrawn),
+        *(model.digest for model in record.withdrawn),
     }
     original = _original_version(live, record)
     for number in reversed(registry.versions(name)):

@@ -84,7 +84,8 @@ def find_ensemble(training: TrainingConfig, registry: Registry, task: str) -> li
     """
     members, key = [], "training.ensemble"
     for model in training.ensemble:
-        members.append(member := _find(registry, model, key, task))
+        member = _find(registry, model, key, task)
+        members.append(member)
         if not Path(member["path"], TRAINING).is_file():
             raise UserError(f"{model} {_NO_SETTINGS}.", key)
     return members
@@ -101,8 +102,10 @@ def find_teachers(
         UserError: A model does not exist, is for another task, needs tags, or cannot sample.
     """
     teachers: dict[str, dict[str, str]] = {}
-    for name, model in augmentation.models().items() if augmentation else ():
-        teachers[name] = _find(registry, model, key := f"augmentation.{name}", task)
+    models = augmentation.models() if augmentation else {}
+    for name, model in models.items():
+        key = f"augmentation.{name}"
+        teachers[name] = _find(registry, model, key, task)
         path, section = Path(teachers[name]["path"]), getattr(augmentation, name.split(".")[0])
         if read_contract(path).get("tags"):
             raise UserError(f"{model} needs a tag before each source; use another model.", key)

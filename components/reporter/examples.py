@@ -52,9 +52,9 @@ class Card:
     """One row.
 
     Attributes:
-        location: file and line of the row.
-        score: as text.
-        inputs: of the row.
+        location: the file and the line of the row.
+        score: the score as text.
+        inputs: the inputs of the row.
         output: the parts of the prediction that equal or differ from the reference.
         reference: the same for the closest reference.
         is_correct: whether the prediction equals a reference.
@@ -79,8 +79,8 @@ def select_rows(facts: RunFacts, table: Path) -> dict[str, dict[int, str]]:
     numbers = range(0, count, math.ceil(count / MAX_SCORED_ROWS) or 1)
     rows = rows.take(numbers) if len(numbers) < count else rows
     values, texts = score_rows(rows, facts.metrics.get("metrics", {}), facts.config)
-    references = [one[0] for one in rows.references]
-    lengths = [len(one) if isinstance(one, Sequence) else 0 for one in references]
+    references = [texts[0] for texts in rows.references]
+    lengths = [len(value) if isinstance(value, Sequence) else 0 for value in references]
     return {
         title: {numbers[at]: texts[at] for at in indices}
         for title, indices in choose_groups(values, lengths).items()
@@ -110,19 +110,18 @@ def score_rows(
         return [-error if math.isfinite(error) else -math.inf for error in errors], texts
     options = MetricOptions(lowercase=config.get("evaluation", {}).get("lowercase", False))
     names = ["chrf"] if rows.output_kind.is_text else [*metric_names, "exact_match"]
-    kind = next(
-        k
-        for k in (METRICS[name] for name in names if name in METRICS)
-        if k.supports(rows.output_kind) and not k.needs_attention
+    specs = (METRICS[name] for name in names if name in METRICS)
+    metric = next(
+        spec for spec in specs if spec.supports(rows.output_kind) and not spec.needs_attention
     )
-    statistics = kind.compute(rows, options)
+    statistics = metric.compute(rows, options)
     if statistics.is_exact and statistics.rows is not None:
         values = [statistics.value(row) for row in statistics.rows]
     else:  # the metric's function handles undefined rows, such as a tour that omits a city
         indices = range(len(rows.hypotheses))
-        values = [kind.compute(rows.take([at]), options).corpus_value() for at in indices]
-    sign = 1.0 if kind.higher_is_better else -1.0
-    texts = [f"{kind.label} {format_metric(value, kind.scale)}" for value in values]
+        values = [metric.compute(rows.take([at]), options).corpus_value() for at in indices]
+    sign = 1.0 if metric.higher_is_better else -1.0
+    texts = [f"{metric.label} {format_metric(value, metric.scale)}" for value in values]
     return [sign * value if math.isfinite(value) else -math.inf for value in values], texts
 
 
@@ -208,7 +207,7 @@ def _make_card(row: Mapping[str, Any], score: str, facts: RunFacts) -> Card:
     ]
     is_available = all(entry.url is not None or not entry.kind.names_file for entry in inputs)
     return Card(
-        location=":".join((Path(row["file"]).name, str(row["line"]))) if row["file"] else "",
+        location=f"{Path(row['file']).name}:{row['line']}" if row["file"] else "",
         score=score,
         inputs=inputs,
         output=parts[0],
@@ -250,7 +249,7 @@ def small_jpeg(path: str, config: Mapping[str, Any]) -> bytes | None:
     """Read an image as a small JPEG; None if it is missing or invalid.
 
     Args:
-        path: as the row names it.
+        path: the path in the row.
         config: the whole configuration; its section ``data`` locates the images.
     """
     from PIL import Image

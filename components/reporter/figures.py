@@ -33,13 +33,13 @@ class ReportFigure:
     """One figure.
 
     Attributes:
-        name: of its file, without the extension.
-        section: of the report: ``scores``, ``training``, ``data`` or ``attention``.
-        title: of the figure.
+        name: the name of its file, without the extension.
+        section: the section of the report: ``scores``, ``training``, ``data`` or ``attention``.
+        title: the title of the figure.
         figure: the drawing.
-        header: of the table.
-        rows: of the table.
-        tooltips: for the ``gid`` of a group of marks, the text of each mark.
+        header: the header of the table.
+        rows: the rows of the table.
+        tooltips: the text of each mark by the ``gid`` of its group of marks.
     """
 
     name: str
@@ -93,21 +93,17 @@ def _curves(history: History, rows: Mapping[str, Mapping[str, int]]) -> list[_Cu
     curves = [
         _Curve("loss", loss_title, loss_keys, 4, is_logarithmic=True),
         _Curve("perplexity", f"Perplexity ({split})", keys, 3, is_logarithmic=True),
-        *(
-            _Curve(
-                name,
-                f"{kind.label} ({split})",
-                {name: "eval"},
-                metric_digits(kind.scale),
-                maximum=kind.scale,
-            )
-            for name, kind in ((name, METRICS[name]) for name in METRICS if name in recorded)
-            if name != "perplexity"
-        ),
+        *(_metric_curve(name, split) for name in METRICS if name in recorded - {"perplexity"}),
         _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6),
         _Curve("speed", "Training speed, tokens/s", speed_keys, 0),
     ]
     return [curve for curve in curves if recorded.issuperset(curve.keys)]
+
+
+def _metric_curve(name: str, split: str) -> _Curve:
+    metric = METRICS[name]
+    title, digits = f"{metric.label} ({split})", metric_digits(metric.scale)
+    return _Curve(name, title, {name: "eval"}, digits, maximum=metric.scale)
 
 
 def _draw_curve(history: History, curve: _Curve) -> ReportFigure:
@@ -143,19 +139,19 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
     name, metric = next(iter(facts.metrics["metrics"].items()))
     buckets, unit = facts.by_length["buckets"], facts.by_length["unit"]
     labels = [_bucket_label(bucket["low"], bucket["high"]) for bucket in buckets]
-    counts = [f"{label}\n{one['rows']:,}" for label, one in zip(labels, buckets, strict=True)]
-    rows = [[label, f"{one['rows']:,}"] for label, one in zip(labels, buckets, strict=True)]
+    rows = [[label, f"{bucket['rows']:,}"] for label, bucket in zip(labels, buckets, strict=True)]
+    tick_labels = ["\n".join(row) for row in rows]
     figure, axes = _new_axes()
     tooltips: Tooltips = {}
     header = [f"length ({unit})", "rows"]
     models = [("candidate", "this model", BLUE), ("production", "production", GREY)]
     for model, label, colour in models:
-        values = [one["scores"].get(model, {}).get(name) for one in buckets]
+        values = [bucket["scores"].get(model, {}).get(name) for bucket in buckets]
         if not any(map(_is_finite, values)):
             continue
         scores = [
-            {"value": value, "interval": one.get("intervals", {}).get(model)}
-            for value, one in zip(values, buckets, strict=True)
+            {"value": value, "interval": bucket.get("intervals", {}).get(model)}
+            for value, bucket in zip(values, buckets, strict=True)
         ]
         texts = [value_with_interval(score, metric["scale"]) for score in scores]
         for at, score in enumerate(scores):
@@ -170,15 +166,16 @@ def _draw_by_length(facts: RunFacts) -> ReportFigure:
         tooltips |= _plot(axes, model, points, notes, color=colour, label=label)
         header.append(label)
         rows = [[*row, text] for row, text in zip(rows, texts, strict=True)]
-    axes.set_xticks(range(len(buckets)), counts)
+    axes.set_xticks(range(len(buckets)), tick_labels)
     axes.set_xlabel(f"input length, {unit}; rows")
     axes.margins(y=0.15)
     _start_at_zero(axes)
     _end_at(axes, metric["scale"])
     if len(tooltips) > 1:
         _add_legend(axes)
-    has_intervals = any(one.get("intervals") for one in buckets)
-    title = f"{metric['label']} by input length{' with 95% intervals' if has_intervals else ''}"
+    title = f"{metric['label']} by input length"
+    if any(bucket.get("intervals") for bucket in buckets):
+        title += " with 95% intervals"
     return ReportFigure("by-length", "scores", title, figure, header, rows, tooltips)
 
 
@@ -305,7 +302,12 @@ def _use_logarithmic_scale(axes: Axes, values: Sequence[float]) -> bool:
         return False
     axes.set_yscale("log")
     decades = math.log10(max(finite) / min(finite))
-    ticks = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 1 else (1.0, 1.5, 2.0, 3.0, 5.0)
+    if decades > 2:
+        ticks = [1.0]
+    elif decades > 1:
+        ticks = [1.0, 2.0, 5.0]
+    else:
+        ticks = [1.0, 1.5, 2.0, 3.0, 5.0]
     axes.yaxis.set_major_locator(LogLocator(subs=ticks))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

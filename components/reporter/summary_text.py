@@ -26,7 +26,7 @@ def describe_model(task: str, config: Mapping[str, Any]) -> str:
     attention = model.get("attention") or {}
     score = _type_name(attention.get("score")) or _type_name(decoder.get("score"))
     alignment = _type_name(attention.get("alignment"))
-    parts = [part for part in (alignment if alignment != "soft" else "", score) if part]
+    parts = [part for part in (alignment, score) if part and part != "soft"]
     if not parts or kind == "transformer":
         return name
     return f"{name} with {' '.join(parts).replace('_', ' ')} attention"
@@ -36,7 +36,8 @@ def summarize_run(facts: RunFacts) -> str:
     """Summarize model, training, main metric and outcome in one sentence."""
     training = facts.training
     text = _capitalize_name(describe_model(facts.task, facts.config))
-    text = f"A{'n' if text[0] in 'aeiouAEIOU' else ''} {text}"
+    article = "An" if text[0] in "aeiouAEIOU" else "A"
+    text = f"{article} {text}"
     if training:
         steps, epochs = format_count(training["steps"], "step"), training["epochs"]
         effort = f"{steps} ({format_count(epochs, 'full epoch')})" if epochs else steps
@@ -58,15 +59,14 @@ def summarize_run(facts: RunFacts) -> str:
 def _outcome(facts: RunFacts) -> str:
     """The outcome of the run, as the end of a sentence."""
     if failure := facts.run.failure:
-        return f": the run failed{f' at {failure.node}' if failure.node else ''}"
+        return f": the run failed at {failure.node}" if failure.node else ": the run failed"
     if facts.run.status in _STATUS:
         return _STATUS[facts.run.status]
     if facts.pushed.get("pushed"):
         return f"; it passed the evaluation gate and is version {facts.pushed['version']}"
     if facts.blessing.get("blessed"):
-        return "; it passed the evaluation gate" + (
-            " but was not published" if facts.pushed else ""
-        )
+        text = "; it passed the evaluation gate"
+        return f"{text} but was not published" if facts.pushed else text
     return "; it did not pass the evaluation gate" if facts.blessing else ""
 
 

@@ -36,7 +36,8 @@ def format_p_value(comparison: Json) -> str:
     value = comparison["p_value"]
     if value is None:
         return ""
-    return f"{'under 0.001' if value < 0.001 else f'{value:.3f}'} ({comparison['test']})"
+    text = "under 0.001" if value < 0.001 else f"{value:.3f}"
+    return f"{text} ({comparison['test']})"
 
 
 def bar_length(value: float | None, metric: Json) -> float:

@@ -39,17 +39,17 @@ def closest_text(text: str, candidates: Sequence[str]) -> int:
     return max(range(len(candidates)), key=ratios.__getitem__)
 
 
-def diff_texts(one: str, other: str, truncated: bool = False) -> tuple[list[Part], list[Part]]:
+def diff_texts(text: str, other: str, truncated: bool = False) -> tuple[list[Part], list[Part]]:
     """Split two texts into parts that are equal or differ.
 
     Spaces alone do not differ; a space between two parts that differ belongs to them.
 
     Args:
-        one: a text.
+        text: a text.
         other: another text.
         truncated: whether one of them is truncated, so that their ends cannot be compared.
     """
-    first, second = split_words(one), split_words(other)
+    first, second = split_words(text), split_words(other)
     matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     first_parts: list[Part] = []
     second_parts: list[Part] = []

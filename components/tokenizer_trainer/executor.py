@@ -146,9 +146,12 @@ def _train(
             continue
         text = f"{config.type} tokens of {name} from {sample.counts.used:,} sentences"
         events.emit("progress", node=NODE, text=text, fraction=number / len(samples))
-        own = [symbol for feature in group for symbol in symbols[feature]]
+        group_symbols: list[str] = []
+        for feature in group:
+            group_symbols += symbols[feature]
+        has_joiners = sample.counts.joined > 0
         try:
-            trained[group] = train_tokenizer(sample, config, own, sample.counts.joined > 0)
+            trained[group] = train_tokenizer(sample, config, group_symbols, has_joiners)
         except VocabularySizeError as error:
             errors[name] = error
     if errors:

@@ -20,7 +20,7 @@ def punctuation_splitting_rules(name: str, keep_joiners: bool = False) -> str:
     they also apply in a served model.
 
     Args:
-        name: one of SentencePiece's own sets of rules, which is extended.
+        name: the name of SentencePiece's own set of rules, which is extended.
         keep_joiners: whether U+200C stays, as in ``joiner_rules``.
 
     Returns:

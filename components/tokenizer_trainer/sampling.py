@@ -84,10 +84,10 @@ def sample_sentences(
     sentences are held. Empty sentences and those of more than ``MAX_BYTES`` are left out.
 
     Args:
-        sentences: of a file.
+        sentences: the sentences of a file.
         limit: the size of the sample.
         seed: another seed gives another sample.
-        counts: is filled.
+        counts: the counts to fill.
         shard: the index of the file.
     """
     key = seed.to_bytes(8, "little")
@@ -101,7 +101,8 @@ def sample_sentences(
             elif len(sentence) > MAX_BYTES:
                 counts.too_long += 1
             else:
-                counts.joined += _JOINED.search(text) is not None
+                if _JOINED.search(text):
+                    counts.joined += 1
                 # The position is hashed too: copies of a sentence are sampled independently.
                 position = shard.to_bytes(8, "little") + counts.read.to_bytes(8, "little")
                 digest = hashlib.blake2b(sentence, digest_size=8, key=key, salt=position).digest()
@@ -109,7 +110,8 @@ def sample_sentences(
 
     sample = heapq.nsmallest(limit, hashed())
     counts.used = len(sample)
-    return [(number, sentence) for number, _, sentence in sorted(sample, key=lambda one: one[1])]
+    sample.sort(key=lambda entry: entry[1])
+    return [(sentence_hash, sentence) for sentence_hash, _, sentence in sample]
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class FileSampler:
         groups: the features whose sentences are sampled together.
         limit: the size of a sample.
         seed: another seed gives another sample.
-        folder: where the samples are written; every worker must be able to write there.
+        folder: the folder of the samples, which every worker must be able to write to.
     """
 
     groups: Sequence[Sequence[str]]
@@ -157,7 +159,7 @@ class CorpusSample:
 
     Attributes:
         files: the samples of each file.
-        counts: of all files.
+        counts: the counts of all files.
         max_hash: sentences with a higher hash are left out; None: no limit.
     """
 
@@ -179,7 +181,7 @@ def join_samples(folder: str, group: int, limit: int) -> CorpusSample:
     """Return the sample of all files.
 
     Args:
-        folder: where the samples are.
+        folder: the folder of the samples.
         group: the index of the group of features.
         limit: the size of the sample.
     """

@@ -185,7 +185,7 @@ def _resolve(config: Config, source: LocatedMapping) -> Config:
     variables: dict[str, str] = {}
     for part in source.sources:
         for values in part.document.references.values():
-            variables |= values
+            variables = {**values, **variables}  # the first file counts
     config = config.with_references({(): variables})
     config = absolute_paths(config, source.folder)
     gate: dict[str, object] = {"thresholds": {}, "production": None}

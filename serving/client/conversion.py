@@ -196,7 +196,7 @@ def split_rows(outputs: Outputs) -> list[Row]:
 
 def _length_outputs(name: str, outputs: Container[str], dimensions: int) -> list[str | None]:
     """Return for each dimension the output with its real length, if there is one."""
-    if dimensions == 0:
+    if dimensions < 1:  # -1 for an output without a batch, or of unknown rank
         return []
     if dimensions == 1:
         return [_length_output(name, outputs)]

@@ -2,7 +2,7 @@
 
 CTranslate2 builds a model from a specification of its layers and their weights; see
 https://opennmt.net/CTranslate2/python/ctranslate2.specs.html. The probability of a given target is
-the same as in TensorFlow, but CTranslate2 has its nested beam search.
+the same as in TensorFlow, but CTranslate2 has its own beam search.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def create_specification(
 def quantize(spec: TransformerSpec, quantization: str) -> None:
     """Convert the weights of a model to a type.
 
-    CTranslate2's nested int8 uses the whole range of 8 bits, whose products overflow on processors
+    CTranslate2's own int8 uses the whole range of 8 bits, whose products overflow on processors
     without VNNI instructions. This one uses 7 bits, so that all processors compute the same scores.
 
     Args:

@@ -102,8 +102,10 @@ def test_a_folder_of_the_user_is_kept(
     tmp_path, working_directory, files_of_the_user, source, monkeypatch
 ):
     # The slow test below also exports the model, which takes most of the time.
-    monkeypatch.setattr("regard.components.trainer.run_fn.export", lambda *_: None)
-    monkeypatch.setattr("regard.components.trainer.run_fn.write_warm_start", lambda *_: None)
+    monkeypatch.setattr("regard.components.trainer.train_and_export.export", lambda *_: None)
+    monkeypatch.setattr(
+        "regard.components.trainer.train_and_export.write_warm_start", lambda *_: None
+    )
     _, events = run(tmp_path / "root", source, working_directory, monkeypatch)
     assert '"warning"' in events
     assert contents(working_directory)[0].items() >= files_of_the_user.items()

@@ -1,5 +1,7 @@
+import functools
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -57,60 +59,84 @@ def row(text, line, target=None):
     return {"source": text, "target": text + "!" if target is None else target, "line": line}
 
 
-@pytest.fixture
-def source(tmp_path):
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
     """Examples with two files of the train split, and one of each other split."""
-    folder = tmp_path / "examples"
+    root = tmp_path_factory.mktemp("source")
+    folder = root / "examples"
     splits = {"train": TRAIN, "eval": [["e", "abc"]], "test": [["t"]]}
     for name, shards in splits.items():
         rows = [[row(text, i) for i, text in enumerate(texts, 1)] for texts in shards]
-        created = fake_models.examples(tmp_path / name, rows)
+        created = fake_models.examples(root / name, rows)
         folder.mkdir(exist_ok=True)
-        (tmp_path / name / "Split-test").rename(folder / f"Split-{name}")
+        (root / name / "Split-test").rename(folder / f"Split-{name}")
     created.uri, created.span = str(folder), 3
     return created
 
 
+@pytest.fixture(scope="module", autouse=True)
+def parts_of_two_rows():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_pass, "PART_ROWS", 2)
+        yield
+
+
+def augment(root, model, source, name="out", monolingual=(), encoding=None, **sections):
+    """Run the executor, and return the folder of its examples; the parts are in ``parts``."""
+    out = artifact(standard_artifacts.Examples, root / name / "examples")
+    findings = artifact(Findings, root / name / "findings")
+    keys = [f"{section}.{key}" for section, options in sections.items() for key in options]
+    settings = {
+        "augmentation": sections,
+        "task": "translation",
+        "features": [feature.to_json() for feature in FEATURES],
+        "batch_size": 2,
+        "root": str(root),
+        "monolingual": list(monolingual),
+        "encoding": encoding,
+    }
+    starting_model = {"model": "deep@1", "path": str(model), "digest": "d1"}
+    context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"))
+    AugmenterExecutor(context).Do(
+        {"examples": [source]},
+        {"augmented_examples": [out], "findings": [findings]},
+        {
+            "settings": json.dumps(settings),
+            "models": json.dumps(dict.fromkeys(keys, starting_model)),
+            "registry": "",
+            "folder": str(root / "parts"),
+        },
+    )
+    assert (out.span, out.split_names) == (3, source.split_names)
+    return Path(out.uri)
+
+
 @pytest.fixture
-def run(tmp_path, model, source, monkeypatch):
-    """Runs the executor with parts of two rows, and returns the folder of its examples."""
-    monkeypatch.setattr(model_pass, "PART_ROWS", 2)
+def run(tmp_path, model, source):
+    return functools.partial(augment, tmp_path, model, source)
 
-    def run(name="out", monolingual=(), encoding=None, **sections):
-        out = artifact(standard_artifacts.Examples, tmp_path / name / "examples")
-        findings = artifact(Findings, tmp_path / name / "findings")
-        keys = [f"{key}.{k}" for key, one in sections.items() for k in one]
-        one = {"model": "deep@1", "path": str(model), "digest": "d1"}
-        settings = {
-            "augmentation": sections,
-            "task": "translation",
-            "features": [feature.to_json() for feature in FEATURES],
-            "batch_size": 2,
-            "root": str(tmp_path),
-            "monolingual": list(monolingual),
-            "encoding": encoding,
-        }
-        context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
-        AugmenterExecutor(context).Do(
-            {"examples": [source]},
-            {"augmented_examples": [out], "findings": [findings]},
-            {
-                "settings": json.dumps(settings),
-                "models": json.dumps(dict.fromkeys(keys, one)),
-                "registry": "",
-                "folder": str(tmp_path / "parts"),
-            },
-        )
-        assert (out.span, out.split_names) == (3, source.split_names)
-        return Path(out.uri)
 
-    return run
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, model, source):
+    """The folder of a finished distillation, with its parts."""
+    root = tmp_path_factory.mktemp("finished")
+    augment(root, model, source, distillation=DISTILLATION)
+    return root
+
+
+@pytest.fixture
+def parts(finished, tmp_path):
+    """A copy of the parts of the finished distillation for another run."""
+    shutil.copytree(finished / "parts", tmp_path / "parts")
+    (folder,) = (tmp_path / "parts").iterdir()
+    return folder
 
 
 def pairs(folder, split="train"):
-    shards = split_shards(f"{folder}/Split-{split}")
-    rows = [one for path in shards for one in read_rows(path, FEATURES)]
-    return [tuple(texts[0] for texts in one.values) for one in rows]
+    rows = []
+    for path in split_shards(f"{folder}/Split-{split}"):
+        rows += read_rows(path, FEATURES)
+    return [tuple(texts[0] for texts in example.values) for example in rows]
 
 
 def original_pairs():
@@ -148,7 +174,7 @@ def test_distilled_rows_are_in_order_and_other_splits_unchanged(run, source, log
     assert "deep@1: 7 of 7 rows" in last["text"]
 
 
-def test_originals_can_be_trained_on_as_well(run):
+def test_originals_can_be_trained_on_as_well(run, parts):
     out = run(distillation={**DISTILLATION, "keep_original": True})
     expected = []
     for pair in original_pairs():
@@ -161,17 +187,15 @@ def flip_a_bit(content):
     return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
 
 
-def test_finished_parts_are_not_computed_again(run, tmp_path, monkeypatch):
+def test_finished_parts_are_not_computed_again(run, finished, parts, tmp_path, monkeypatch):
     """As after a kill: some parts are missing, one is half written, and there is a failure."""
-    whole = run("whole", distillation=DISTILLATION)
-    (folder,) = (tmp_path / "parts").iterdir()
-    assert [path.name for path in sorted(folder.iterdir())] == [
+    assert [path.name for path in sorted(parts.iterdir())] == [
         f"{number:08d}.parquet" for number in range(4)
     ]
     for number in (1, 3):
-        batch_results.batch_path(folder, number).unlink()
-    (folder / ".00000003.parquet.abc.tmp").write_bytes(b"half")
-    with pytest.raises(KeyError), batch_results.record_failure(folder):
+        batch_results.batch_path(parts, number).unlink()
+    (parts / ".00000003.parquet.abc.tmp").write_bytes(b"half")
+    with pytest.raises(KeyError), batch_results.record_failure(parts):
         raise KeyError("of the killed run")
     computed, compute = [], model_pass.ModelPass.compute
 
@@ -180,20 +204,19 @@ def test_finished_parts_are_not_computed_again(run, tmp_path, monkeypatch):
         return compute(self, model, rows)
 
     monkeypatch.setattr(model_pass.ModelPass, "compute", count)
-    resumed = run("resumed", distillation=DISTILLATION)
-    assert contents(resumed, "train") == contents(whole, "train")
+    resumed = run(distillation=DISTILLATION)
+    assert contents(resumed, "train") == contents(finished / "out/examples", "train")
     assert computed == ["a longer one", "b" * (MOST_LETTERS + 1), "z"]
     assert len(list((tmp_path / "parts").iterdir())) == 1
 
 
 @pytest.mark.parametrize("damage", [lambda _: b"", lambda content: content[:-9], flip_a_bit])
-def test_a_damaged_part_is_computed_again(run, tmp_path, damage):
-    whole = run("whole", distillation=DISTILLATION)
-    (folder,) = (tmp_path / "parts").iterdir()
-    path = batch_results.batch_path(folder, 0)
+def test_a_damaged_part_is_computed_again(run, finished, parts, damage):
+    path = batch_results.batch_path(parts, 0)
     stored = pq.read_table(path)
     path.write_bytes(damage(path.read_bytes()))
-    assert contents(run("again", distillation=DISTILLATION), "train") == contents(whole, "train")
+    again = run(distillation=DISTILLATION)
+    assert contents(again, "train") == contents(finished / "out/examples", "train")
     assert pq.read_table(path).equals(stored)
 
 
@@ -202,9 +225,10 @@ def test_a_refused_text_is_quoted():
         def predict(self, name, rows):
             raise InputLengthError("a source has more than 3 tokens")
 
-    one = StartingModel(model="deep@1", path="", digest="")
+    model_to_run = StartingModel(model="deep@1", path="", digest="")
+    translate = ModelPass(model_to_run, {"source": "source"})
     with pytest.raises(UserError, match="begins with 'abcd'") as caught:
-        ModelPass(one, {"source": "source"}).compute(Model(), [{"source": "abcd"}, {"source": "e"}])
+        translate.compute(Model(), [{"source": "abcd"}, {"source": "e"}])
     assert caught.value.where == "deep@1"
 
 
@@ -217,28 +241,24 @@ def test_the_error_of_a_worker_reaches_the_user(run, monkeypatch):
         run(distillation=DISTILLATION)
 
 
-def test_the_filter_keeps_the_best_pairs(run, log):
-    out = run(filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5})
+def test_the_best_pairs_are_kept_and_distilled(run, log):
+    out = run(
+        filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5},
+        distillation={**DISTILLATION, "keep_original": True},
+    )
     costs = []
     for text, target in original_pairs():
-        forward, reverse = (0.5 * len(x) / (len(x) + 1) for x in (target[:], text))
+        forward, reverse = (0.5 * len(x) / (len(x) + 1) for x in (target, text))
         costs.append(abs(forward - reverse) + (forward + reverse) / 2)
     best = sorted(sorted(range(len(costs)), key=costs.__getitem__)[:4])
-    assert pairs(out) == [original_pairs()[i] for i in best]
-    (note,) = log("note")
+    expected = []
+    for pair in [original_pairs()[i] for i in best]:
+        expected += [pair] if distilled(pair) == pair else [pair, distilled(pair)]
+    assert pairs(out) == expected
+    note, _ = log("note")
     worst = max(costs[i] for i in best)
     text = f"4 of 7 pairs (57.1%) kept by deep@1 and deep@1, with scores up to {worst:.2f}"
     assert note["text"] == text
-
-
-def test_a_filtered_split_is_distilled(run, log):
-    filtered = pairs(run("a", filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5}))
-    both = run(
-        "b",
-        filter={"forward": "deep@1", "reverse": "deep@1", "keep": 0.5},
-        distillation=DISTILLATION,
-    )
-    assert pairs(both) == list(map(distilled, filtered))
 
 
 def test_back_translated_pairs_are_tagged_and_limited(run, log, tmp_path):
@@ -248,13 +268,11 @@ def test_back_translated_pairs_are_tagged_and_limited(run, log, tmp_path):
     out = run(monolingual=files, back_translation={"model": "deep@1", "ratio": 0.4})
     assert pairs(out) == [*original_pairs(), ("<bt> CBA", "ABC"), ("<bt> ED", "DE")]
     *_, added = split_shards(f"{out}/Split-train")
-    positions = [(one.file, one.line) for one in read_rows(added, [])]
+    positions = [(example.file, example.line) for example in read_rows(added, [])]
     assert positions == [("one.txt", 1), ("two.txt", 1)]
     (note,) = log("note")
     text = "2 of 3 monolingual texts translated by deep@1 (beam) and added to 7 pairs"
     assert note["text"] == text
-    untagged = {"model": "deep@1", "ratio": 0.1, "tag": None}
-    assert pairs(run("b", monolingual=files, back_translation=untagged))[-1] == ("CBA", "ABC")
 
 
 def test_monolingual_texts_have_the_encoding_of_the_data(run, tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.components.data.config_rules import check_config
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from regard.core.errors import UserError
@@ -52,6 +53,10 @@ def test_parallel_files_and_languages(bucket, tmp_path):
     assert names_of(corpus) == ["a.en", "a.de"]
     sides = {"source": f"{bucket.uri}/a.en", "target": [f"{bucket.uri}/a.de"]}
     assert names_of(resolved(tmp_path, train=sides)) == ["a.en", "a.de"]
+    languages = {"source": "en", "target": "de"}
+    stem = resolved(tmp_path, train=f"{bucket.uri}/a", columns=languages)
+    assert names_of(stem) == ["a.en", "a.de"]
+    assert check_config(stem) is None
 
 
 def test_a_pattern_follows_the_bucket(bucket):

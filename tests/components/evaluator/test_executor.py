@@ -85,7 +85,7 @@ def test_a_bad_model_is_not_blessed(tmp_path):
     assert not result.is_blessed
     assert Path(result.blessing.uri, "NOT_BLESSED").exists()
     assert not Path(result.blessing.uri, "BLESSED").exists()
-    verdicts = [(one["rule"], one["passed"]) for one in result.decision["verdicts"]]
+    verdicts = [(verdict["rule"], verdict["passed"]) for verdict in result.decision["verdicts"]]
     assert verdicts == [("thresholds", False), ("production", False)]
 
 
@@ -157,8 +157,17 @@ def test_perplexities_of_different_vocabularies_are_not_compared(tmp_path, token
 def scored_slices(result):
     """Return kind, name, rows and exact match of each slice."""
     return [
-        (one["kind"], one["name"], one["rows"], one["scores"]["candidate"]["exact_match"])
-        for one in result.read("slices.json")["slices"]
+        (part["kind"], part["name"], part["rows"], part["scores"]["candidate"]["exact_match"])
+        for part in result.read("slices.json")["slices"]
+    ]
+
+
+def failed_verdicts(result):
+    """Return rule, slice and rows of each verdict that failed."""
+    return [
+        (verdict["rule"], verdict["slice"], verdict["rows"])
+        for verdict in result.decision["verdicts"]
+        if not verdict["passed"]
     ]
 
 
@@ -198,7 +207,11 @@ def test_a_model_that_forgets_the_test_file_of_old_data_fails(tmp_path):
     result = evaluate(tmp_path, config, forgetful, ["two", "bike", "no", REFERENCES[3]])
     assert not result.is_blessed
     verdicts = result.decision["verdicts"]
-    failed = [(one["rule"], one["slice"], one["rows"]) for one in verdicts if not one["passed"]]
+    failed = [
+        (verdict["rule"], verdict["slice"], verdict["rows"])
+        for verdict in verdicts
+        if not verdict["passed"]
+    ]
     assert failed == [("thresholds", "file=old.tsv", 1), ("production", "file=old.tsv", 1)]
     assert evaluate(tmp_path, config, list(REFERENCES), forgetful).is_blessed
 
@@ -210,14 +223,18 @@ def test_slices_may_fail_a_model(tmp_path):
     result = evaluate(tmp_path, config, GOOD, REFERENCES)
     assert not result.is_blessed
     verdicts = result.decision["verdicts"]
-    failed = [(one["rule"], one["slice"], one["rows"]) for one in verdicts if not one["passed"]]
+    failed = [
+        (verdict["rule"], verdict["slice"], verdict["rows"])
+        for verdict in verdicts
+        if not verdict["passed"]
+    ]
     assert failed == [
         ("thresholds", "length=4-6", 2),
         ("production", None, None),
         ("production", "length=4-6", 2),
     ]
     tests = result.read("metrics.json")["production"]["comparison"]["slices"]
-    assert [(one["kind"], one["name"], one["rows"], one["adjusted_p_value"]) for one in tests] == [
-        ("length", "0-3", 2, None),
-        ("length", "4-6", 2, None),
+    assert [(test["name"], test["rows"], test["adjusted_p_value"]) for test in tests] == [
+        ("0-3", 2, None),
+        ("4-6", 2, None),
     ]

@@ -74,10 +74,10 @@ def test_it_has_everything_that_a_metric_has(tmp_path):
 def test_the_command_runs_once(tmp_path):
     script = f"open({str(tmp_path / 'log')!r}, 'a').write('x')\n{SCRIPT}"
     rows = Rows(WORSE, [[text] for text in TEXTS], {"source": TEXTS})
-    one = scores(script, rows)
-    one.results(100)
-    one.subset_values([1, 2])
-    one.p_value(one, "overlap", "randomization", 100, rows=[0, 1, 2])
+    model_scores = scores(script, rows)
+    model_scores.results(100)
+    model_scores.subset_values([1, 2])
+    model_scores.p_value(model_scores, "overlap", "randomization", 100, rows=[0, 1, 2])
     assert (tmp_path / "log").read_text() == "x"
 
 

@@ -50,6 +50,12 @@ def decide_on(candidate, production, config):
     return gate.decide(metrics, scored, comparison, {}, config, version="3"), comparison
 
 
+def verdict_of(decision, part):
+    """Return the verdict about a slice."""
+    (verdict,) = (verdict for verdict in decision.verdicts if verdict.slice == part)
+    return verdict
+
+
 def thresholds(**limits):
     return {
         "slices": {"thresholds": {name: {"exact_match": value} for name, value in limits.items()}}
@@ -79,7 +85,7 @@ def test_a_baseline_without_a_common_metric_fails():
 
 def test_a_kind_selects_all_its_slices():
     decision, _ = decide(thresholds(domain=0.9), wrong=[0, 1, 39])
-    assert [(one.slice, one.passed) for one in decision.verdicts] == [
+    assert [(verdict.slice, verdict.passed) for verdict in decision.verdicts] == [
         ("domain=news", True),
         ("domain=talk", True),
         ("domain=few", False),
@@ -151,10 +157,10 @@ def test_p_values_of_several_slices_are_adjusted():
     wrong = range(6)  # p is about 0.03
     alone, comparison = decide(production("domain=news"), wrong=wrong, production=[])
     assert 0.05 / 4 < comparison.slices[0].p_value < 0.05
-    news = next(one for one in alone.verdicts if one.slice == "domain=news")
+    news = verdict_of(alone, "domain=news")
     assert not news.passed
     several, comparison = decide(production("domain", "length"), wrong=wrong, production=[])
-    news = next(one for one in several.verdicts if one.slice == "domain=news")
+    news = verdict_of(several, "domain=news")
     assert news.passed
     assert "not significantly worse" in news.reason
 
@@ -162,14 +168,17 @@ def test_p_values_of_several_slices_are_adjusted():
 def test_without_a_test_every_loss_fails():
     decision, comparison = decide(production("domain", test=None), wrong=[39], production=[])
     assert [test.p_value for test in comparison.slices] == [None] * 3
-    assert [one.slice for one in decision.verdicts if not one.passed] == [None, "domain=few"]
+    assert [verdict.slice for verdict in decision.verdicts if not verdict.passed] == [
+        None,
+        "domain=few",
+    ]
 
 
 def test_the_samples_grow_with_the_number_of_slices():
     """With 20 samples, 3 times the lowest p-value of 1/21 exceeds the level of 0.05."""
     config = {**production("domain"), "samples": 20}
     decision, _ = decide(config, wrong=range(20), production=[])
-    news = next(one for one in decision.verdicts if one.slice == "domain=news")
+    news = verdict_of(decision, "domain=news")
     assert not news.passed
 
 
@@ -245,22 +254,26 @@ def test_the_sentence_of_a_model_that_passed():
     }
 
 
-def test_a_failure_names_only_failed_verdicts():
-    candidate = {"bleu": bleu(12.3), "exact_match": exact(0.98)}
+@pytest.mark.parametrize(
+    ("exact_match", "sentence"),
+    [
+        # Only failed verdicts are named.
+        (0.98, "Failed: BLEU 12.30 is below the threshold of 30.00."),
+        # Different metrics keep their subjects.
+        (
+            0.5,
+            "Failed: BLEU 12.30 is below the threshold of 30.00,"
+            " and exact match 0.5000 is below the threshold of 0.9700.",
+        ),
+    ],
+)
+def test_the_sentence_of_a_model_that_failed(exact_match, sentence):
+    candidate = {"bleu": bleu(12.3), "exact_match": exact(exact_match)}
     verdicts = gate.check_thresholds(candidate, {"bleu": 30.0, "exact_match": 0.97})
     decision = gate.make_decision(verdicts)
     assert not decision.blessed
-    assert decision.sentence == "Failed: BLEU 12.30 is below the threshold of 30.00."
+    assert decision.sentence == sentence
     assert len(decision.verdicts) == 2
-
-
-def test_different_metrics_keep_their_subjects():
-    candidate = {"bleu": bleu(12.3), "exact_match": exact(0.5)}
-    verdicts = gate.check_thresholds(candidate, {"bleu": 30.0, "exact_match": 0.97})
-    assert gate.make_decision(verdicts).sentence == (
-        "Failed: BLEU 12.30 is below the threshold of 30.00,"
-        " and exact match 0.5000 is below the threshold of 0.9700."
-    )
 
 
 NAN = float("nan")

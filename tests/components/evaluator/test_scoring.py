@@ -72,6 +72,10 @@ def test_a_baseline_is_scored(tmp_path):
     )
 
 
+def rules(result):
+    return [verdict["rule"] for verdict in result.decision["verdicts"]]
+
+
 def test_the_first_version_must_be_significantly_better_than_baselines(tmp_path):
     references = [f"row {n} is the number {n * n} of all" for n in range(40)]
     half = [text if n % 2 else "the row of all" for n, text in enumerate(references)]
@@ -79,13 +83,13 @@ def test_the_first_version_must_be_significantly_better_than_baselines(tmp_path)
     config |= {"baselines": ["most_frequent", "chance"], "production": {"metric": "bleu"}}
     result = evaluate(tmp_path, config, half, references=references)
     assert result.is_blessed
-    assert [one["rule"] for one in result.decision["verdicts"]] == ["baselines", "baselines"]
+    assert rules(result) == ["baselines", "baselines"]
     baselines = result.read("metrics.json")["baselines"]
-    assert [(one["name"], one["metric"]) for one in baselines] == [
+    assert [(baseline["name"], baseline["metric"]) for baseline in baselines] == [
         ("most_frequent", "bleu"),
         ("chance", "bleu"),
     ]
-    assert all(one["p_value"] < 0.05 for one in baselines)
+    assert all(baseline["p_value"] < 0.05 for baseline in baselines)
     # Better in two rows of 40 is not significant.
     few = [text if n < 2 else references[0] for n, text in enumerate(references)]
     result = evaluate(tmp_path, {**config, "baselines": ["most_frequent"]}, few, None, references)
@@ -95,8 +99,9 @@ def test_the_first_version_must_be_significantly_better_than_baselines(tmp_path)
     # A later version is compared with production only.
     result = evaluate(tmp_path, config, few, few, references)
     assert result.is_blessed
-    assert "baselines" not in [one["rule"] for one in result.decision["verdicts"]]
-    assert [one["p_value"] for one in result.read("metrics.json")["baselines"]] == [None, None]
+    assert "baselines" not in rules(result)
+    baselines = result.read("metrics.json")["baselines"]
+    assert [baseline["p_value"] for baseline in baselines] == [None, None]
 
 
 def test_metrics_of_attention_are_not_those_of_a_baseline(tmp_path):

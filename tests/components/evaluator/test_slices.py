@@ -27,7 +27,7 @@ VOCABULARY = frozenset({"one", "two", "three", "is", "it", "six"})
 def slices_of(config, lengths=None, vocabulary=None, overlap=None):
     section = EvaluationConfig.model_validate_json(json.dumps(config))
     slices = make_slices(ROWS, lengths, ["source"], vocabulary, overlap, section)
-    return [(one.title, list(one.rows)) for one in slices]
+    return [(part.title, list(part.rows)) for part in slices]
 
 
 def test_by_value():
@@ -94,18 +94,18 @@ def test_by_overlap_with_the_training_split():
 def test_any_overlapping_reference_counts():
     rows = Rows(["x"] * 2, [["a", " b "], ["c", "d"]], {})
     slices = make_slices(rows, None, [], None, frozenset([text_hash("b")]), EvaluationConfig())
-    assert [(one.title, list(one.rows)) for one in slices] == [
+    assert [(part.title, list(part.rows)) for part in slices] == [
         ("target_overlap=no", [1]),
         ("target_overlap=yes", [0]),
     ]
 
 
 def test_names_match_a_title_or_a_kind():
-    one = Slice("domain", "news", [0])
-    assert one.matches("domain")
-    assert one.matches("domain=news")
-    assert not one.matches("news")
-    assert not one.matches("domain=new")
+    part = Slice("domain", "news", [0])
+    assert part.matches("domain")
+    assert part.matches("domain=news")
+    assert not part.matches("news")
+    assert not part.matches("domain=new")
 
 
 WORDS = frozenset({"a", "red", "bike", "我", "Straße"})

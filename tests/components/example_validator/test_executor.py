@@ -38,6 +38,11 @@ CHECKS = {
     "drift_oov": {"limit": 0.02},
     "drift_lengths": {"limit": 0.05},
 }
+MIXED = (
+    *TRANSLATION,
+    Feature("places", POINTS, role="extra"),
+    Feature("width", NUMBER, role="extra", optional=True),
+)
 ROW_CHECKS = [name for name in CHECKS if not name.startswith("drift")]
 
 
@@ -78,6 +83,21 @@ def describe(tmp_path, examples, features=TRANSLATION):
     )
     SchemaGen().Do({"statistics": [statistics]}, {"schema": [schema]}, {"exclude_splits": "[]"})
     return statistics, schema
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    """Examples with features of several kinds, and their statistics and schema."""
+    root = tmp_path_factory.mktemp("described")
+    splits = {"train": plain(30), "eval": plain(5, 100), "test": plain(5, 200)}
+    rows = {
+        name: [(*pair, [float(i), 0.5], None if i % 2 else 0.5) for i, pair in enumerate(pairs)]
+        for name, pairs in splits.items()
+    }
+    examples = write_examples(root, MIXED, **rows)
+    statistics, schema = describe(root, examples, MIXED)
+    text = (root / "Schema" / "schema.pbtxt").read_text()
+    return SimpleNamespace(examples=examples, statistics=statistics, schema=schema, text=text)
 
 
 @pytest.fixture
@@ -135,10 +155,16 @@ def plain(count, start=0):
     return [(f"source number {i}", f"target number {i}") for i in range(start, start + count)]
 
 
-def test_valid_examples_with_tfx(tmp_path, validate):
-    examples = write_examples(tmp_path, train=plain(30), eval=plain(5, 100), test=plain(5, 200))
+def test_valid_examples_with_a_pinned_schema(described, validate):
     checks = {**CHECKS, "near_overlap": {**CHECKS["near_overlap"], "limit": 1.0}}
-    result = validate(examples, checks, *describe(tmp_path, examples))
+    result = validate(
+        described.examples,
+        checks,
+        described.statistics,
+        described.schema,
+        features=MIXED,
+        pinned=f"# a.pbtxt\n{described.text}",
+    )
     assert result.error is None
     assert result.warnings == []
     assert result.content["rows"] == {"train": 30, "eval": 5, "test": 5}
@@ -151,23 +177,27 @@ def test_valid_examples_with_tfx(tmp_path, validate):
     assert blessed == {"train": 1, "eval": 1, "test": 1}
 
 
-def test_anomalies_become_warnings(tmp_path, validate):
-    examples = write_examples(tmp_path, train=plain(30))
-    statistics, schema = describe(tmp_path, examples)
-    path = tmp_path / "Schema" / "schema.pbtxt"
-    path.write_text(path.read_text().replace('name: "target"', 'name: "goal"'))
-    result = validate(examples, CHECKS, statistics, schema)
+def test_anomalies_become_warnings(described, tmp_path, validate):
+    schema = artifact(standard_artifacts.Schema, tmp_path)
+    (tmp_path / "Schema").mkdir()
+    text = described.text.replace('name: "target"', 'name: "goal"')
+    (tmp_path / "Schema" / "schema.pbtxt").write_text(text)
+    result = validate(described.examples, {}, described.statistics, schema, MIXED)
+    assert result.error is None
     assert {a["feature"] for a in result.content["anomalies"]} == {"goal", "target"}
     assert any("train: target: " in text for text in result.warnings)
 
 
-def test_anomalies_of_a_pinned_schema_fail(tmp_path, validate):
-    examples = write_examples(tmp_path, train=plain(30), test=plain(3, 40))
-    statistics, schema = describe(tmp_path, examples)
-    text = (tmp_path / "Schema" / "schema.pbtxt").read_text()
-    assert validate(examples, {}, statistics, schema, pinned="# a.pbtxt\n" + text).error is None
-    pinned = "# a.pbtxt\n" + text.replace('name: "target"', 'name: "goal"')
-    result = validate(examples, {}, statistics, schema, pinned=pinned)
+def test_anomalies_of_a_pinned_schema_fail(described, validate):
+    pinned = "# a.pbtxt\n" + described.text.replace('name: "target"', 'name: "goal"')
+    result = validate(
+        described.examples,
+        {},
+        described.statistics,
+        described.schema,
+        features=MIXED,
+        pinned=pinned,
+    )
     assert result.error.where == "data.schema (a.pbtxt)"
     assert "train: target: New column" in result.error.message
     assert "test: goal: Column is completely missing" in result.error.message
@@ -245,8 +275,7 @@ def test_rows_without_any_text(tmp_path, validate):
     train.append(train[3])
     test = [(train[4][0], [1, 0], None), ([0.5, 0.5], [0], 1.0)]
     examples = write_examples(tmp_path, features, train=train, test=test)
-    described = describe(tmp_path, examples, features)
-    result = validate(examples, CHECKS, *described, features)
+    result = validate(examples, CHECKS, features=features)
     assert result.error is None
     findings = result.content["checks"]
     counts = {name: f["count"] for name, f in findings.items()}

@@ -69,12 +69,12 @@ def test_targets_with_spaces_have_words(tmp_path):
 
 
 def test_settings_survive_json():
-    for one in (
+    for settings in (
         settings_of("13a", bleu=1.0, ter=2.0),
         settings_of("zh", bleu=1.0),
         TargetSettings(),
     ):
-        assert TargetSettings.from_json(one.to_json()) == one
+        assert TargetSettings.from_json(settings.to_json()) == settings
     assert json.loads(settings_of("zh", bleu=1.0).to_json())["thresholds"] == []
 
 

@@ -42,6 +42,7 @@ def models(tmp_path_factory) -> Path:
     save_model(fake_tasks.Matcher(), root / "matcher")
     save_model(fake_tasks.Sorter(), root / "sorter")
     save_model(fake_tasks.Namer(), root / "namer")
+    save_model(fake_models.ManyHeaded(), root / "many_headed")
     return root
 
 
@@ -123,6 +124,7 @@ def test_outputs_are_in_the_order_of_the_corpus(models, tmp_path, log):
     assert summary["sentences_per_second"] > 0
     assert summary["production"] is None
     assert summary["contract"] == Reverser().contract()
+    assert "forced_alignment" not in table
     assert not (folder / prediction_table.PRODUCTION).exists()
     assert sorted(path.name for path in folder.iterdir()) == [
         "candidate.parquet",
@@ -164,7 +166,7 @@ def test_the_longest_rows_are_decoded_first(models, tmp_path, monkeypatch):
     predict = row_decoder.predict_batch
 
     def record_batch(model, rows):
-        batches.append([len(one.inputs["source"]) for one in rows])
+        batches.append([len(row.inputs["source"]) for row in rows])
         return predict(model, rows)
 
     monkeypatch.setattr(row_decoder, "predict_batch", record_batch)
@@ -191,20 +193,20 @@ def test_attention_of_the_references(models, tmp_path):
         for position in range(len(text)):
             expected[position, len(text) - 1 - position] = 1.0
         np.testing.assert_array_equal(weights, expected)
-    assert "forced_alignment" not in prediction_table.column_names(
-        run(tmp_path / "without", models / "good") / prediction_table.CANDIDATE
-    )
     outputs = prediction_table.read_summary(folder)["contract"]["signatures"]["align"]["outputs"]
     assert "forced_alignment" not in outputs
 
 
 def test_production_without_the_layer_is_still_decoded(models, tmp_path, log):
-    model = save_model(fake_models.ManyHeaded(), tmp_path / "m")
     line = {"source": "abc", "target": "CBA", "file": "f", "line": 1}
     attention = json.dumps({"layer": 2, "head": None})
     production = models / "good" / "Format-Serving"
     folder = run(
-        tmp_path, model, shards=[[line]], production=production, reference_attention=attention
+        tmp_path,
+        models / "many_headed",
+        shards=[[line]],
+        production=production,
+        reference_attention=attention,
     )
     assert prediction_table.read_summary(folder)["production_error"] is None
     assert prediction_table.read(folder / prediction_table.PRODUCTION)["hypothesis"] == ["CBA"]
@@ -212,20 +214,23 @@ def test_production_without_the_layer_is_still_decoded(models, tmp_path, log):
 
 
 @pytest.mark.parametrize("window", [4, pytest.param(1000, marks=pytest.mark.slow)])
-def test_production_leaves_out_attention_that_is_too_large(tmp_path, monkeypatch, window):
+def test_production_leaves_out_attention_that_is_too_large(models, tmp_path, monkeypatch, window):
     """The longest rows are in the first batch, which ends the table."""
     monkeypatch.setattr(batch_plan, "WINDOW", window)
-    ours, theirs = (
-        fake_models.save(fake_models.ManyHeaded(longest), tmp_path / name / "Format-Serving")
-        for name, longest in (("ours", 9), ("theirs", 4))
-    )
+    theirs = fake_models.save(fake_models.ManyHeaded(4), tmp_path / "theirs")
     texts = ["abc", "ab", "a", "abcd", "abcdef", "abcde"]
     lines = [
         {"source": text, "target": text.upper()[::-1], "file": "f", "line": number}
         for number, text in enumerate(texts)
     ]
     attention = json.dumps({"layer": 1, "head": 1})
-    folder = run(tmp_path, ours.parent, [lines], production=theirs, reference_attention=attention)
+    folder = run(
+        tmp_path,
+        models / "many_headed",
+        [lines],
+        production=theirs,
+        reference_attention=attention,
+    )
     assert prediction_table.read_summary(folder)["production_error"] is None
     table = prediction_table.read(folder / prediction_table.PRODUCTION)
     assert table["hypothesis"] == [line["target"] for line in lines]

@@ -80,5 +80,5 @@ def test_the_tag_begins_the_text_unless_it_is_blank(tmp_path):
     features = [*fake_models.FEATURES, Feature("lang", TEXT, role="extra", tags=("de", "fr"))]
     shard = [row(source="a dog", lang="fr"), row(source=" ", lang="de")]
     parsed = read_rows(split(tmp_path, shard), features)
-    assert [one.inputs["source"] for one in parsed] == ["<fr> a dog", " "]
-    assert [one.extras for one in parsed] == [{"lang": "fr"}, {"lang": "de"}]
+    assert [row.inputs["source"] for row in parsed] == ["<fr> a dog", " "]
+    assert [row.extras for row in parsed] == [{"lang": "fr"}, {"lang": "de"}]

@@ -214,30 +214,26 @@ def test_wiring() -> None:
 
 
 class ScalingConfig(Section):
-    scale: float | None = None
+    largest: float = 1.0
 
 
 class Scaling:
-    """A task without text: points are made larger, by what the configuration says.
-
-    Or, where it says nothing, so that the largest number of the training split becomes 1.
-    """
+    """A task without text, which scales points by the largest number of the training split."""
 
     description = SimpleNamespace(preprocessing_section=ScalingConfig)
 
     def transform(self, inputs: Any, tokenizers: Any, settings: ScalingConfig) -> dict[str, Any]:
         assert tokenizers == {}
         points = inputs["points"]
-        scaled = points.values * (settings.scale or 1 / tft.max(points))
+        scaled = points.values * (settings.largest / tft.max(points))
         return {"points": tf.SparseTensor(points.indices, scaled, points.dense_shape)}
 
     def lengths(self, features: Any) -> tf.Tensor:
         return tf.RaggedTensor.from_sparse(features["points"]).row_lengths()[:, None]
 
 
-@pytest.mark.parametrize(("settings", "scale"), [({"scale": 2.0}, 2.0), ({}, 1 / 8)])
-def test_task_without_text(
-    settings: dict[str, float], scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_task_without_text_that_analyzes_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "get_preprocessing", {"scaling": Scaling()}.__getitem__)
     rows = {"train": [[1.0, 2.0], [3.0, 4.0, 5.0, 8.0]], "eval": [[0.5, 1.0]], "test": [[7.0, 8.0]]}
@@ -250,15 +246,16 @@ def test_task_without_text(
                 writer.write(encoded(line, [values]))
     names = json.dumps(list(rows))
     examples = artifact(standard_artifacts.Examples, tmp_path / "examples", split_names=names)
-    component = component_of("scaling", tokenized=False, **settings)
+    component = component_of("scaling", tokenized=False, largest=2.0)
     assert set(component.inputs) == {"examples", "schema"}
     schema = 'feature { name: "points" type: FLOAT presence { min_fraction: 1 min_count: 1 } }'
     run(tmp_path, component, examples, schema)
     actual = {split: [row["points"] for row in rows_of(tmp_path, split)] for split in rows}
-    expected = {
-        split: [[scale * x for x in row] for row in points] for split, points in rows.items()
+    assert actual == {
+        "train": [[0.25, 0.5], [0.75, 1.0, 1.25, 2.0]],
+        "eval": [[0.125, 0.25]],
+        "test": [[1.75, 2.0]],
     }
-    assert actual == expected
     lengths = [row[row_files.LENGTHS] for row in rows_of(tmp_path, "train")]
     assert lengths == [[2], [4]]
     assert not (tmp_path / "graph" / "tokenizer").exists()

@@ -56,6 +56,11 @@ def objects(uri):
     return sorted(name.removeprefix(f"{root}/") for name in files.find(root))
 
 
+def reasons(registry):
+    """Prune to one version, and return why each version is kept."""
+    return [result.kept_because for result in prune(registry, "m", 1)]
+
+
 def test_a_push_from_one_host_is_read_on_another(uri, push_to, other_host):
     assert [push_to(1, run="r1"), push_to(2), push_to(2)] == [(1, True), (2, True), (2, False)]
     layout = ["fingerprint.pb", "regard.json", "saved_model.pb"]
@@ -86,13 +91,17 @@ def test_the_local_copy_follows_the_store(uri, push_to, other_host):
     assert Registry(uri).resolve("m@2").is_dir()
     pin(Registry(uri), "m", 1)
     other_host("host")
-    assert [one.kept_because for one in prune(Registry(uri), "m", 1)] == ["live", None, "pinned"]
+    assert reasons(Registry(uri)) == [
+        "live",
+        None,
+        "pinned",
+    ]
     assert unpin(Registry(uri), "m", 1)
     other_host()
     registry = Registry(uri)
     assert registry.versions("m") == [1, 3]
     assert not registry.path("m", 2).exists()
-    assert [one.kept_because for one in prune(registry, "m", 1)] == ["live", None]
+    assert reasons(registry) == ["live", None]
     assert {name.split("/")[1] for name in objects(uri)} == {"3"}
     # A registry that starts again has other models under the same numbers.
     fsspec.filesystem("memory").rm("/" + uri.removeprefix("memory://"), recursive=True)
@@ -327,7 +336,7 @@ def test_another_process_removes_the_copy_while_a_version_is_pruned(uri, push_to
         Registry(uri)
 
     monkeypatch.setattr(mirrors.RegistryMirror, "remove", remove_and_pull)
-    assert [one.kept_because for one in prune(Registry(uri), "m", 1)] == ["live", None]
+    assert reasons(Registry(uri)) == ["live", None]
     assert Registry(uri).versions("m") == [2]
 
 

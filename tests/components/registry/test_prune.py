@@ -111,8 +111,7 @@ def test_unknown_models_and_paths_are_errors(registry, name):
 
 def test_withdrawn_versions_are_removed_only_on_request(registry):
     rollback(registry, "m")  # version 5 is withdrawn, 6 has the model of 4
-    reasons = {one.version: one.kept_because for one in prune(registry, "m", 1)}
-    assert reasons[5] == "withdrawn, see --withdrawn"
+    assert reasons(prune(registry, "m", 1))[5] == "withdrawn, see --withdrawn"
     assert names(registry) == ["5", "6"]
     prune(registry, "m", 1, withdrawn=True)
     assert names(registry) == ["6"]

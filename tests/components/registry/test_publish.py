@@ -200,7 +200,7 @@ def test_a_new_version_is_not_pruned_before_it_is_verified(tmp_path, monkeypatch
 
     monkeypatch.setattr(publish, "content_digest", digest)
     assert push_model(registry.root, 2) == (2, True)
-    assert {one.version: one.kept_because for one in results[1:]} == {
+    assert {result.version: result.kept_because for result in results[1:]} == {
         3: "live",
         2: "in use",
         1: None,

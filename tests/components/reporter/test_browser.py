@@ -14,18 +14,16 @@ SCREENSHOTS = os.environ.get("REGARD_TEST_PICTURES")
 
 
 @pytest.fixture
-def open_page(chromium, tmp_path, request):
-    """Opens the report of a sample run at a width; the browser must not log any error."""
+def open_page(chromium, report_file, request):
+    """Opens the report of a sample run, or a file; the browser must not log any error."""
 
     def set_size(width, height):
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         chromium.call("Emulation.setDeviceMetricsOverride", **size)
 
-    def open_report(kind="text", width=1440):
-        file = tmp_path / "report.html"
-        file.write_text(page.render(sample_runs.KINDS[kind](tmp_path / "run")), encoding="utf-8")
+    def open_report(kind="text", width=1440, file=None):
         set_size(width, 1000)
-        chromium.open(file.as_uri())
+        chromium.open((file or report_file(kind)).as_uri())
         return chromium
 
     chromium.log.clear()
@@ -51,18 +49,15 @@ def test_the_page_fits_and_requests_nothing(open_page, kind, width):
     assert report.run(outside) == 0
 
 
-def test_many_metrics_do_not_widen_the_page(open_page, tmp_path, monkeypatch):
+def test_many_metrics_do_not_widen_the_page(open_page, facts, tmp_path):
     """Slices are next to a figure if there is room."""
-    many = {f"m{n}": sample_runs.metric(f"a_long_name_{n}", 10.0) for n in range(8)}
-    stored_text = sample_runs.put
-
-    def put(root, artifact, file, content):
-        if file == "metrics.json":
-            content = {**content, "metrics": content["metrics"] | many}
-        stored_text(root, artifact, file, content)
-
-    monkeypatch.setattr(sample_runs, "put", put)
-    report = open_page("text", 1000)
+    with sample_runs.edit(tmp_path, "evaluation", "metrics.json") as content:
+        for number in range(8):
+            name = f"a_long_name_{number}"
+            content["metrics"][name] = sample_runs.metric(name, 10.0)
+    file = tmp_path / "report.html"
+    file.write_text(page.render(facts), encoding="utf-8")
+    report = open_page(width=1000, file=file)
     assert report.run("document.documentElement.scrollWidth") <= 1000
 
 

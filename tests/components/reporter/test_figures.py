@@ -13,15 +13,27 @@ def draw(facts):
     return {figure.name: figure for figure in sampled}
 
 
-def test_figures_of_a_text_run(facts):
-    assert list(draw(facts)) == [
-        *("by-length", "loss", "perplexity", "learning-rate", "speed"),
-        *("lengths-source", "entropy", "coverage"),
+@pytest.fixture(scope="module")
+def text_figures(tmp_path_factory):
+    """The figures of a text-to-text run by name."""
+    return draw(sample_runs.text_run(tmp_path_factory.mktemp("figures")))
+
+
+def test_figures_of_a_text_run(text_figures):
+    assert list(text_figures) == [
+        "by-length",
+        "loss",
+        "perplexity",
+        "learning-rate",
+        "speed",
+        "lengths-source",
+        "entropy",
+        "coverage",
     ]
 
 
-def test_curves_show_the_history(facts):
-    loss = draw(facts)["loss"]
+def test_curves_show_the_history(text_figures):
+    loss = text_figures["loss"]
     train, evaluation = loss.figure.axes[0].lines
     assert list(train.get_xdata()) == [100, 200, 300, 400, 500, 600]
     assert list(train.get_ydata()) == pytest.approx([8, 4, 8 / 3, 2, 1.6, 8 / 6])
@@ -30,13 +42,13 @@ def test_curves_show_the_history(facts):
     assert loss.tooltips["marks-train-loss"][1] == "step 200: train 4.0000"
     assert loss.figure.axes[0].get_yscale() == "log"
     assert loss.title == "Loss (eval, 8 rows), log scale"
-    assert draw(facts)["speed"].figure.axes[0].get_yscale() == "linear"
+    assert text_figures["speed"].figure.axes[0].get_yscale() == "linear"
 
 
-def test_scores_by_length_of_this_model_and_production(facts):
-    figure = draw(facts)["by-length"]
-    own, production = figure.figure.axes[0].lines
-    assert list(own.get_ydata()) == [44.0, 31.5]
+def test_scores_by_length_of_this_model_and_production(text_figures):
+    figure = text_figures["by-length"]
+    candidate, production = figure.figure.axes[0].lines
+    assert list(candidate.get_ydata()) == [44.0, 31.5]
     assert list(production.get_ydata()) == [39.0, 26.5]
     assert figure.rows == [
         ["up to 10", "10", "44.00", "39.00"],
@@ -50,8 +62,8 @@ def test_scores_by_length_of_this_model_and_production(facts):
     assert figure.title == "BLEU by input length with 95% intervals"
 
 
-def test_lengths_as_shares_of_each_split(facts):
-    figure = draw(facts)["lengths-source"]
+def test_lengths_as_shares_of_each_split(text_figures):
+    figure = text_figures["lengths-source"]
     (line,) = figure.figure.axes[0].lines
     assert list(line.get_ydata()) == [0.6, 0.4]
     assert figure.rows == [["6–10", "60"], ["11–20", "40"]]

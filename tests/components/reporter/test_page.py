@@ -60,9 +60,15 @@ def test_missing_values_are_omitted(facts, tmp_path):
     assert "BLEU lower is better undefined 30.00 0.012" in text
 
 
+@pytest.fixture(scope="module")
+def text_page(report_file):
+    """The page of a text-to-text run."""
+    return report_file("text").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("kind", sample_runs.KINDS)
-def test_ids_are_unique_and_resources_are_inside_the_page(tmp_path, kind):
-    text = page.render(sample_runs.KINDS[kind](tmp_path))
+def test_ids_are_unique_and_resources_are_inside_the_page(report_file, kind):
+    text = report_file(kind).read_text(encoding="utf-8")
     attributes = parse_attributes(text)
     names = [value for name, value in attributes if name == "id"]
     assert len(set(names)) == len(names)
@@ -73,16 +79,15 @@ def test_ids_are_unique_and_resources_are_inside_the_page(tmp_path, kind):
     assert len(text) < 500_000
 
 
-def test_html_in_the_data_is_escaped(tmp_path):
-    text = page.render(sample_runs.text_run(tmp_path))
-    assert "<img src=x" not in text
-    assert "<b>" not in text
-    assert sample_runs.HOSTILE in plain(text)
-    assert "s <i> · (empty)" in plain(text)
+def test_html_in_the_data_is_escaped(text_page):
+    assert "<img src=x" not in text_page
+    assert "<b>" not in text_page
+    assert sample_runs.HOSTILE in plain(text_page)
+    assert "s <i> · (empty)" in plain(text_page)
 
 
-def test_contents_of_the_page(facts):
-    text = plain(page.render(facts))
+def test_contents_of_the_page(text_page):
+    text = plain(text_page)
     assert "tokens per batch at most 2,048 (auto)" in text
     for part in (
         "A Luong translation model",
@@ -110,8 +115,8 @@ def test_contents_of_the_page(facts):
         assert part in text, part
 
 
-def test_the_page_begins_with_date_and_verdict(facts):
-    text = plain(page.render(facts)).partition(" Scores by ")[0]
+def test_the_page_begins_with_date_and_verdict(text_page):
+    text = plain(text_page).partition(" Scores by ")[0]
     assert "2026-11-22 10:10 UTC · run 20261122-101010 Passed: BLEU 40.0" in text
     assert text.index("Passed:") < text.index("A Luong translation model")
 
@@ -138,9 +143,10 @@ def test_scripts_are_bundled_into_one_module():
 NAMESPACES = {"s": "http://www.w3.org/2000/svg"}
 
 
-@pytest.fixture
-def drawings(facts):
-    """The SVG of each figure by name."""
+@pytest.fixture(scope="module")
+def drawings(tmp_path_factory):
+    """The SVG of each figure of a text-to-text run by name."""
+    facts = sample_runs.text_run(tmp_path_factory.mktemp("drawings"))
     with style(page.DRAWING_STYLE):
         figures = draw_figures(facts, measure_attention(facts))
         return {figure.name: page.inline_svg(figure) for figure in figures}

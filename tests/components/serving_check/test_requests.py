@@ -56,7 +56,7 @@ def test_rows_of_the_trainer_are_labelled(tmp_path):
         json.dumps([{"inputs": {"points": [[0, 1], [1, 0]]}, "answer": {}, "device": "CPU"}])
     )
     contract = fake_tasks.Sorter().contract()
-    assert [one["description"] for one in exported_rows(tmp_path, contract)] == ["2 points"]
+    assert [row["description"] for row in exported_rows(tmp_path, contract)] == ["2 points"]
 
 
 def test_rows_contain_the_predicted_outputs(texts):

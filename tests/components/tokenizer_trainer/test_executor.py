@@ -129,34 +129,42 @@ def test_symbols_of_a_feature(tmp_path: Path, shared: bool) -> None:
     assert "<date>" in target
 
 
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The artifact with shared tokenizers of 40 tokens."""
+    root = tmp_path_factory.mktemp("old")
+    folder, _ = run(root, ROWS, ["<de>"], vocab_size=40, shared=True)
+    return folder
+
+
 @pytest.fixture
-def published(tmp_path: Path) -> Path:
-    """A folder like that of a published model, with shared tokenizers of 40 tokens."""
-    folder, _ = run(tmp_path / "old", ROWS, ["<de>"], vocab_size=40, shared=True)
+def published(tmp_path: Path, old: Path) -> Path:
+    """A folder like that of a published model, with the old tokenizers."""
     version = tmp_path / "registry" / "small" / "1"
     (version / TRAINING).parent.mkdir(parents=True)
     (version / MODEL_FILE).touch()
-    models = {name: (folder / f"{name}.model").read_bytes() for name in ("source", "target")}
-    write_training(version, {f"tokenizer/{name}": one for name, one in models.items()})
+    names = ("source", "target")
+    write_training(
+        version, {f"tokenizer/{name}": (old / f"{name}.model").read_bytes() for name in names}
+    )
     return version
 
 
 def write_training(version: Path, entries: dict[str, bytes]) -> None:
-    arrays = {name: np.frombuffer(one, np.uint8) for name, one in entries.items()}
+    arrays = {name: np.frombuffer(content, np.uint8) for name, content in entries.items()}
     with open(version / TRAINING, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 @pytest.mark.parametrize("cluster", [False, True])
 def test_tokenizers_of_the_start_are_kept(
-    tmp_path: Path, published: Path, monkeypatch: pytest.MonkeyPatch, cluster: bool
+    tmp_path: Path, old: Path, published: Path, monkeypatch: pytest.MonkeyPatch, cluster: bool
 ) -> None:
     log = tmp_path / "events.jsonl"
     monkeypatch.setenv(events.VARIABLE, str(log))
     start = {"model": "production"} if cluster else {"model": "small@1", "path": str(published)}
     rows = [("another xylophone", "ÄÖÜ"), ("and a quiz", "ßßß")]
     folder, artifact = run(tmp_path, rows, ["<de>"], start=start, shared=True)
-    old = tmp_path / "old/tokenizer"
     for name in ("source.model", "target.model", "source.vocab"):
         assert (folder / name).read_bytes() == (old / name).read_bytes()
     assert artifact.get_int_custom_property("source_tokens") == 40
@@ -213,8 +221,10 @@ def test_tokenizers_of_both_sides_that_differ_are_not_shared(
         run(tmp_path, ROWS, start=start, shared=True)
 
 
-def test_kept_tokenizers_have_the_description_of_new_ones(tmp_path: Path, published: Path) -> None:
+def test_kept_tokenizers_have_the_description_of_new_ones(
+    tmp_path: Path, old: Path, published: Path
+) -> None:
     start = {"model": "small@1", "path": str(published)}
     folder, _ = run(tmp_path, ROWS, start=start, shared=True)
-    descriptions = [path / "tokenizer.json" for path in (tmp_path / "old/tokenizer", folder)]
+    descriptions = [path / "tokenizer.json" for path in (old, folder)]
     assert descriptions[0].read_bytes() == descriptions[1].read_bytes()

@@ -44,9 +44,9 @@ def test_texts_without_joiners_are_normalised_as_before(trained):
     after = sentencepiece.SentencePieceNormalizer(model_proto=trained.proto)
     others = [character for character in CHARACTERS if character != "\u200c"]
     choose = random.Random(3)
-    texts = others + ["".join(choose.choices(others, k=12)) for _ in range(20_000)]
+    texts = others + ["".join(choose.choices(others, k=12)) for _ in range(2_000)]
     marks = [c for c in others if "\u0300" <= c <= "\u036f" or "\u1100" <= c <= "\u11ff"]
-    texts += [choose.choice(others) + "".join(choose.choices(marks, k=3)) for _ in range(20_000)]
+    texts += [choose.choice(others) + "".join(choose.choices(marks, k=3)) for _ in range(2_000)]
     assert [after.normalize(text) for text in texts] == [before.normalize(text) for text in texts]
 
 
@@ -65,8 +65,17 @@ def test_joiners_that_join_nothing_are_spaces(trained, place):
     assert after.normalize("می‌‌‌خواهم") == after.normalize("می‌خواهم")
 
 
-@pytest.mark.parametrize("punctuation", ["keep", "split"])
-@pytest.mark.parametrize("name", ["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"])
+@pytest.mark.parametrize(
+    ("name", "punctuation"),
+    [
+        ("nmt_nfkc", "keep"),
+        ("nmt_nfkc", "split"),
+        ("nmt_nfkc_cf", "split"),
+        ("nfkc", "keep"),
+        ("identity", "keep"),
+        ("identity", "split"),
+    ],
+)
 def test_each_set_of_rules_keeps_joiners(name, punctuation):
     config = TokenizerConfig(vocab_size=60, normalization=name, punctuation=punctuation)
     lines = [text.encode() for text in PERSIAN]

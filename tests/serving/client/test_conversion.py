@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.serving.client.conversion import split_rows
+from regard.serving.client.conversion import ClientSignature, Input, split_rows
 
 LAYERS, HEADS, GRID = 6, 8, (3, 4)
 # The lengths of two rows, the second with padding on every side.
@@ -69,6 +69,11 @@ def test_rows_have_no_padding(lengths, outputs):
 def test_heads_without_length_outputs_are_not_cut():
     heads = np.ones((1, 2, 3, 4, 5), np.float32)
     assert split_rows({"cross_heads": heads})[0]["cross_heads"].shape == (2, 3, 4, 5)
+
+
+def test_an_output_without_a_batch_has_no_lengths():
+    signature = ClientSignature({}, {"count": Input("float", rank=0)})
+    assert signature.dimensions == {"count": []}
 
 
 def test_an_output_with_a_similar_name_has_no_layers():

@@ -126,6 +126,8 @@ class DistributedTrainStep(SharedTrainStep):
         build: creates another model of the same architecture.
     """
 
+    group: StrategyGroup
+
     def __init__(
         self, group: StrategyGroup, model: TrainableModel, build: Callable[[], TrainableModel]
     ):

@@ -45,7 +45,7 @@ class GreedyDecoder(BatchDecoder):
         self._model, self._limits, self._to_outputs = model, limits, to_outputs
         self._search = GreedySearch()
 
-    def compute(self, source: Tensor) -> Tensor:  # type: ignore[override]
+    def compute(self, source: Tensor) -> Tensor:
         """Return the ids of the outputs, int32 ``[batch, length]``."""
         longest = None if None in source.shape else self._limits.longest(source.shape)
         limits = self._limits.of_rows(source)

@@ -34,7 +34,7 @@ class SimilarityDecoder(BatchDecoder):
     def __init__(self, model: Similarity, scale: ScaleConfig):
         self._model, self._scale = model, scale
 
-    def compute(self, first: Tensor, second: Tensor) -> Tensor:  # type: ignore[override]
+    def compute(self, first: Tensor, second: Tensor) -> Tensor:
         """Return similarities from 0 to 1, ``[batch]``."""
         return self._model.compare(first, second)["similarity"]
 

@@ -38,7 +38,7 @@ class SpanDecoder(BatchDecoder):
         self._model, self._processor = model, processor
         self._max_answer_tokens = max_answer_tokens
 
-    def compute(self, passage: Tensor, question: Tensor) -> Tensor:  # type: ignore[override]
+    def compute(self, passage: Tensor, question: Tensor) -> Tensor:
         """Return the first and the last token of each answer, int32 ``[batch, 2]``."""
         logits = self._model({"passage": passage, "question": question})["logits"]
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)

@@ -108,9 +108,6 @@ def test_four_devices_equal_one(tmp_path):
     assert [results[name]["devices"] for name in ("one", "all")] == [1, 4]
     for kind in ("losses", "train_losses"):
         np.testing.assert_allclose(results["all"][kind], results["one"][kind], rtol=1e-5)
-    weights = [np.load(results[name]["weights"]) for name in ("one", "all")]
-    for name in weights[0].files:
-        np.testing.assert_allclose(weights[1][name], weights[0][name], rtol=1e-3, atol=1e-5)
 
 
 @pytest.fixture

@@ -58,11 +58,9 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
         single = dataclasses.replace(batches, sharing=None, tag_temperature=1.0)
         has_gpu = current_backend().has_gpu
         sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)
-        variables = [*model.variables, *model.optimizer.variables]
-        values = [np.asarray(variable).copy() for variable in variables]
-        tokens, reason = _largest(model, sizes) if has_gpu else _fastest(model, sizes)
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
+        restore = _keep_state(model)
+        tokens, reason = _largest(model, sizes, restore) if has_gpu else _fastest(model, sizes)
+        restore()
         tokens *= batches.sharing.parts if batches.sharing else 1
         record = {"batch_tokens": tokens, "reason": reason}
         write_json(path, record)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 _ROOT = Path(__file__).resolve().parents[2]
+_ERROR_CHARACTERS = 500
 
 
 def _backend_tests() -> Any:
@@ -48,20 +49,24 @@ def reference(parts: Sequence[str]) -> dict[str, np.ndarray]:
 def compare(parts: Sequence[str], arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
     """Compute the parts on the backend of this process, and yield a row for each.
 
+    A part that raises an error has it as ``error``, and the others are still computed.
+
     Args:
         parts: the names of the parts.
         arrays: what ``reference`` has returned on TensorFlow.
     """
     tests = _backend_tests()
     for part in parts:
-        outputs = tests.outputs(part)
         count = sum(name.startswith(f"backends/{part}/") for name in arrays)
         expected = [arrays[f"backends/{part}/{number}"] for number in range(count)]
-        yield {
-            "part": part,
-            "outputs": count,
-            **compare_outputs(outputs, expected, tests.PARTS[part]),
-        }
+        row = {"part": part, "outputs": count}
+        try:
+            outputs = tests.outputs(part)
+        except Exception as error:  # a device can fail in many ways
+            text = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
+            yield {**row, "equal": False, "of_tolerance": None, "error": text}
+            continue
+        yield {**row, **compare_outputs(outputs, expected, tests.PARTS[part])}
 
 
 def compare_outputs(
@@ -76,16 +81,17 @@ def compare_outputs(
 
     Returns:
         ``equal``, whether every number is within the tolerance of the tests, and ``of_tolerance``,
-        the largest difference as a share of it.
+        the largest difference as a share of it; None if they cannot be subtracted.
     """
     if len(outputs) != len(expected):
-        return {"equal": False, "of_tolerance": float("inf")}
-    shares = [
+        return {"equal": False, "of_tolerance": None}
+    ratios = [
         _share_of_tolerance(np.asarray(output, "float64"), other, roundings)
         for output, other in zip(outputs, expected, strict=True)
     ]
-    largest = max(shares, default=0.0)
-    return {"equal": largest <= 1.0, "of_tolerance": round(largest, 4)}
+    largest = max(ratios, default=0.0)
+    of_tolerance = round(largest, 4) if np.isfinite(largest) else None
+    return {"equal": largest <= 1.0, "of_tolerance": of_tolerance}
 
 
 def _share_of_tolerance(output: np.ndarray, expected: np.ndarray, roundings: int) -> float:
@@ -96,5 +102,5 @@ def _share_of_tolerance(output: np.ndarray, expected: np.ndarray, roundings: int
         return float("inf")
     relative = roundings * float(np.finfo("float32").eps)
     allowed = tolerance(expected, roundings=roundings) + relative * np.abs(expected)
-    shares = np.where(output == expected, 0.0, np.abs(output - expected) / allowed)
-    return float(np.nanmax(shares, initial=0.0))
+    ratios = np.where(output == expected, 0.0, np.abs(output - expected) / allowed)
+    return float(np.nanmax(ratios, initial=0.0))

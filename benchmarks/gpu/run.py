@@ -165,7 +165,8 @@ def wait(command: Sequence[str], environment: Mapping[str, str], seconds: float)
     Returns:
         ``finished``, ``failed: exit STATUS`` or ``timed out``.
     """
-    process = subprocess.Popen(list(command), env=dict(environment), start_new_session=True)
+    # A group of its own can be killed as a whole; a session of its own would outlive a killed run.
+    process = subprocess.Popen(list(command), env=dict(environment), preexec_fn=os.setpgrp)
     try:
         code = process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -219,7 +220,8 @@ def format_process(record: Mapping[str, Any]) -> str:
     rows = record["rows"]
     if not rows:
         return title
-    keys = [key for key, value in rows[0].items() if not isinstance(value, list)]
+    # The keys of all rows: one that failed has an error instead of numbers.
+    keys = list(dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], list)))
     cells = [[format_cell(row.get(key)) for key in keys] for row in rows]
     return f"{title}\n\n{format_table([key.replace('_', ' ') for key in keys], cells)}"
 

@@ -66,7 +66,8 @@ def train(folder: Path, weights: Path, minutes: float) -> Iterator[dict[str, Any
         "training_seconds": round(state.seconds, 1),
         "tokens_per_second": round(state.tokens / max(state.seconds, 1e-9)),
         "eval_loss": round(float(state.history[-1]["loss"]), 4),
-        "average_loss": round(float(state.average.get("loss", float("nan"))), 4),
+        # Without one if a single evaluation was reached.
+        "average_loss": round(state.average["loss"], 4) if state.average else None,
         "memory_gigabytes": None if peak is None else round(peak / _GIGA, 2),
         "weights": weights.name,
         "weights_dtype": dtype,

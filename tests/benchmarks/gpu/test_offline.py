@@ -32,22 +32,34 @@ WHEELS = {
 INSTALLED = {
     *("absl", "flatbuffers", "fsspec", "google", "h5py", "iniconfig", "jax", "jaxlib"),
     *("markdown_it", "mdurl", "ml_dtypes", "numpy", "opt_einsum", "packaging", "pluggy"),
-    *("pyarrow", "pygments", "pytest", "rich", "scipy", "sentencepiece", "six", "tensorboard"),
+    *(
+        "py",
+        "pyarrow",
+        "pygments",
+        "pytest",
+        "rich",
+        "scipy",
+        "sentencepiece",
+        "six",
+        "tensorboard",
+    ),
 }
 # Python imports a module of this name before everything else.
-BLOCKER = """
+FILTER = """
 import sys
+from importlib import machinery
 
 ALLOWED = set({allowed!r})
 
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
+class Filter(machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
         top = name.partition(".")[0]
         if top.startswith("_") or top in sys.stdlib_module_names or top in ALLOWED:
-            return None
-        raise ModuleNotFoundError(f"{{name}} is not on the machine.", name=name)
+            return super().find_spec(name, path, target)
+        return None
 
-sys.meta_path.insert(0, Blocker())
+sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, Filter]
 """
 WORDS = (
     *("a", "man", "in", "red", "sits", "on", "the", "green", "bench", "and", "reads"),
@@ -90,7 +102,7 @@ def checkout(tmp_path):
         else:
             shutil.copy(ROOT / name, folder / name)
     allowed = sorted(WHEELS | INSTALLED | {"benchmarks", "regard", "tests"})
-    (folder / "sitecustomize.py").write_text(BLOCKER.format(allowed=allowed))
+    (folder / "sitecustomize.py").write_text(FILTER.format(allowed=allowed))
     return folder
 
 

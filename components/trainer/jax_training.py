@@ -23,7 +23,7 @@ from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.jax_job import JaxJob, TrainedWeights, checked_loss
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
-from regard.components.trainer.starting_models import read_start
+from regard.components.trainer.starting_models import read_starting_model
 from regard.components.trainer.train import TrainingResult, build_model
 from regard.components.trainer.training_inputs import read_inputs
 from regard.components.trainer.validation import LOSS
@@ -66,6 +66,7 @@ def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
         remedy = 'Run: pip install "regard[jax]", or "regard[jax-cuda]" for NVIDIA GPUs.'
         raise UserError("JAX is not installed.", "training.backend: jax", remedy)
     checkpoints = job.run.checkpoint_folder
+    Checkpoints(checkpoints).create_folder()
     compiled = checkpoints.parent / _COMPILED
     _remove_leftovers(checkpoints, compiled)
     with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=checkpoints) as folder:
@@ -108,15 +109,15 @@ def _save_start(job: TrainingJob, folder: Path) -> str:
     The process knows the precision of its device, which is a part of the name of its checkpoints.
     With any checkpoints of this training, the model is not necessary, and may be gone.
     """
+    if job.run.start is None or not job.config.training.warm_start:
+        return ""
     key = job.run.checkpoint_folder
     try:
-        start = read_start(job)
+        start = read_starting_model(job.run.start)
     except UserError:
         if any(Checkpoints(path).exists() for path in key.parent.glob(f"{key.name}*")):
             return ""
         raise
-    if start is None:
-        return ""
     file = folder / "start.npz"
     start.save(file)
     return str(file)

@@ -109,11 +109,11 @@ def create(paths: PipelinePaths, facts: RunRecord | None = None) -> Run:
 def _create_directory(parent: Path) -> Run:
     parent.mkdir(parents=True, exist_ok=True)
     started = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    number = 1
-    directory = parent / started
-    while directory.exists():  # two runs of the same second get different folders
-        number += 1
-        directory = parent / f"{started}-{number:02}"  # names sort by time
+    # Runs of the same second get different folders, whose names sort by time, also if an earlier
+    # one was removed.
+    numbers = [int(path.name[len(started) + 1 :] or 1) for path in parent.glob(f"{started}*")]
+    number = max(numbers, default=0) + 1
+    directory = parent / (started if number == 1 else f"{started}-{number:02}")
     directory.mkdir()
     return Run(directory)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from tfx.dsl.components.common.importer import Importer
@@ -102,10 +103,13 @@ def test_a_folder_of_the_user_is_kept(
     tmp_path, working_directory, files_of_the_user, source, monkeypatch
 ):
     # The slow test below also exports the model, which takes most of the time.
-    monkeypatch.setattr("regard.components.trainer.train_and_export.export", lambda *_: None)
-    monkeypatch.setattr(
-        "regard.components.trainer.train_and_export.write_warm_start", lambda *_: None
-    )
+    module = "regard.components.trainer.train_and_export"
+
+    def create_folder(model, network, config, tokenizers, folder, *_):
+        Path(folder).mkdir(parents=True)
+
+    monkeypatch.setattr(f"{module}.export", create_folder)
+    monkeypatch.setattr(f"{module}.write_warm_start", lambda *_: None)
     _, events = run(tmp_path / "root", source, working_directory, monkeypatch)
     assert '"warning"' in events
     assert contents(working_directory)[0].items() >= files_of_the_user.items()

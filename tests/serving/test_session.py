@@ -280,5 +280,6 @@ def test_the_options_are_those_of_tensorflow(folder, monkeypatch):
         Session(folder, few_runs)
         options = config_pb2.ConfigProto(intra_op_parallelism_threads=1)
         options.graph_options.rewrite_options.disable_meta_optimizer = True
-        options.graph_options.optimizer_options.do_function_inlining = few_runs
+        if few_runs:
+            options.graph_options.optimizer_options.do_function_inlining = True
         assert config_pb2.ConfigProto.FromString(contents.pop()) == options

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regard.components.settings.trainer import StartingModel
 from regard.components.trainer import job_process
 from regard.components.trainer.checkpoint import TrainState
 from regard.components.trainer.jax_job import TrainedWeights, checked_loss
@@ -113,7 +114,6 @@ def test_a_training_on_jax_returns_its_model_on_tensorflow(tmp_path, monkeypatch
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     options = {"backend": "jax", "max_steps": 4, "evaluate_every": 2, "validation_rows": 4}
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
-    job.run.checkpoint_folder.mkdir(parents=True)
     result = train_on_jax(job)
     assert result.state.stop_reason == "max_steps: 4"
     assert [entry["step"] for entry in result.state.history] == [2, 4]
@@ -143,8 +143,7 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path, monkeypatch):
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
     checkpoints = job.run.checkpoint_folder
     compiled = checkpoints.parent / "compiled"
-    for folder in (checkpoints, compiled):
-        folder.mkdir(parents=True)
+    compiled.mkdir(parents=True)
     (compiled / "program").touch()
     with pytest.raises(pytest.fail.Exception):
         train_on_jax(job)
@@ -157,10 +156,26 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path, monkeypatch):
     assert not list(checkpoints.glob(".jax-*"))
 
 
+def test_a_start_that_is_gone_matters_only_without_checkpoints(tmp_path, monkeypatch):
+    """The process resumes from its checkpoints, whatever the precision in their name."""
+    monkeypatch.setattr(job_process, "run_process", lambda *_, **__: pytest.fail("started"))
+    options = {"backend": "jax", "warm_start": {"model": "m@1"}}
+    job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
+    gone = StartingModel(model="m@1", path=str(tmp_path / "gone"), digest="1")
+    job = job.model_copy(update={"run": job.run.model_copy(update={"start": gone})})
+    with pytest.raises(UserError):
+        train_on_jax(job)
+    folder = job.run.checkpoint_folder
+    mixed = folder.with_name(f"{folder.name}-mixed_bfloat16")
+    mixed.mkdir()
+    (mixed / "last.npz").touch()
+    with pytest.raises(pytest.fail.Exception, match="started"):
+        train_on_jax(job)
+
+
 def test_an_error_of_the_process_is_raised(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
-    job.run.checkpoint_folder.mkdir(parents=True)
     job = job.model_copy(update={"config": job.config.with_training(max_length=2)})
     with pytest.raises(UserError) as error:
         train_on_jax(job)

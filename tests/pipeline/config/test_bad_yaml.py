@@ -23,7 +23,7 @@ CASES = {
     "traning: {}": "5: traning: unknown key. Did you mean training?",
     "training:\n  learning_rat: 0.1": (
         "6: training.learning_rat: unknown key. Did you mean learning_rate? Choices: max_length, "
-        "learning_rate, early_stopping, scheduled_sampling, deterministic and 29 more"
+        "learning_rate, early_stopping, scheduled_sampling, deterministic and "
     ),
     "model:\n  embeding: 3\n  encoder:\n    units: 0": [
         "6: model.embeding: unknown key. Did you mean embedding?",

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import pytest
 
@@ -34,6 +35,14 @@ def test_runs_of_the_same_second_are_different(workspace):
     runs = [store.create(paths) for _ in range(11)]
     assert len({run.id for run in runs}) == 11
     assert store.runs_of(paths) == runs  # oldest first
+
+
+def test_a_run_sorts_after_those_of_its_second_when_the_first_is_removed(workspace, monkeypatch):
+    monkeypatch.setattr(store.time, "strftime", lambda *_: "20261129-013450")
+    paths = workspace.pipeline("quickstart")
+    first, second = store.create(paths), store.create(paths)
+    shutil.rmtree(first.directory)
+    assert store.runs_of(paths) == [second, store.create(paths)]
 
 
 def test_temporary_files_of_killed_runs_are_removed(workspace):

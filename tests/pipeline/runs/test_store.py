@@ -42,7 +42,8 @@ def test_a_run_sorts_after_those_of_its_second_when_the_first_is_removed(workspa
     paths = workspace.pipeline("quickstart")
     first, second = store.create(paths), store.create(paths)
     shutil.rmtree(first.directory)
-    assert store.runs_of(paths) == [second, store.create(paths)]
+    third = store.create(paths)
+    assert store.runs_of(paths) == [second, third]
 
 
 def test_temporary_files_of_killed_runs_are_removed(workspace):

@@ -161,8 +161,8 @@ def test_a_start_that_is_gone_matters_only_without_checkpoints(tmp_path, monkeyp
     monkeypatch.setattr(job_process, "run_process", lambda *_, **__: pytest.fail("started"))
     options = {"backend": "jax", "warm_start": {"model": "m@1"}}
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
-    gone = StartingModel(model="m@1", path=str(tmp_path / "gone"), digest="1")
-    job = job.model_copy(update={"run": job.run.model_copy(update={"start": gone})})
+    missing = StartingModel(model="m@1", path=str(tmp_path / "missing"), digest="1")
+    job = job.model_copy(update={"run": job.run.model_copy(update={"start": missing})})
     with pytest.raises(UserError):
         train_on_jax(job)
     folder = job.run.checkpoint_folder

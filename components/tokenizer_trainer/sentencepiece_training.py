@@ -15,14 +15,12 @@ from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.joiner_rules import REMOVING, joiner_rules, to_table
 from regard.components.tokenizer_trainer.normalization_rules import punctuation_splitting_rules
 from regard.components.tokenizer_trainer.sampling import MAX_BYTES
-from regard.models.vocabulary import BOS, EOS, PAD, UNK
+from regard.models.vocabulary import BOS, EOS, PAD, SPACE, UNK
 
 # The number of threads changes how sums are rounded, and so the tokens; a fixed number gives the
 # same tokenizer on every machine.
 _THREADS = 4
 _ERRORS_ONLY = 2
-# SentencePiece's character for the space before a word.
-_SPACE = "\u2581"
 
 _TOO_LARGE = re.compile(r"Vocabulary size too high \(\d+\)\. Please set it to a value <= (\d+)")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
@@ -159,7 +157,7 @@ def add_words(proto: bytes, words: Iterable[str], size: int) -> bytes:
         if len(model.pieces) >= size:
             break
         token = normalizer.normalize(word)
-        if token.count(_SPACE) == 1 and len(token) > 1 and token not in known:
+        if token.count(SPACE) == 1 and len(token) > 1 and token not in known:
             known.add(token)
             score -= 1e-3  # less frequent than all before
             model.pieces.add(piece=token, score=score)

@@ -16,13 +16,10 @@ from regard.core import events
 from regard.core.errors import UserError
 from regard.core.formatting import truncate
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
-from regard.models.vocabulary import BOS, EOS, PAD, UNK
+from regard.models.vocabulary import BOS, EOS, PAD, SPACE, UNK
 
 if TYPE_CHECKING:
     from regard.models.tasks.network import Network
-
-# SentencePiece's mark of the space before a word.
-_WORD_MARK = "\u2581"
 
 
 class _Match(IntEnum):
@@ -136,7 +133,7 @@ def find_vectors(tokens: list[str], path: str, depth: int) -> TokenVectors:
     names: dict[str, dict[int, _Match]] = {}  # a word: the tokens that it matches, and how well
     searched = 0
     for row, token in enumerate(tokens):
-        bare = token.replace(_WORD_MARK, "")
+        bare = token.replace(SPACE, "")
         if not bare or row in (PAD, UNK, BOS, EOS):
             continue
         searched += 1

@@ -9,10 +9,8 @@ import numpy as np
 import sentencepiece
 
 from regard.core.errors import UserError
+from regard.models.vocabulary import SPACE
 from regard.serving.contract import TRAINING
-
-# SentencePiece's mark of the space before a word.
-_WORD_MARK = "\u2581"
 
 
 @dataclass(frozen=True)
@@ -103,10 +101,10 @@ def _compose(before: Any, after: Any, number: int, ids: Mapping[str, int]) -> tu
     if after.is_control(number) or after.is_unknown(number) or after.is_byte(number):
         return ()  # its name is not text
     token = after.id_to_piece(number)
-    sources = before.encode(token.replace(_WORD_MARK, " "))
-    if sources and not token.startswith(_WORD_MARK):
+    sources = before.encode(token.replace(SPACE, " "))
+    if sources and not token.startswith(SPACE):
         # The tokenizer adds a word mark to any text; this token is inside a word.
-        inside = before.id_to_piece(sources[0]).removeprefix(_WORD_MARK)
+        inside = before.id_to_piece(sources[0]).removeprefix(SPACE)
         sources = ([ids.get(inside, sources[0])] if inside else []) + sources[1:]
     return tuple(i for i in sources if i != before.unk_id())
 

@@ -8,6 +8,9 @@ from regard.pipeline.doctor.checks import Check, installed_version
 
 Version = tuple[int, ...]
 
+# NVIDIA, "CUDA Compatibility", table of minor version compatibility.
+CUDA_12_DRIVER = (525, 60, 13)
+
 
 @dataclass(frozen=True)
 class WheelSupport:
@@ -32,7 +35,7 @@ class WheelSupport:
     newest: Version | None = None
 
 
-# NVIDIA, "CUDA Compatibility", table of minor versions; TensorFlow's .bazelrc, `cuda_wheel`, and
+# TensorFlow's .bazelrc, `cuda_wheel`, and
 # its issues 97387, 106653 and 111958: no wheel for Blackwell or for CUDA 13; JAX, "Installation".
 WHEELS = (
     WheelSupport(
@@ -40,7 +43,7 @@ WHEELS = (
         package="nvidia-curand-cu12",  # which JAX does not want
         install='pip install "regard[pipeline,gpu]"',
         cuda=12,
-        driver=(525, 60, 13),
+        driver=CUDA_12_DRIVER,
         oldest=(6, 0),
         newest=(9, 0),
     ),
@@ -49,7 +52,7 @@ WHEELS = (
         package="jax-cuda12-plugin",
         install='pip install "jax[cuda12]"',
         cuda=12,
-        driver=(525, 60, 13),
+        driver=CUDA_12_DRIVER,
         oldest=(5, 2),
     ),
     WheelSupport(

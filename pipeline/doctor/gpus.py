@@ -13,8 +13,6 @@ from pathlib import Path
 from regard.pipeline.doctor import backends, machine
 from regard.pipeline.doctor.checks import Check, installed_version
 
-# For CUDA 12: NVIDIA, "CUDA Compatibility", table of minor version compatibility.
-MIN_DRIVER = (525, 60, 13)
 LIBRARY = "libcuda.so.1"
 # One of CUDA's packages that nothing but TensorFlow's extra installs.
 CURAND = "nvidia-curand-cu12"
@@ -79,9 +77,11 @@ def _find_problem(gpus: Sequence[str], driver_error: str, way: str) -> tuple[str
             "host."
         )
     drivers = [line.rpartition(",")[2].strip() for line in gpus]
-    old_drivers = [driver for driver in drivers if machine.version_numbers(driver) < MIN_DRIVER]
+    old_drivers = [
+        driver for driver in drivers if machine.version_numbers(driver) < backends.CUDA_12_DRIVER
+    ]
     if old_drivers:
-        minimum = ".".join(map(str, MIN_DRIVER))
+        minimum = ".".join(map(str, backends.CUDA_12_DRIVER))
         problem = f"driver {', '.join(old_drivers)} is too old for CUDA 12"
         return problem, f"Install driver {minimum} or newer."
     if not _can_load(LIBRARY):

@@ -81,6 +81,13 @@ def test_a_rebuilt_model_has_the_weights_and_the_state_of_the_optimizer(untraine
     assert (result.state, result.devices) == (untrained.state, 4)
 
 
+def test_a_rebuilt_model_is_compared_on_batches_of_the_size_that_was_found(untrained):
+    config = untrained.job.config.with_training(batch_tokens="auto")
+    job = untrained.job.model_copy(update={"config": config})
+    result = rebuild(dataclasses.replace(untrained, job=job))
+    assert result.eval_batches.batch_tokens == untrained.record["batch_tokens"]
+
+
 def test_a_rebuilt_model_with_another_loss_is_refused(untrained):
     changed = [weight + 0.5 for weight in untrained.weights]
     with pytest.raises(RuntimeError, match="another loss"):

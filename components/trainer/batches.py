@@ -56,7 +56,8 @@ class Batches:
         max_rows: a limit on the transformed rows, drawn from all files; always the same rows.
         fixed_shapes: pad to the bound of a bucket instead of the longest row, and fill a bucket's
             last batch with empty rows, so that XLA compiles few shapes.
-        row_multiple: with fixed shapes, empty rows fill a batch up to a multiple of this number.
+        row_multiple: with fixed shapes, empty rows fill each part of a batch up to a multiple of
+            this number.
         growth: the ratio of the bounds of neighbouring buckets.
         sharing: how devices share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
@@ -146,6 +147,11 @@ class Batches:
             for name, array in self.network.model_inputs(columns).items()
         }
 
+    def read_local(self, epoch: int | None, number: int) -> Batch:
+        """Return the part of a batch that the devices of this process share."""
+        sharing = self.sharing or Sharing()
+        return self.read(epoch, number, sharing.worker, sharing.workers)
+
     def count_rows(self, epoch: int | None, number: int) -> int:
         """Return the number of rows of a batch, without the empty ones that pad it."""
         return len(self._plan(epoch).batch(number)[0])
@@ -191,8 +197,8 @@ class Batches:
 
     def _fixed_rows(self, bucket: int) -> int:
         """Return the number of rows of each batch of a bucket, empty ones included."""
-        multiples = -(-int(self.buckets.sizes[bucket]) // self.row_multiple)
-        return multiples * self.row_multiple
+        multiple = self.row_multiple * (self.sharing.parts if self.sharing else 1)
+        return -(-int(self.buckets.sizes[bucket]) // multiple) * multiple
 
     def _training_rows(self, numbers: np.ndarray) -> Rows:
         """Return the columns of at least one training row."""

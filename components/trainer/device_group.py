@@ -1,10 +1,14 @@
 """The devices and processes that share a training, as its loop sees them."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from regard.components.trainer.batches import Sharing
+from regard.models.trainable_model import TrainableModel
 
 
 class DeviceGroup(ABC):
@@ -35,12 +39,21 @@ class DeviceGroup(ABC):
         return Sharing(self.worker, self.workers, self.local_devices)
 
     @abstractmethod
+    def broadcast(self, value: np.ndarray) -> np.ndarray:
+        """Return the chief's array in every worker; all workers pass equal shapes and types."""
+
     def broadcast_object(self, compute: Callable[[], Any]) -> Any:
         """Return the result of ``compute``, which only the chief calls, in every worker.
 
         Args:
             compute: returns JSON values.
         """
+        if self.workers == 1:
+            return compute()
+        content = json.dumps(compute()).encode() if self.is_chief else b""
+        length = int(self.broadcast(np.array(len(content), np.int32)))
+        buffer = self.broadcast(np.frombuffer(content or bytes(length), np.uint8))
+        return json.loads(buffer.tobytes())
 
 
 class SharedTrainStep(ABC):
@@ -55,3 +68,12 @@ class SharedTrainStep(ABC):
     @abstractmethod
     def initialize(self) -> None:
         """Copy the chief's state to all devices, and let Keras's ``fit`` call this step."""
+
+
+def offset_seeds(model: TrainableModel, number: int) -> None:
+    """Give device ``number`` random numbers of its own, the same after a resume."""
+    for variable in model.variables:
+        if variable.name == "seed_generator_state":  # a seed, and a counter that all share
+            state = np.array(variable.value)
+            state[0] += number
+            variable.assign(state)

@@ -5,14 +5,13 @@ each device before the sum, and cannot accumulate them. Here, every device has a
 strategy distributes data and sums results, and the optimizer is that of a single device.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep
+from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep, offset_seeds
 from regard.models.trainable_model import TrainableModel
 
 
@@ -56,7 +55,6 @@ class StrategyGroup(DeviceGroup):
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     def broadcast(self, value: np.ndarray) -> np.ndarray:
-        """Return the chief's array in every worker; all workers pass equal shapes."""
         if self.workers == 1:
             return value
         # The sum of the chief's values and the zeros of the others. float64 holds weights and
@@ -64,14 +62,6 @@ class StrategyGroup(DeviceGroup):
         flat = np.ravel(value).astype(np.float64)
         flat = self._sum(tf.constant(flat if self.is_chief else np.zeros_like(flat))).numpy()
         return flat.reshape(value.shape).astype(value.dtype)
-
-    def broadcast_object(self, compute: Callable[[], Any]) -> Any:
-        if self.workers == 1:
-            return compute()
-        content = json.dumps(compute()).encode() if self.is_chief else b""
-        length = int(self.broadcast(np.array(len(content))))
-        buffer = self.broadcast(np.frombuffer(content or bytes(length), np.uint8))
-        return json.loads(buffer.tobytes())
 
     @tf.function(reduce_retracing=True, autograph=False)
     def _sum(self, value: tf.Tensor) -> tf.Tensor:
@@ -146,7 +136,7 @@ class DistributedTrainStep(SharedTrainStep):
         for number, model in enumerate(self.models):
             for variable, source in zip(model.variables, self.model.variables, strict=True):
                 variable.assign(source)
-            _offset_seeds(model, self.group.sharing.local_parts[number])
+            offset_seeds(model, self.group.sharing.local_parts[number])
         self.model.train_function = self._step
 
     @tf.function(reduce_retracing=True, autograph=False)
@@ -227,12 +217,3 @@ def _unpack(flat: tf.Tensor, shapes: Sequence[Sequence[int]]) -> list[tf.Tensor]
     sizes = [int(tf.TensorShape(shape).num_elements()) for shape in shapes]
     parts = zip(tf.split(flat, sizes), shapes, strict=True)
     return [tf.reshape(part, shape) for part, shape in parts]
-
-
-def _offset_seeds(model: TrainableModel, number: int) -> None:
-    """Give device ``number`` random numbers of its own, the same after a resume."""
-    for variable in model.variables:
-        if variable.name == "seed_generator_state":  # a seed, and a counter that all share
-            state = variable.numpy()
-            state[0] += number
-            variable.assign(state)

@@ -1,13 +1,14 @@
 """The worker processes of a distributed training, and their places in ``TF_CONFIG``.
 
-A worker trains in a process of its own: TensorFlow connects workers only before its first
-operation, and the process that runs a pipeline has transformed data by then. TensorFlow also
-ignores signals while it waits for other workers, so that another process has to handle them. The
-chief broadcasts the job once all are connected; the others need only ``TF_CONFIG`` and the same
-files.
+A worker trains in a process of its own: TensorFlow and JAX connect workers only before their first
+operation, and the process that runs a pipeline has transformed data by then. They also ignore
+signals while they wait for other workers, so that another process has to handle them. The chief
+broadcasts the job once all are connected; the others need only ``TF_CONFIG``, the backend and the
+same files.
 """
 
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -19,6 +20,9 @@ from regard.components.trainer import job_process
 from regard.core.errors import UserError
 
 VARIABLE = "TF_CONFIG"
+TENSORFLOW_PROCESS = "regard.components.trainer.run_fn"
+JAX_PROCESS = "regard.components.trainer.jax_process"
+Backend = Literal["tensorflow", "jax"]
 _PURPOSE = "trains with the other workers"
 _EXAMPLE = (
     '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, '
@@ -98,11 +102,11 @@ def run_chief(job: str) -> None:
 
     Raises:
         UserError: this process is not the chief, or the connection to a worker is lost.
-        RuntimeError: the worker process ended without a message.
+        ProcessExit: the worker process ended without a message.
         Exception: any error of the training.
     """
     check_chief(os.environ)
-    job_process.run_process("regard.components.trainer.run_fn", job, _PURPOSE)
+    run_process(TENSORFLOW_PROCESS, job)
 
 
 def check_chief(environ: Mapping[str, str]) -> None:
@@ -113,25 +117,46 @@ def check_chief(environ: Mapping[str, str]) -> None:
         raise UserError(message, VARIABLE, "Run `regard worker` here.")
 
 
-def run_worker() -> None:
+def run_worker(backend: Backend) -> None:
     """Train as a worker that is not the chief, until the training ends.
+
+    Args:
+        backend: the setting ``training.backend`` of the chief.
 
     Raises:
         UserError: this process is the chief, or the chief runs another version.
-        RuntimeError: the worker process ended without a message.
+        ProcessExit: the worker process ended without a message.
         Exception: any error of the training.
     """
     if WorkerSpec.from_environment(os.environ).is_chief:
         message = "This is worker 0, the chief, which runs the pipeline."
         raise UserError(message, VARIABLE, "Run `regard run CONFIG` here.")
-    job_process.run_process("regard.components.trainer.run_fn", "", _PURPOSE)
+    if backend == "jax":
+        run_process(JAX_PROCESS, "", job_process.jax_environment(os.environ))
+    else:
+        run_process(TENSORFLOW_PROCESS, "")
+
+
+def run_process(module: str, job: str, environment: Mapping[str, str] | None = None) -> None:
+    """Train in another process with the other workers, see ``job_process.run_process``.
+
+    Raises:
+        UserError: the connection to a worker is lost.
+    """
+    try:
+        job_process.run_process(module, job, _PURPOSE, environment)
+    except job_process.ProcessExit as error:
+        if error.status != -signal.SIGABRT:
+            raise
+        # So JAX ends the workers of a chief that has ended.
+        raise connection_error("the process of another worker has ended") from error
 
 
 def connection_error(message: str) -> UserError:
     """The error for a lost connection.
 
     Args:
-        message: TensorFlow's, of several lines.
+        message: the backend's, of several lines.
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines if "aborted by" in line or "address" in line]

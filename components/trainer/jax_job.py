@@ -12,8 +12,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from regard.components.settings.trainer import NODE, TrainingJob
+from regard.components.trainer import worker_connection
 from regard.components.trainer.backends import current_backend
 from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.device_group import DeviceGroup
 from regard.components.trainer.epoch_plan import COARSE_GROWTH
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.train import TrainingResult, train
@@ -101,19 +103,36 @@ def train_job(content: str) -> None:
     """Train in this process, and write ``TrainedWeights``.
 
     Args:
-        content: a ``JaxJob`` as JSON.
+        content: a ``JaxJob`` as JSON; empty in a worker that is not the chief, which receives the
+            training from the chief and writes nothing.
+
+    Raises:
+        UserError: an error of the training, or the connection to a worker is lost.
     """
-    task = JaxJob.model_validate_json(content)
-    if not current_backend().has_gpu and shutil.which("nvidia-smi"):
-        text = "JAX trains on the CPU, for it has no libraries for the GPU: see regard doctor"
-        events.emit("warning", node=NODE, text=text)
+    task = JaxJob.model_validate_json(content) if content else None
+    if task is not None and task.job.config.training.devices != "workers":
+        _train_as_chief(task, None)
+        return
+    with worker_connection.connect(current_backend()) as group:
+        job = worker_connection.share_job(group, task.job if task else None)
+        if task is None:
+            _warn_about_missing_libraries()
+            train(job, group)
+        else:
+            _train_as_chief(task.model_copy(update={"job": job}), group)
+
+
+def _train_as_chief(task: JaxJob, group: DeviceGroup | None) -> None:
+    """Train with the devices of a group, or alone, and write ``TrainedWeights``."""
+
+    _warn_about_missing_libraries()
 
     def start(job: TrainingJob) -> WarmStartCheckpoint | None:
         return WarmStartCheckpoint.load(Path(task.start)) if task.start else None
 
-    result = train(task.job, objective=task.objective, start=start)
+    result = train(task.job, group, objective=task.objective, start=start)
     if not isinstance(result, TrainingResult):
-        raise TypeError("A process that trains alone is the chief.")
+        raise TypeError("This process is not the chief.")
     # A later training may continue from the state of the optimizer.
     warm_start = task.job.config.training.warm_start
     keeps_moments = warm_start is not None and warm_start.optimizer
@@ -128,6 +147,12 @@ def train_job(content: str) -> None:
         weights=[np.asarray(weight) for weight in result.model.weights],
         adam_moments=[np.asarray(moment) for moment in variables],
     ).save(Path(task.result))
+
+
+def _warn_about_missing_libraries() -> None:
+    if not current_backend().has_gpu and shutil.which("nvidia-smi"):
+        text = "JAX trains on the CPU, for it has no libraries for the GPU: see regard doctor"
+        events.emit("warning", node=NODE, text=text)
 
 
 def checked_loss(result: TrainingResult) -> float:

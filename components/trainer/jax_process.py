@@ -1,7 +1,8 @@
 """The process that trains on JAX: ``python -m regard.components.trainer.jax_process``.
 
-The Trainer starts it, see ``jax_training``; it runs ``jax_job``. Nothing in it imports TensorFlow:
-Keras and TensorBoard would use it where it is installed, as a second runtime with its own memory.
+The Trainer starts it, see ``jax_training``, or ``regard worker``; it runs ``jax_job``. Nothing in
+it imports TensorFlow: Keras and TensorBoard would use it where it is installed, as a second runtime
+with its own memory.
 """
 
 import sys

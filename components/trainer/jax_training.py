@@ -11,15 +11,15 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import keras
 import numpy as np
 
 from regard.components.settings.trainer import TrainingJob
-from regard.components.trainer import job_process
+from regard.components.trainer import distributed_worker, job_process
 from regard.components.trainer.checkpoint import Checkpoints
+from regard.components.trainer.distributed_worker import JAX_PROCESS
 from regard.components.trainer.jax_job import JaxJob, TrainedWeights, checked_loss
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
@@ -29,7 +29,6 @@ from regard.components.trainer.training_inputs import read_inputs
 from regard.components.trainer.validation import LOSS
 from regard.core.errors import UserError
 
-_MODULE = "regard.components.trainer.jax_process"
 _TEMPORARY = ".jax-"
 # The folder of XLA's programs, next to the folders of checkpoints, and its limit.
 _COMPILED, _COMPILED_BYTES = "compiled", 2 << 30
@@ -60,11 +59,14 @@ def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
 
     Raises:
         UserError: JAX is not installed, or an error of the training.
-        RuntimeError: the process ended without a message.
+        ProcessExit: the process ended without a message.
     """
     if importlib.util.find_spec("jax") is None:
         remedy = 'Run: pip install "regard[jax]", or "regard[jax-cuda]" for NVIDIA GPUs.'
         raise UserError("JAX is not installed.", "training.backend: jax", remedy)
+    training = job.config.training
+    if training.devices == "workers":
+        distributed_worker.check_chief(os.environ)
     checkpoints = job.run.checkpoint_folder
     Checkpoints(checkpoints).create_folder()
     compiled = checkpoints.parent / _COMPILED
@@ -74,10 +76,15 @@ def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
         task = JaxJob(
             job=job, start=_save_start(job, Path(folder)), result=str(result), objective=objective
         )
-        environment = jax_environment(job, os.environ, compiled)
-        job_process.run_process(
-            _MODULE, task.model_dump_json(), "trains on JAX", environment=environment
-        )
+        environment = job_process.jax_environment(os.environ, training.deterministic)
+        # Here JAX keeps what XLA has compiled for later runs.
+        environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
+        if training.devices == "workers":
+            distributed_worker.run_process(JAX_PROCESS, task.model_dump_json(), environment)
+        else:
+            job_process.run_process(
+                JAX_PROCESS, task.model_dump_json(), "trains on JAX", environment
+            )
         limit_size(compiled, _COMPILED_BYTES)
         return TrainedWeights.load(result)
 
@@ -121,31 +128,6 @@ def _save_start(job: TrainingJob, folder: Path) -> str:
     file = folder / "start.npz"
     start.save(file)
     return str(file)
-
-
-def jax_environment(
-    job: TrainingJob, environment: Mapping[str, str], compiled: Path
-) -> dict[str, str]:
-    """Return the environment variables of the process that trains on JAX.
-
-    Args:
-        job: what to train.
-        environment: the variables of this process.
-        compiled: the folder in which JAX keeps what XLA has compiled for later runs.
-    """
-    flags = [environment.get("XLA_FLAGS", "")]
-    if job.config.training.deterministic:
-        flags.append("--xla_gpu_deterministic_ops=true")
-    return {
-        "JAX_COMPILATION_CACHE_DIR": str(compiled),
-        # Small models compile many programs of less than the second that JAX keeps by default.
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
-        # As for TensorFlow, the memory of a GPU grows on demand.
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        **environment,
-        "KERAS_BACKEND": "jax",
-        "XLA_FLAGS": " ".join(filter(None, flags)),
-    }
 
 
 def rebuild(trained: TrainedWeights) -> TrainingResult:

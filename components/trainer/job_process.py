@@ -16,6 +16,21 @@ from regard.core.files import atomic_write
 from regard.core.processes import ChildProcess, describe_exit, end_with_parent
 
 
+class ProcessExit(RuntimeError):
+    """The end of a process that has left no error.
+
+    Attributes:
+        status: its exit status; a negative number is that of a signal.
+    """
+
+    def __init__(self, status: int, purpose: str):
+        text = f"The process that {purpose} {describe_exit(status)}."
+        if status == -signal.SIGKILL:
+            text += " Give the machine more memory, or reduce training.batch_tokens."
+        super().__init__(text)
+        self.status = status
+
+
 def run_process(
     module: str, job: str, purpose: str, environment: Mapping[str, str] | None = None
 ) -> None:
@@ -28,7 +43,7 @@ def run_process(
         environment: all environment variables of the process; None: those of this one.
 
     Raises:
-        RuntimeError: the process ended without a message.
+        ProcessExit: the process ended without a message.
         Exception: any error of the job.
     """
     with tempfile.TemporaryDirectory(prefix="regard-job-") as folder:
@@ -40,15 +55,28 @@ def run_process(
         if error_file.exists():
             raise pickle.loads(error_file.read_bytes())
     if status:
-        raise RuntimeError(exit_message(status, purpose))
+        raise ProcessExit(status, purpose)
 
 
-def exit_message(status: int, purpose: str) -> str:
-    """Describe the end of a process that has left no error."""
-    text = f"The process that {purpose} {describe_exit(status)}."
-    if status == -signal.SIGKILL:
-        return f"{text} Give the machine more memory, or reduce training.batch_tokens."
-    return text
+def jax_environment(environment: Mapping[str, str], deterministic: bool = False) -> dict[str, str]:
+    """Return the environment variables of a process that trains on JAX.
+
+    Args:
+        environment: the variables of the process that starts it.
+        deterministic: whether sums keep a fixed order on GPUs.
+    """
+    flags = [environment.get("XLA_FLAGS", "")]
+    if deterministic:
+        flags.append("--xla_gpu_deterministic_ops=true")
+    return {
+        # Small models compile many programs of less than the second that JAX keeps by default.
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+        # As for TensorFlow, the memory of a GPU grows on demand.
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        **environment,
+        "KERAS_BACKEND": "jax",
+        "XLA_FLAGS": " ".join(filter(None, flags)),
+    }
 
 
 def main(arguments: list[str], run_job: Callable[[str], None]) -> int:

@@ -5,30 +5,20 @@ training, which ``distributed_worker`` starts.
 """
 
 import contextlib
-import os
 import sys
 from typing import Any
 
 import tensorflow as tf
 
-from regard.components.common.code_digest import code_digest
 from regard.components.settings.trainer import TrainingJob
-from regard.components.trainer import distributed_worker, job_process
+from regard.components.trainer import distributed_worker, job_process, worker_connection
+from regard.components.trainer.backends import current_backend
 from regard.components.trainer.checkpoint import checkpoint_lock
-from regard.components.trainer.distributed import connect_workers, local_device_group
+from regard.components.trainer.distributed import local_device_group
 from regard.components.trainer.jax_training import train_on_jax
-from regard.components.trainer.precision import resolve_precision
 from regard.components.trainer.starting_models import check_ensemble
 from regard.components.trainer.train_and_export import export_trained, train_and_export
 from regard.components.trainer.training_key import with_checkpoint_folder
-from regard.core.errors import UserError
-
-_CONNECTION_ERRORS = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-)
 
 
 def run_fn(fn_args: Any) -> None:
@@ -65,24 +55,9 @@ def _train_with_workers(content: str) -> None:
     Args:
         content: the job as JSON; empty if this worker is not the chief.
     """
-    spec = distributed_worker.WorkerSpec.from_environment(os.environ)
-    group = connect_workers(spec.index, len(spec.addresses))
-    code = code_digest("regard.components.trainer", "regard.models")
-
-    def chief_job() -> list[str]:
-        job = resolve_precision(TrainingJob.model_validate_json(content))
-        return [job.model_dump_json(), code]
-
-    try:
-        job, chief_code = group.broadcast_object(chief_job)
-        if chief_code != code:
-            raise UserError(
-                "The chief and this worker run different versions of Regard.",
-                remedy="Install the same version on all workers, and start them again.",
-            )
-        train_and_export(TrainingJob.model_validate_json(job), group)
-    except _CONNECTION_ERRORS as error:
-        raise distributed_worker.connection_error(error.message) from error
+    with worker_connection.connect(current_backend()) as group:
+        chief_job = TrainingJob.model_validate_json(content) if content else None
+        train_and_export(worker_connection.share_job(group, chief_job), group)
 
 
 if __name__ == "__main__":

@@ -2,21 +2,29 @@
 
 import os
 from types import FrameType
+from typing import Annotated
 
 import typer
 
 from regard.components.trainer import distributed_worker
+from regard.components.trainer.distributed_worker import Backend
 from regard.core.processes import handle_stop_signals
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.options import option
 
 
-def worker() -> None:
+def worker(
+    backend: Annotated[
+        Backend, option("--backend", None, "The chief's training.backend.")
+    ] = "tensorflow",
+) -> None:
     """Take part in a distributed training that another machine started.
 
     Start [bold]regard run CONFIG[/bold] with training.devices: workers on the chief
     (worker 0), and this command on every other machine. Workers need no configuration:
     they receive it from the chief and exit when the training ends. Each machine needs its
-    own TF_CONFIG and the same paths to the chief's files.
+    own TF_CONFIG and the same paths to the chief's files. With training.backend: jax,
+    give --backend jax.
 
     [bold]Example[/bold]
 
@@ -31,7 +39,7 @@ def worker() -> None:
     text = f"Worker {spec.index} of {len(spec.addresses)}: waiting for {spec.addresses[0]} …"
     terminal.err().print(text, soft_wrap=True, highlight=False)
     with handle_stop_signals(_exit_command):
-        distributed_worker.run_worker()
+        distributed_worker.run_worker(backend)
     terminal.err().print("The training has ended.")
 
 

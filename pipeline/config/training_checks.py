@@ -54,8 +54,8 @@ def _jax_problems(config: Config) -> Iterator[tuple[str, str]]:
     # On a cluster, the image of the Trainer has JAX.
     if config.kubeflow is None and importlib.util.find_spec("jax") is None:
         yield "backend", 'JAX is not installed: pip install "regard[jax]", or "regard[jax-cuda]"'
-    if config.training.devices == "workers":
-        yield "devices", "on JAX, one process trains with its devices; use one or all"
+    if config.training.devices == "workers" and config.training.deterministic:
+        yield "deterministic", "on JAX, workers start before they know it; use one machine"
 
 
 def _auto_batch_problems(config: Config) -> Iterator[str]:

@@ -88,6 +88,19 @@ class TrainingBackend(ABC):
         """The number of devices that share each batch of a training without a group."""
 
     @abstractmethod
+    def connect_workers(self, addresses: Sequence[str], worker: int) -> DeviceGroup:
+        """Wait for the other workers; call it before any computation.
+
+        Args:
+            addresses: ``HOST:PORT`` of every worker; the first is the chief's.
+            worker: the index of this process.
+        """
+
+    @abstractmethod
+    def is_connection_error(self, error: Exception) -> bool:
+        """Return whether an error means that the connection to another worker is lost."""
+
+    @abstractmethod
     def is_out_of_memory(self, error: Exception) -> bool:
         """Return whether an error of a training step means that its batch is too large."""
 

@@ -5,16 +5,21 @@ import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import jax
 import keras
 import numpy as np
 
 from regard.components.trainer.backends.base import EpochData, TrainingBackend
+from regard.components.trainer.backends.jax_group import (
+    ProcessGroup,
+    SharedJaxStep,
+    connect_processes,
+)
+from regard.components.trainer.backends.jax_step import train_step
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep
-from regard.components.trainer.optimizer_state import unwrap
 from regard.components.trainer.unit_weighting import UnitWeighting
 from regard.models.tasks.network import Batch, BatchDecoder
 from regard.models.trainable_model import TrainableModel
@@ -35,7 +40,7 @@ class JaxBackend(TrainingBackend):
         return JaxAdamW if decoupled else JaxAdam
 
     def prepare(self, model: TrainableModel) -> None:
-        model.train_step = functools.partial(_train_step, model)
+        model.train_step = functools.partial(train_step, model)
 
     def compile_decoder(
         self, model: TrainableModel, decoder: BatchDecoder, batches: Batches
@@ -52,19 +57,28 @@ class JaxBackend(TrainingBackend):
         return run
 
     def compute_capabilities(self) -> Sequence[tuple[int, int]]:
-        devices = [device for device in jax.devices() if device.platform == "gpu"]
+        devices = [device for device in jax.local_devices() if device.platform == "gpu"]
         return [_compute_capability(device) for device in devices]
 
     def use_devices(self, devices: str) -> None:
         distribution = None
-        if devices == "all" and jax.local_device_count() > 1:
-            distribution = keras.distribution.DataParallel()
+        local = [f"{device.platform}:{device.id}" for device in jax.local_devices()]
+        if devices != "one" and len(local) > 1:
+            distribution = keras.distribution.DataParallel(devices=local, auto_shard_dataset=False)
         keras.distribution.set_distribution(distribution)
 
     @property
     def devices(self) -> int:
         distribution = keras.distribution.distribution()
         return distribution.device_mesh.devices.size if distribution is not None else 1
+
+    def connect_workers(self, addresses: Sequence[str], worker: int) -> DeviceGroup:
+        return connect_processes(addresses[0], worker, len(addresses))
+
+    def is_connection_error(self, error: Exception) -> bool:
+        statuses = ("UNAVAILABLE", "ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "Gloo")
+        text = str(error)
+        return isinstance(error, jax.errors.JaxRuntimeError) and any(s in text for s in statuses)
 
     def is_out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
@@ -80,7 +94,7 @@ class JaxBackend(TrainingBackend):
     def shared_step(
         self, group: DeviceGroup, model: TrainableModel, build: Callable[[], TrainableModel]
     ) -> SharedTrainStep:
-        raise NotImplementedError("Several processes do not train together on JAX.")
+        return SharedJaxStep(cast(ProcessGroup, group), model)
 
     def exact_products(self) -> contextlib.AbstractContextManager[None]:
         return jax.default_matmul_precision("float32")
@@ -120,7 +134,7 @@ class JaxData(EpochData):
     ) -> "_PrefetchedBatches":
         count = self._batches.plan(number)
         numbers = np.arange(skip, count) if numbers is None else numbers
-        read = functools.partial(self._batches.read, number)
+        read = functools.partial(self._batches.read_local, number)
         return _PrefetchedBatches(read, numbers, self._reader)
 
     def evaluation(self) -> "_StoredBatches":
@@ -177,7 +191,7 @@ class _PrefetchedBatches(keras.utils.PyDataset):
 
 
 class _JaxUnitWeighting(UnitWeighting):
-    """``UnitWeighting`` as a function of values, which ``_train_step`` calls."""
+    """``UnitWeighting`` as a function of values, which ``jax_step`` calls."""
 
     def build(self, variables: list[Any]) -> None:
         super().build(variables)
@@ -213,42 +227,6 @@ class JaxAdamW(_JaxUnitWeighting, keras.optimizers.AdamW):
     """Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", as in Keras."""
 
 
-def _train_step(model: TrainableModel, state: Any, data: Any) -> tuple[Any, Any]:
-    """Return the logs and the state after a step: Keras's ``train_step`` with two differences.
-
-    Keras gives the optimizer no metrics; here, one that accumulates gets the units of the batch in
-    a variable of its own. Keras returns all metrics as logs, and waits for them after each step;
-    here they stay in the state, and the logs are the number of units, on which
-    ``_LaggingCallbacks`` waits later.
-    """
-    trainable, non_trainable, optimizer_values, metrics = state
-    x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
-    count = _index(model.loss_mean.count, model.metrics_variables)
-    # From 0, because a large sum would round the units of the batch.
-    earlier_units, metrics = metrics[count], _replaced(metrics, count, jax.numpy.zeros(()))
-    (_, aux), gradients = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)(
-        trainable,
-        non_trainable,
-        metrics,
-        x,
-        y,
-        weight,
-        training=True,
-        optimizer_variables=optimizer_values,
-    )
-    _, _, non_trainable, metrics = aux
-    units = metrics[count]
-    metrics = _replaced(metrics, count, earlier_units + units)
-    adam = unwrap(model.optimizer)
-    if adam.gradient_accumulation_steps:
-        place = _index(adam.batch_units, model.optimizer.variables)
-        optimizer_values = _replaced(optimizer_values, place, units)
-    trainable, optimizer_values = model.optimizer.stateless_apply(
-        optimizer_values, gradients, trainable
-    )
-    return {"units": units}, (trainable, non_trainable, optimizer_values, metrics)
-
-
 class _LaggingCallbacks(keras.callbacks.CallbackList):
     """Callbacks that run while the device still computes the last steps.
 
@@ -267,13 +245,3 @@ class _LaggingCallbacks(keras.callbacks.CallbackList):
             jax.block_until_ready(self._running.popleft())
         for callback in self.callbacks:
             callback.on_train_batch_end(batch)
-
-
-def _replaced(values: Sequence[Any], index: int, value: Any) -> list[Any]:
-    """Return values with another one at a place."""
-    return [*values[:index], value, *values[index + 1 :]]
-
-
-def _index(variable: Any, variables: Sequence[Any]) -> int:
-    """Return the place of a variable in a list."""
-    return next(index for index, other in enumerate(variables) if other is variable)

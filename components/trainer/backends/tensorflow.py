@@ -11,11 +11,22 @@ import tensorflow as tf
 from regard.components.trainer.backends.base import EpochData, TrainingBackend
 from regard.components.trainer.batches import Batches
 from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep
-from regard.components.trainer.distributed import DistributedTrainStep, StrategyGroup
+from regard.components.trainer.distributed import (
+    DistributedTrainStep,
+    StrategyGroup,
+    connect_workers,
+)
 from regard.components.trainer.tensor_batches import TensorBatches
 from regard.components.trainer.unit_weighting import UnitWeighting
 from regard.models.tasks.network import BatchDecoder
 from regard.models.trainable_model import TrainableModel
+
+_CONNECTION_ERRORS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
 
 
 class TensorFlowBackend(TrainingBackend):
@@ -53,6 +64,12 @@ class TensorFlowBackend(TrainingBackend):
     @property
     def devices(self) -> int:
         return 1
+
+    def connect_workers(self, addresses: Sequence[str], worker: int) -> DeviceGroup:
+        return connect_workers(worker, len(addresses))
+
+    def is_connection_error(self, error: Exception) -> bool:
+        return isinstance(error, _CONNECTION_ERRORS)
 
     def is_out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, tf.errors.ResourceExhaustedError)

@@ -1,11 +1,12 @@
 """TF_CONFIG, and errors of worker processes; `tests/e2e/test_workers.py` runs whole trainings."""
 
 import json
+import signal
 import socket
 
 import pytest
 
-from regard.components.trainer import distributed_worker
+from regard.components.trainer import distributed_worker, job_process
 from regard.components.trainer.distributed_worker import WorkerSpec
 from regard.core.errors import UserError
 
@@ -65,7 +66,7 @@ def test_only_worker_0_runs_the_pipeline(monkeypatch):
     assert "regard worker" in error.value.remedy
     monkeypatch.setenv("TF_CONFIG", environment(index=0)["TF_CONFIG"])
     with pytest.raises(UserError, match="the chief") as error:
-        distributed_worker.run_worker()
+        distributed_worker.run_worker("jax")
     assert "regard run" in error.value.remedy
 
 
@@ -88,6 +89,20 @@ Collective ops is aborted by: failed to connect to all addresses; last error: b:
 def test_a_lost_connection_names_its_cause(message, cause):
     error = distributed_worker.connection_error(message)
     assert f"lost: {cause}" in error.message
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(-signal.SIGABRT, UserError), (-signal.SIGSEGV, job_process.ProcessExit)],
+)
+def test_jax_aborts_the_workers_of_a_lost_chief(monkeypatch, status, error):
+    def end(module, job, purpose, environment):
+        raise job_process.ProcessExit(status, purpose)
+
+    monkeypatch.setattr(job_process, "run_process", end)
+    monkeypatch.setenv("TF_CONFIG", environment(index=1)["TF_CONFIG"])
+    with pytest.raises(error):
+        distributed_worker.run_worker("jax")
 
 
 @pytest.mark.slow

@@ -11,12 +11,7 @@ from regard.components.settings.trainer import StartingModel
 from regard.components.trainer import job_process
 from regard.components.trainer.checkpoint import TrainState
 from regard.components.trainer.jax_job import TrainedWeights, checked_loss
-from regard.components.trainer.jax_training import (
-    jax_environment,
-    limit_size,
-    rebuild,
-    train_on_jax,
-)
+from regard.components.trainer.jax_training import limit_size, rebuild, train_on_jax
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.tensor_batches import epoch_dataset
@@ -92,27 +87,6 @@ def test_a_rebuilt_model_with_another_loss_is_refused(untrained):
     changed = [weight + 0.5 for weight in untrained.weights]
     with pytest.raises(RuntimeError, match="another loss"):
         rebuild(dataclasses.replace(untrained, weights=changed))
-
-
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_the_environment_keeps_what_the_user_has_set(untrained, deterministic):
-    config = untrained.job.config.with_training(deterministic=deterministic)
-    job = untrained.job.model_copy(update={"config": config})
-    user = {
-        "XLA_FLAGS": "--xla_a=1",
-        "JAX_COMPILATION_CACHE_DIR": "/cache",
-        "KERAS_BACKEND": "tensorflow",
-        "HOME": "/home/user",
-    }
-    environment = jax_environment(job, user, Path("/compiled"))
-    assert environment["KERAS_BACKEND"] == "jax"
-    assert environment["HOME"] == user["HOME"]
-    assert environment["JAX_COMPILATION_CACHE_DIR"] == user["JAX_COMPILATION_CACHE_DIR"]
-    flags = environment["XLA_FLAGS"].split()
-    assert flags[0] == "--xla_a=1"
-    assert ("--xla_gpu_deterministic_ops=true" in flags) == deterministic
-    default = jax_environment(job, {}, Path("/compiled"))
-    assert default["JAX_COMPILATION_CACHE_DIR"] == "/compiled"
 
 
 def test_a_training_on_jax_returns_its_model_on_tensorflow(tmp_path, monkeypatch):

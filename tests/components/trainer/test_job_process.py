@@ -68,4 +68,21 @@ def test_run_process_raises_the_error_of_the_process():
 )
 def test_exit_messages(script, text):
     status = subprocess.run(["sh", "-c", script], check=False).returncode
-    assert text in job_process.exit_message(status, "trains")
+    assert text in str(job_process.ProcessExit(status, "trains"))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_environment_of_jax_keeps_what_the_user_has_set(deterministic):
+    user = {
+        "XLA_FLAGS": "--xla_a=1",
+        "JAX_COMPILATION_CACHE_DIR": "/cache",
+        "KERAS_BACKEND": "tensorflow",
+        "HOME": "/home/user",
+    }
+    environment = job_process.jax_environment(user, deterministic)
+    assert environment["KERAS_BACKEND"] == "jax"
+    assert environment["HOME"] == user["HOME"]
+    assert environment["JAX_COMPILATION_CACHE_DIR"] == user["JAX_COMPILATION_CACHE_DIR"]
+    flags = environment["XLA_FLAGS"].split()
+    assert flags[0] == "--xla_a=1"
+    assert ("--xla_gpu_deterministic_ops=true" in flags) == deterministic

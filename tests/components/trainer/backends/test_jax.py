@@ -1,7 +1,10 @@
 """Training on JAX equals training on TensorFlow, and resumes bit for bit."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -9,8 +12,10 @@ import pytest
 
 from regard.components.trainer import training_inputs
 from regard.components.trainer.epoch_plan import COARSE_GROWTH
+from regard.components.trainer.jax_training import run_training
 from tests.components.trainer.backend_jobs import TRANSFORMER, write_job, write_other, write_start
 from tests.components.trainer.backend_training import outcomes, run, start_on_jax
+from tests.components.trainer.test_distributed import tf_configs
 from tests.components.trainer.tiny_training import assert_equal_arrays, checkpoint_arrays
 
 GRU = {"type": "recurrent", "cell": "gru", "units": 4}
@@ -43,9 +48,8 @@ OPTIONS = {
     "guided": ("translation", TRANSFORMER, {"guided_alignment": {"weight": 0.5, "links": "links"}}),
 }
 EQUAL = {**FAMILIES, **OPTIONS}
-# What samples draws other numbers than TensorFlow.
-HARD = {"score": "general", "alignment": {"type": "hard", "training": "reinforce"}}
-SAMPLING = {
+# What samples draws other numbers than TensorFlow, and mixed formats round in other places.
+ALONE = {
     "scheduled_sampling": (
         "translation",
         LUONG,
@@ -62,6 +66,11 @@ SAMPLING = {
         },
         {},
     ),
+    "subwords": ("translation", TRANSFORMER, {"subword_sampling": {"alpha": 0.2}}),
+    "averaging": ("translation", TRANSFORMER, {"checkpoint_averaging": {"checkpoints": 3}}),
+    "automatic": ("translation", TRANSFORMER, {"batch_tokens": "auto"}),
+    "bfloat16": ("translation", TRANSFORMER, {"precision": "mixed_bfloat16", **UPDATES}),
+    "float16": ("translation", TRANSFORMER, {"precision": "mixed_float16", **UPDATES}),
 }
 
 pytestmark = pytest.mark.slow
@@ -73,9 +82,9 @@ def on_jax(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trainings")
     items = [item for item in request.session.items if item.path == request.path]
     names = {item.callspec.params["name"] for item in items if hasattr(item, "callspec")}
-    selected = sorted(names & {*EQUAL, *SAMPLING})
+    selected = sorted(names & {*EQUAL, *ALONE})
     for name in selected:
-        job = write_job(folder, name, *{**EQUAL, **SAMPLING}[name])
+        job = write_job(folder, name, *{**EQUAL, **ALONE}[name])
         write_start(folder, name, job)
         write_other(folder, name, f"{name}-tensorflow")
     return folder, outcomes(start_on_jax(folder, selected))
@@ -92,8 +101,8 @@ def test_losses_equal_those_of_tensorflow(on_jax, monkeypatch, name):
     assert ours["losses"][-1] != ours["losses"][0]
 
 
-@pytest.mark.parametrize("name", SAMPLING)
-def test_what_samples_trains_on_jax(on_jax, name):
+@pytest.mark.parametrize("name", ALONE)
+def test_options_train_on_jax(on_jax, name):
     _, results = on_jax
     assert np.isfinite(results[name]["losses"]).all()
     assert results[name]["losses"][-1] < results[name]["losses"][0]
@@ -108,6 +117,37 @@ def test_four_devices_equal_one(tmp_path):
     assert [results[name]["devices"] for name in ("one", "all")] == [1, 4]
     for kind in ("losses", "train_losses"):
         np.testing.assert_allclose(results["all"][kind], results["one"][kind], rtol=1e-5)
+
+
+def test_two_workers_with_two_devices_equal_one(tmp_path, monkeypatch):
+    """Accumulated batches, weight decay and clipping; the chief evaluates."""
+    model, options = TRANSFORMER, {**UPDATES, "backend": "jax", "warm_start": None}
+    job = write_job(tmp_path, "one", "translation", model, options)
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    expected = run_training(job)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    folder = tmp_path / "two-checkpoints"
+    inputs = job.run.model_copy(update={"checkpoints": str(folder)})
+    shared = job.model_copy(
+        update={"run": inputs, "config": job.config.with_training(devices="workers")}
+    )
+    chief, worker = tf_configs(2)
+    monkeypatch.setenv("TF_CONFIG", chief)
+    command = [sys.executable, "-m", "regard.pipeline.cli", "worker", "--backend", "jax"]
+    with subprocess.Popen(command, env={**os.environ, "TF_CONFIG": worker}) as process:
+        try:
+            trained = run_training(shared)
+            assert process.wait(120) == 0
+        finally:
+            process.kill()
+    assert trained.devices == 4
+    for kind in ("loss", "train_loss"):
+        ours, theirs = (
+            [entry[kind] for entry in result.state.history] for result in (trained, expected)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert trained.state.tokens == expected.state.tokens
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 
 from regard.components.trainer.batches import Sharing
@@ -74,6 +75,6 @@ def offset_seeds(model: TrainableModel, number: int) -> None:
     """Give device ``number`` random numbers of its own, the same after a resume."""
     for variable in model.variables:
         if variable.name == "seed_generator_state":  # a seed, and a counter that all share
-            state = np.array(variable.value)
+            state = np.array(keras.ops.convert_to_numpy(variable))
             state[0] += number
             variable.assign(state)

@@ -11,12 +11,15 @@ TEXT = "name: x\ntask: translation\ndata: {train: a.tsv}\ntraining: {backend: %s
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 @pytest.mark.parametrize("devices", ["one", "all", "workers"])
-def test_one_process_trains_on_jax(tmp_path, backend, devices):
-    text = TEXT % (backend, devices)
-    if (backend, devices) == ("jax", "workers"):
-        compare(problems_of(tmp_path, text), "4: training.devices: on JAX, one process")
-    else:
-        assert load_text(tmp_path, text).training.backend == backend
+def test_each_backend_trains_on_all_devices(tmp_path, backend, devices):
+    assert load_text(tmp_path, TEXT % (backend, devices)).training.backend == backend
+
+
+def test_workers_on_jax_are_not_deterministic(tmp_path):
+    text = TEXT % ("jax", "workers, deterministic: true")
+    expected = "4: training.deterministic: on JAX, workers start before they know it"
+    compare(problems_of(tmp_path, text), expected)
+    assert load_text(tmp_path, text.replace("jax", "tensorflow")).training.deterministic
 
 
 def test_jax_must_be_installed(tmp_path, monkeypatch):

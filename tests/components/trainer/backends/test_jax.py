@@ -48,6 +48,8 @@ OPTIONS = {
     "guided": ("translation", TRANSFORMER, {"guided_alignment": {"weight": 0.5, "links": "links"}}),
 }
 EQUAL = {**FAMILIES, **OPTIONS}
+# With a learning rate of 0.01, rounding errors in recurrent models grow a thousandfold.
+LONG = {"max_steps": 200, "evaluate_every": 20, "learning_rate": 0.002}
 # What samples draws other numbers than TensorFlow, and mixed formats round in other places.
 ALONE = {
     "scheduled_sampling": (
@@ -84,7 +86,9 @@ def on_jax(request, tmp_path_factory):
     names = {item.callspec.params["name"] for item in items if hasattr(item, "callspec")}
     selected = sorted(names & {*EQUAL, *ALONE})
     for name in selected:
-        job = write_job(folder, name, *{**EQUAL, **ALONE}[name])
+        task, model, options = {**EQUAL, **ALONE}[name]
+        steps = LONG if name in EQUAL else {}
+        job = write_job(folder, name, task, model, {**steps, **options})
         write_start(folder, name, job)
         write_other(folder, name, f"{name}-tensorflow")
     return folder, outcomes(start_on_jax(folder, selected))
@@ -95,9 +99,9 @@ def test_losses_equal_those_of_tensorflow(on_jax, monkeypatch, name):
     folder, results = on_jax
     monkeypatch.setattr(training_inputs, "GROWTH", COARSE_GROWTH)  # the same batches
     ours = run(folder, f"{name}-tensorflow")
-    assert len(ours["losses"]) == 6
+    assert len(ours["losses"]) == 10
     for kind in ("losses", "train_losses"):
-        np.testing.assert_allclose(results[name][kind], ours[kind], rtol=1e-4)
+        np.testing.assert_allclose(results[name][kind], ours[kind], rtol=1e-5)
     assert ours["losses"][-1] != ours["losses"][0]
 
 

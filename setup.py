@@ -59,9 +59,9 @@ PIPELINE = [
 EXTRAS = {
     "pipeline": PIPELINE,
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    # training.backend: jax, on a CPU, and on NVIDIA GPUs with CUDA 13
-    "jax": ["jax>=0.7.2,<0.12"],
-    "jax-cuda": ["jax[cuda13]>=0.7.2,<0.12"],
+    # training.backend: jax, on a CPU, and on NVIDIA GPUs with CUDA 13; for Python 3.11 or newer
+    "jax": ["jax>=0.7.2,<0.12; python_version >= '3.11'"],
+    "jax-cuda": ["jax[cuda13]>=0.7.2,<0.12; python_version >= '3.11'"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # Data and registries in object storage
     "s3": ["s3fs>=2025.2"],
@@ -79,7 +79,7 @@ EXTRAS = {
     "dev": [
         "ctranslate2>=4.6,<5",
         "hypothesis>=6.100",
-        "jax>=0.7.2,<0.12",
+        "jax>=0.7.2,<0.12; python_version >= '3.11'",
         "kfp>=2.14,<3",
         "kfp-pipeline-spec>=2.14,<3",
         "kfp-server-api>=2.14,<3",

@@ -43,6 +43,10 @@ class DeviceGroup(ABC):
     def broadcast(self, value: np.ndarray) -> np.ndarray:
         """Return the chief's array in every worker; all workers pass equal shapes and types."""
 
+    @abstractmethod
+    def disconnect(self) -> None:
+        """Leave the group after the last step, so that this process can continue alone."""
+
     def broadcast_object(self, compute: Callable[[], Any]) -> Any:
         """Return the result of ``compute``, which only the chief calls, in every worker.
 

@@ -63,6 +63,9 @@ class StrategyGroup(DeviceGroup):
         flat = self._sum(tf.constant(flat if self.is_chief else np.zeros_like(flat))).numpy()
         return flat.reshape(value.shape).astype(value.dtype)
 
+    def disconnect(self) -> None:
+        """Do nothing: the chief does not notice when the others end."""
+
     @tf.function(reduce_retracing=True, autograph=False)
     def _sum(self, value: tf.Tensor) -> tf.Tensor:
         def work(device: int) -> tf.Tensor:

@@ -7,8 +7,10 @@ broadcasts the job once all are connected; the others need only ``TF_CONFIG``, t
 same files.
 """
 
+import importlib.util
 import os
 import signal
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -16,13 +18,16 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, StrictInt, StringConstraints, ValidationError
 from typing_extensions import Self
 
+from regard.components.settings.trainer import NODE
 from regard.components.trainer import job_process
+from regard.core import events
 from regard.core.errors import UserError
 
 VARIABLE = "TF_CONFIG"
 TENSORFLOW_PROCESS = "regard.components.trainer.run_fn"
 JAX_PROCESS = "regard.components.trainer.jax_process"
 Backend = Literal["tensorflow", "jax"]
+_COMMANDS = {"tensorflow": "regard worker", "jax": "regard worker --backend jax"}
 _PURPOSE = "trains with the other workers"
 _EXAMPLE = (
     '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, '
@@ -105,16 +110,48 @@ def run_chief(job: str) -> None:
         ProcessExit: the worker process ended without a message.
         Exception: any error of the training.
     """
-    check_chief(os.environ)
+    check_chief(os.environ, "tensorflow")
+    report_wait("tensorflow")
     run_process(TENSORFLOW_PROCESS, job)
 
 
-def check_chief(environ: Mapping[str, str]) -> None:
-    """Raise a UserError unless ``TF_CONFIG`` makes this process the chief."""
+def check_chief(environ: Mapping[str, str], backend: Backend) -> None:
+    """Check the ``TF_CONFIG`` of the chief.
+
+    Args:
+        environ: the environment variables of this process.
+        backend: the setting ``training.backend``.
+
+    Raises:
+        UserError: this process is not the chief, or its port is in use.
+    """
     spec = WorkerSpec.from_environment(environ)
     if not spec.is_chief:
         message = f"This is worker {spec.index}, but worker 0, the chief, runs the pipeline."
-        raise UserError(message, VARIABLE, "Run `regard worker` here.")
+        raise UserError(message, VARIABLE, f"Run `{_COMMANDS[backend]}` here.")
+    port = int(spec.addresses[0].rpartition(":")[2])
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("", port))
+        except OSError as error:
+            message = f"The chief cannot listen on port {port}: {error.strerror}."
+            raise UserError(message, VARIABLE, "Name a free port of this machine.") from error
+
+
+def report_wait(backend: Backend) -> None:
+    """Say which workers the chief waits for: one with another backend would wait for ever."""
+    others = WorkerSpec.from_environment(os.environ).addresses[1:]
+    if others:
+        text = f"waits until `{_COMMANDS[backend]}` runs on {', '.join(others)}"
+        events.emit("note", node=NODE, text=text)
+
+
+def check_jax() -> None:
+    """Raise a UserError unless JAX is installed."""
+    if importlib.util.find_spec("jax") is None:
+        remedy = 'Run: pip install "regard[jax]", or "regard[jax-cuda]" for NVIDIA GPUs.'
+        raise UserError("JAX is not installed.", "training.backend: jax", remedy)
 
 
 def run_worker(backend: Backend) -> None:
@@ -132,6 +169,7 @@ def run_worker(backend: Backend) -> None:
         message = "This is worker 0, the chief, which runs the pipeline."
         raise UserError(message, VARIABLE, "Run `regard run CONFIG` here.")
     if backend == "jax":
+        check_jax()
         run_process(JAX_PROCESS, "", job_process.jax_environment(os.environ))
     else:
         run_process(TENSORFLOW_PROCESS, "")
@@ -146,10 +184,11 @@ def run_process(module: str, job: str, environment: Mapping[str, str] | None = N
     try:
         job_process.run_process(module, job, _PURPOSE, environment)
     except job_process.ProcessExit as error:
-        if error.status != -signal.SIGABRT:
+        # JAX aborts a process when another one has ended.
+        if module != JAX_PROCESS or error.status != -signal.SIGABRT:
             raise
-        # So JAX ends the workers of a chief that has ended.
-        raise connection_error("the process of another worker has ended") from error
+        message = "the process of another worker has ended, or the output above names another cause"
+        raise connection_error(message) from error
 
 
 def connection_error(message: str) -> UserError:

@@ -140,7 +140,7 @@ class InMemoryModel(saved_model.ServedModel):
 
     def __init__(self, served: ExportedModel):
         self.contract, self._functions = served.contract, served.signatures
-        self.device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+        self.device = "GPU" if tf.config.get_visible_devices("GPU") else "CPU"
 
     def run(self, name: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         function: Any = self._functions[name]

@@ -14,14 +14,16 @@ from pydantic import BaseModel, ConfigDict
 from regard.components.settings.trainer import NODE, TrainingJob
 from regard.components.trainer import worker_connection
 from regard.components.trainer.backends import current_backend
-from regard.components.trainer.checkpoint import TrainState
+from regard.components.trainer.checkpoint import Checkpoints, TrainState
 from regard.components.trainer.device_group import DeviceGroup
 from regard.components.trainer.epoch_plan import COARSE_GROWTH
 from regard.components.trainer.optimizer_state import adam_moments
 from regard.components.trainer.train import TrainingResult, train
 from regard.components.trainer.validation import LOSS
+from regard.components.trainer.warm_start import start_error
 from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint, numbered_arrays
 from regard.core import events
+from regard.core.files import atomic_path
 from regard.models.trainable_model import TrainableModel
 
 
@@ -31,6 +33,8 @@ class JaxJob(BaseModel):
     Attributes:
         job: the training.
         start: the file of the model to start from; empty for none.
+        start_problem: why the model to start from could not be read; empty if it could. With
+            checkpoints, the training does not need it.
         result: the file that the process writes.
         objective: as in ``train``.
     """
@@ -39,6 +43,7 @@ class JaxJob(BaseModel):
 
     job: TrainingJob
     start: str = ""
+    start_problem: str = ""
     result: str
     objective: str = LOSS
 
@@ -52,7 +57,7 @@ class TrainedWeights:
         state: its final state.
         record: the part of ``training.json`` that is known before the training.
         devices: the number of devices that have trained.
-        updates: the updates of the optimizer, in batches.
+        updates: the updates of the optimizer.
         loss: the loss of the first eval batch in float32, which the rebuilt model must have.
         weights: in the order of the model.
         adam_moments: Adam's moments; empty unless a later training may continue from them.
@@ -79,7 +84,7 @@ class TrainedWeights:
         }
         arrays = {f"weight/{i}": weight for i, weight in enumerate(self.weights)}
         arrays |= {f"moment/{i}": moment for i, moment in enumerate(self.adam_moments)}
-        with open(path, "wb") as file:
+        with atomic_path(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
 
     @classmethod
@@ -128,6 +133,8 @@ def _train_as_chief(task: JaxJob, group: DeviceGroup | None) -> None:
     _warn_about_missing_libraries()
 
     def start(job: TrainingJob) -> WarmStartCheckpoint | None:
+        if task.start_problem and not Checkpoints(job.run.checkpoint_folder).exists():
+            raise start_error(task.start_problem)
         return WarmStartCheckpoint.load(Path(task.start)) if task.start else None
 
     result = train(task.job, group, objective=task.objective, start=start)

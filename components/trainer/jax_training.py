@@ -7,10 +7,11 @@ exports it as one that it has trained itself.
 """
 
 import contextlib
-import importlib.util
 import os
 import shutil
+import stat
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import keras
@@ -21,8 +22,9 @@ from regard.components.trainer import distributed_worker, job_process
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.distributed_worker import JAX_PROCESS
 from regard.components.trainer.jax_job import JaxJob, TrainedWeights, checked_loss
+from regard.components.trainer.job_process import ProcessExit
 from regard.components.trainer.optimizer import compile_model
-from regard.components.trainer.optimizer_state import adam_moments
+from regard.components.trainer.optimizer_state import restore_optimizer_state, set_updates
 from regard.components.trainer.starting_models import read_starting_model
 from regard.components.trainer.train import TrainingResult, build_model
 from regard.components.trainer.training_inputs import read_inputs
@@ -61,73 +63,102 @@ def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
         UserError: JAX is not installed, or an error of the training.
         ProcessExit: the process ended without a message.
     """
-    if importlib.util.find_spec("jax") is None:
-        remedy = 'Run: pip install "regard[jax]", or "regard[jax-cuda]" for NVIDIA GPUs.'
-        raise UserError("JAX is not installed.", "training.backend: jax", remedy)
+    distributed_worker.check_jax()
     training = job.config.training
     if training.devices == "workers":
-        distributed_worker.check_chief(os.environ)
+        distributed_worker.check_chief(os.environ, training.backend)
     checkpoints = job.run.checkpoint_folder
     Checkpoints(checkpoints).create_folder()
     compiled = checkpoints.parent / _COMPILED
-    _remove_leftovers(checkpoints, compiled)
+    for leftover in checkpoints.glob(f"{_TEMPORARY}*"):  # of a killed run
+        _remove_newer(compiled, leftover.stat().st_mtime)
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=checkpoints) as folder:
         result = Path(folder, "result.npz")
+        start, start_problem = _save_start(job, Path(folder))
         task = JaxJob(
-            job=job, start=_save_start(job, Path(folder)), result=str(result), objective=objective
+            job=job,
+            start=start,
+            start_problem=start_problem,
+            result=str(result),
+            objective=objective,
         )
         environment = job_process.jax_environment(os.environ, training.deterministic)
         # Here JAX keeps what XLA has compiled for later runs.
         environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
-        if training.devices == "workers":
-            distributed_worker.run_process(JAX_PROCESS, task.model_dump_json(), environment)
-        else:
-            job_process.run_process(
-                JAX_PROCESS, task.model_dump_json(), "trains on JAX", environment
-            )
-        limit_size(compiled, _COMPILED_BYTES)
+        start_time = Path(folder).stat().st_mtime
+        try:
+            _run_process(task, environment)
+        except ProcessExit:
+            _remove_newer(compiled, start_time)
+            raise
+        finally:
+            limit_size(compiled, _COMPILED_BYTES)
         return TrainedWeights.load(result)
 
 
-def _remove_leftovers(checkpoints: Path, compiled: Path) -> None:
-    """Remove what a killed run has left behind.
+def _run_process(task: JaxJob, environment: Mapping[str, str]) -> None:
+    """Run the process that trains, alone or with other workers."""
+    content, training = task.model_dump_json(), task.job.config.training
+    if training.devices == "workers":
+        distributed_worker.report_wait(training.backend)
+        distributed_worker.run_process(JAX_PROCESS, content, environment)
+    else:
+        job_process.run_process(JAX_PROCESS, content, "trains on JAX", environment)
 
-    JAX does not replace a program of which it had written a part, so the programs go too.
+
+def _remove_newer(folder: Path, start_time: float) -> None:
+    """Delete the files that were written since a process started that was killed.
+
+    JAX never replaces a program of which a killed process has written a part.
     """
-    leftovers = list(checkpoints.glob(f"{_TEMPORARY}*"))
-    for folder in [*leftovers, compiled] if leftovers else []:
-        shutil.rmtree(folder, ignore_errors=True)
+    for file, change_time, _ in _files_of(folder):
+        if change_time >= start_time:
+            file.unlink(missing_ok=True)
 
 
 def limit_size(folder: Path, most: int) -> None:
-    """Delete the oldest files of a folder until at most this number of bytes is left."""
-    with contextlib.suppress(OSError):  # another run deletes files too
-        files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        size = 0
-        for file in files:
-            size += file.stat().st_size
-            if size > most:
-                file.unlink(missing_ok=True)
+    """Delete the oldest files below a folder until at most this number of bytes is left."""
+    left = 0
+    for file, _, size in sorted(_files_of(folder), key=lambda entry: entry[1], reverse=True):
+        left += size
+        if left > most:
+            file.unlink(missing_ok=True)
 
 
-def _save_start(job: TrainingJob, folder: Path) -> str:
-    """Save the model to start from for the process on JAX; empty if there is none.
+def _files_of(folder: Path) -> Iterator[tuple[Path, float, int]]:
+    """Yield the files below a folder with the time of their last change and their bytes."""
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # another run deletes files too
+            status = path.stat()
+            if stat.S_ISREG(status.st_mode):
+                yield path, status.st_mtime, status.st_size
 
-    The process knows the precision of its device, which is a part of the name of its checkpoints.
-    With any checkpoints of this training, the model is not necessary, and may be gone.
+
+def _save_start(job: TrainingJob, folder: Path) -> tuple[str, str]:
+    """Save the model to start from for the process on JAX.
+
+    Only that process knows the precision of its device, which is a part of the name of its
+    checkpoints, and with checkpoints it does not need the model.
+
+    Returns:
+        The file, and why the model cannot be read; both empty if the training starts from none.
+
+    Raises:
+        UserError: the model cannot be read, and there are no checkpoints of any precision.
     """
     if job.run.start is None or not job.config.training.warm_start:
-        return ""
+        return "", ""
     key = job.run.checkpoint_folder
     try:
         start = read_starting_model(job.run.start)
-    except UserError:
+    except UserError as error:
         if any(Checkpoints(path).exists() for path in key.parent.glob(f"{key.name}*")):
-            return ""
+            return "", error.message
         raise
     file = folder / "start.npz"
     start.save(file)
-    return str(file)
+    return str(file), ""
 
 
 def rebuild(trained: TrainedWeights) -> TrainingResult:
@@ -144,10 +175,9 @@ def rebuild(trained: TrainedWeights) -> TrainingResult:
     for variable, value in zip(model.weights, trained.weights, strict=True):
         variable.assign(value)
     if trained.adam_moments:
-        variables = adam_moments(model.optimizer)
-        for variable, value in zip(variables, trained.adam_moments, strict=True):
-            variable.assign(value)
-    model.optimizer.iterations.assign(trained.updates)
+        restore_optimizer_state(model.optimizer, trained.updates, trained.adam_moments)
+    else:
+        set_updates(model.optimizer, trained.updates)
     result = TrainingResult(
         job=job,
         network=inputs.network,

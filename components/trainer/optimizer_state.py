@@ -59,6 +59,11 @@ def restore_optimizer_state(optimizer: Any, updates: int, values: Sequence[np.nd
     """Load moments and position in the schedule; see ``check_optimizer_state``."""
     for variable, value in zip(adam_moments(optimizer), values, strict=True):
         variable.assign(value)
+    set_updates(optimizer, updates)
+
+
+def set_updates(optimizer: Any, updates: int) -> None:
+    """Set the number of updates that a built optimizer has made."""
     unwrap(optimizer)._iterations.assign(updates * _batches_per_update(optimizer))
 
 

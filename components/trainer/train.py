@@ -19,6 +19,7 @@ from regard.components.trainer.training_loop import fit, set_seed
 from regard.components.trainer.validation import LOSS, MetricFn, metric_function
 from regard.components.trainer.warm_start_checkpoint import WarmStartCheckpoint
 from regard.core import events
+from regard.core.errors import UserError
 from regard.models.tasks.network import Network
 from regard.models.trainable_model import TrainableModel
 
@@ -151,16 +152,30 @@ def _fit(
     if group is not None:
         build = functools.partial(build_model, job.config, inputs)
         train_step = current_backend().shared_step(group, model, build)
-    return fit(
-        model,
-        inputs.train,
-        inputs.eval,
-        job.config.training,
-        checkpoints,
-        job.run_folder,
-        compute_metrics,
-        train_step,
-    )
+    try:
+        state = fit(
+            model,
+            inputs.train,
+            inputs.eval,
+            job.config.training,
+            checkpoints,
+            job.run_folder,
+            compute_metrics,
+            train_step,
+        )
+    except Exception as error:
+        if not current_backend().is_out_of_memory(error):
+            raise
+        raise UserError(
+            f"The memory of the device does not hold a batch of {inputs.train.batch_tokens:,} "
+            "tokens.",
+            where="training.batch_tokens",
+            remedy="Use a smaller number, or auto. With gradient_accumulation_steps, several "
+            "batches make an update.",
+        ) from error
+    if group is not None:
+        group.disconnect()
+    return state
 
 
 def build_model(config: TrainerConfig, inputs: TrainingInputs) -> TrainableModel:

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from typing_extensions import Self
 
+from regard.core.files import atomic_path
+
 
 @dataclass(frozen=True)
 class WarmStartCheckpoint:
@@ -52,7 +54,7 @@ class WarmStartCheckpoint:
         }
         others = [field.name for field in dataclasses.fields(self) if field.name not in _ARRAYS]
         about = {name: getattr(self, name) for name in others}
-        with open(path, "wb") as file:
+        with atomic_path(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
 
     @classmethod

@@ -36,7 +36,8 @@ def worker(
     """
     spec = distributed_worker.WorkerSpec.from_environment(os.environ)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    text = f"Worker {spec.index} of {len(spec.addresses)}: waiting for {spec.addresses[0]} …"
+    place = f"Worker {spec.index} of {len(spec.addresses)}"
+    text = f"{place}: waiting for {spec.addresses[0]} with training.backend: {backend} …"
     terminal.err().print(text, soft_wrap=True, highlight=False)
     with handle_stop_signals(_exit_command):
         distributed_worker.run_worker(backend)

@@ -55,7 +55,9 @@ def _jax_problems(config: Config) -> Iterator[tuple[str, str]]:
     if config.kubeflow is None and importlib.util.find_spec("jax") is None:
         yield "backend", 'JAX is not installed: pip install "regard[jax]", or "regard[jax-cuda]"'
     if config.training.devices == "workers" and config.training.deterministic:
-        yield "deterministic", "on JAX, workers start before they know it; use one machine"
+        yield "deterministic", "is not possible on JAX with devices: workers; use one or all"
+    if config.training.jit_compile:
+        yield "jit_compile", "has no effect on JAX, which always compiles; remove it"
 
 
 def _auto_batch_problems(config: Config) -> Iterator[str]:

@@ -91,7 +91,9 @@ def check_backends(driver: Version, capabilities: Sequence[Version]) -> Check:
     device = f"driver {_text(driver)}, compute capability {names}"
     supporting = _supporting(driver, capabilities)
     if not supporting:
-        remedy = "Update the driver, or train on the CPU."
+        remedy = "Train on the CPU: the wheels have no kernels for this GPU."
+        if any(_has_kernels(wheel, capabilities) for wheel in WHEELS):
+            remedy = "Update the driver; until then, train on the CPU."
         return Check("gpu backends", "warn", f"{device}: no backend supports it", remedy)
     installed = _installed(supporting)
     listed = ", ".join(f"{wheel.backend} with CUDA {wheel.cuda}" for wheel in supporting)
@@ -124,7 +126,12 @@ def _installed(wheels: Sequence[WheelSupport]) -> list[WheelSupport]:
 
 def _supports(wheel: WheelSupport, driver: Version, capabilities: Sequence[Version]) -> bool:
     """Whether the wheels work with the driver and on all GPUs."""
-    if driver < wheel.driver or min(capabilities) < wheel.oldest:
+    return driver >= wheel.driver and _has_kernels(wheel, capabilities)
+
+
+def _has_kernels(wheel: WheelSupport, capabilities: Sequence[Version]) -> bool:
+    """Whether all GPUs can run the wheels, with a driver that is new enough."""
+    if min(capabilities) < wheel.oldest:
         return False
     return wheel.newest is None or max(capabilities) <= wheel.newest
 

@@ -21,7 +21,11 @@ _INSTALL = {
     "lock": "pip install --no-deps --require-hashes -r requirements/cuda.txt",
 }
 _TIMEOUT_SECONDS = 180
-_QUERY = """
+_JAX_QUERY = """
+import jax
+print(sum(device.platform == "gpu" for device in jax.local_devices()))
+"""
+_TENSORFLOW_QUERY = """
 import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
 import tensorflow as tf
@@ -45,7 +49,7 @@ def check(way: str = "index", devices: Path = Path("/dev")) -> Check:
     names = "; ".join(gpus) or ", ".join(files) or "no device file /dev/nvidia*"
     problem = _find_problem(gpus, driver_error, way)
     if problem is None:
-        if visible := count_visible_gpus():
+        if visible := count_visible_gpus(_TENSORFLOW_QUERY):
             return Check("gpu", "ok", f"{names}; visible to TensorFlow: {visible}")
         problem = (
             "TensorFlow finds no GPU",
@@ -54,7 +58,7 @@ def check(way: str = "index", devices: Path = Path("/dev")) -> Check:
                 "python -c \"import tensorflow as tf; tf.config.list_physical_devices('GPU')\"."
             ),
         )
-    if "jax" in backends.installed_backends():
+    if "jax" in backends.installed_backends() and count_visible_gpus(_JAX_QUERY):
         return Check("gpu", "ok", f"{names}; for training.backend: jax, but {problem[0]}")
     text, remedy = problem
     remedy = f"{remedy} Until then, Regard runs on the CPU."
@@ -95,9 +99,9 @@ def _find_problem(gpus: Sequence[str], driver_error: str, way: str) -> tuple[str
     return None
 
 
-def count_visible_gpus() -> int:
-    """Count TensorFlow's GPUs in a separate process; 0 if that fails."""
-    command = [sys.executable, "-c", _QUERY]
+def count_visible_gpus(query: str) -> int:
+    """Return the number that a program prints in another process; 0 if it fails."""
+    command = [sys.executable, "-c", query]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)
         return int(result.stdout.strip().splitlines()[-1])

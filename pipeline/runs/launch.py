@@ -132,7 +132,7 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
     request = _validate(request, nodes)
     includes_trainer = "Trainer" in nodes[: nodes.index(request.last or nodes[-1]) + 1]
     if config.training.devices == "workers" and includes_trainer:
-        check_chief(os.environ)
+        check_chief(os.environ, config.training.backend)
     notes: list[str] = []
     resolve_data(config, notes)  # the worker would find a missing file only after a slow start
     workspace = Workspace.from_environment()

@@ -1,8 +1,8 @@
 """What a training does differently on each backend of Keras.
 
 The loop, its callbacks, the checkpoints and the batches are the same on every backend. A module of
-this package has what is not: how batches reach the device, how a function is compiled, how Adam
-updates a weight, and what a device tells about itself.
+this package has the differences: how batches reach the device, how a function is compiled, how Adam
+updates a weight, and which properties of a device can be read.
 """
 
 import functools

@@ -26,6 +26,8 @@ from regard.models.trainable_model import TrainableModel
 
 _PREFETCHED_BATCHES = 4
 _STEPS_AHEAD = 2
+# The statuses of errors that name a lost connection; others name it in their text.
+_LOST = ("UNAVAILABLE", "ABORTED", "CANCELLED", "DEADLINE_EXCEEDED")
 
 
 class JaxBackend(TrainingBackend):
@@ -76,9 +78,10 @@ class JaxBackend(TrainingBackend):
         return connect_processes(addresses[0], worker, len(addresses))
 
     def is_connection_error(self, error: Exception) -> bool:
-        statuses = ("UNAVAILABLE", "ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "Gloo")
+        if not isinstance(error, jax.errors.JaxRuntimeError):
+            return False
         text = str(error)
-        return isinstance(error, jax.errors.JaxRuntimeError) and any(s in text for s in statuses)
+        return text.startswith(_LOST) or "Gloo" in text or "NCCL" in text
 
     def is_out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)

@@ -5,6 +5,7 @@ parts contribute is a computation of all processes. So the chief evaluates, deco
 alone, as it does on TensorFlow.
 """
 
+from collections import Counter
 from typing import Any
 
 import jax
@@ -20,10 +21,12 @@ from regard.components.trainer.backends.jax_step import (
 )
 from regard.components.trainer.batches import Sharing
 from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep, offset_seeds
+from regard.core.errors import UserError
 from regard.models.trainable_model import TrainableModel
 
-# The workers may start long before the chief, which prepares the data first.
-_CONNECTION_SECONDS = 24 * 3600
+# The workers may start long before the chief, which prepares the data first; and the last
+# evaluation of the chief may take long.
+_WAIT_SECONDS = 24 * 3600
 _AXIS = "worker"
 
 
@@ -59,6 +62,9 @@ class ProcessGroup(DeviceGroup):
         parts = jax.make_array_from_single_device_arrays(shape, self._parts, [part])
         return self._add(parts).addressable_data(0)
 
+    def disconnect(self) -> None:
+        jax.distributed.shutdown()  # waits for all processes
+
     def broadcast(self, value: np.ndarray) -> np.ndarray:
         # The sum of the chief's bytes and the zeros of the others.
         content = np.frombuffer(value.tobytes(), np.uint8)
@@ -74,11 +80,26 @@ def connect_processes(coordinator: str, worker: int, workers: int) -> ProcessGro
         coordinator: ``HOST:PORT`` of the chief.
         worker: the index of this process; 0 is the chief.
         workers: the number of processes.
+
+    Raises:
+        UserError: the processes have unequal numbers of devices.
     """
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(
-        coordinator, workers, worker, initialization_timeout=_CONNECTION_SECONDS
+        coordinator,
+        workers,
+        worker,
+        initialization_timeout=_WAIT_SECONDS,
+        shutdown_timeout_seconds=_WAIT_SECONDS,
     )
+    devices = Counter(device.process_index for device in jax.devices())
+    if len(set(devices.values())) > 1:
+        counts = ", ".join(f"worker {process}: {devices[process]}" for process in sorted(devices))
+        raise UserError(
+            f"The workers have unequal numbers of devices ({counts}).",
+            where="training.devices: workers",
+            remedy="Set CUDA_VISIBLE_DEVICES, so that each has as many as the others.",
+        )
     return ProcessGroup()
 
 

@@ -94,11 +94,13 @@ def test_a_training_on_jax_returns_its_model_on_tensorflow(tmp_path, monkeypatch
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     options = {"backend": "jax", "max_steps": 4, "evaluate_every": 2, "validation_rows": 4}
+    options["gradient_accumulation_steps"] = 2
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
     result = train_on_jax(job)
     assert result.state.stop_reason == "max_steps: 4"
     assert [entry["step"] for entry in result.state.history] == [2, 4]
     assert {"loss", "train_loss", "bleu"} <= result.state.history[-1].keys()
+    assert int(result.model.optimizer.iterations) == 4
     assert result.record["rows"]["train"]["usable"] == 70
     batches = epoch_dataset(result.eval_batches)
     evaluated = result.model.evaluate(batches, verbose=0, return_dict=True)
@@ -119,39 +121,72 @@ def test_the_oldest_files_of_a_folder_are_deleted(tmp_path):
 
 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path, monkeypatch):
-    """With the programs, of which JAX may have written a part."""
+    """With the programs written since it started, of which JAX may have written a part."""
     monkeypatch.setattr(job_process, "run_process", lambda *_, **__: pytest.fail("stop"))
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
     checkpoints = job.run.checkpoint_folder
     compiled = checkpoints.parent / "compiled"
     compiled.mkdir(parents=True)
-    (compiled / "program").touch()
-    with pytest.raises(pytest.fail.Exception):
-        train_on_jax(job)
-    assert (compiled / "program").exists()
-    (checkpoints / ".jax-killed").mkdir()
+    for name, seconds in (("old", 0), ("new", 2)):
+        (compiled / "autotuned").mkdir(exist_ok=True)
+        for file in (compiled / name, compiled / "autotuned" / name):
+            file.touch()
+            os.utime(file, (seconds, seconds))
+    (checkpoints / ".jax-killed").mkdir(parents=True)
     (checkpoints / ".jax-killed" / "result.npz").touch()
+    os.utime(checkpoints / ".jax-killed", (1, 1))
     with pytest.raises(pytest.fail.Exception):
         train_on_jax(job)
-    assert not (compiled / "program").exists()
+    assert {file.name for file in compiled.rglob("*") if file.is_file()} == {"old"}
     assert not list(checkpoints.glob(".jax-*"))
 
 
-def test_a_start_that_is_gone_matters_only_without_checkpoints(tmp_path, monkeypatch):
-    """The process resumes from its checkpoints, whatever the precision in their name."""
-    monkeypatch.setattr(job_process, "run_process", lambda *_, **__: pytest.fail("started"))
+def test_programs_of_a_process_that_is_killed_are_removed(tmp_path, monkeypatch):
+    job = write_job(tmp_path, "job", "translation", TRANSFORMER, {"backend": "jax"})
+    compiled = job.run.checkpoint_folder.parent / "compiled"
+
+    def run_process(module, content, purpose, environment):
+        assert environment["JAX_COMPILATION_CACHE_DIR"] == str(compiled)
+        (compiled / "half").touch()
+        raise job_process.ProcessExit(-9, purpose)
+
+    monkeypatch.setattr(job_process, "run_process", run_process)
+    compiled.mkdir(parents=True)
+    (compiled / "old").touch()
+    os.utime(compiled / "old", (1, 1))
+    with pytest.raises(job_process.ProcessExit, match="reduce"):
+        train_on_jax(job)
+    assert [file.name for file in compiled.iterdir()] == ["old"]
+
+
+def job_with_missing_start(tmp_path):
+    """A job whose model to start from does not exist."""
     options = {"backend": "jax", "warm_start": {"model": "m@1"}}
     job = write_job(tmp_path, "job", "translation", TRANSFORMER, options)
     missing = StartingModel(model="m@1", path=str(tmp_path / "missing"), digest="1")
-    job = job.model_copy(update={"run": job.run.model_copy(update={"start": missing})})
-    with pytest.raises(UserError):
-        train_on_jax(job)
+    return job.model_copy(update={"run": job.run.model_copy(update={"start": missing})})
+
+
+def test_a_start_that_is_gone_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_process, "run_process", lambda *_, **__: pytest.fail("started"))
+    with pytest.raises(UserError) as error:
+        train_on_jax(job_with_missing_start(tmp_path))
+    assert error.value.where == "training.warm_start"
+
+
+def test_checkpoints_of_another_precision_do_not_replace_a_start(tmp_path, monkeypatch):
+    """Only the process knows its precision, and so whether it has checkpoints."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    job = job_with_missing_start(tmp_path)
     folder = job.run.checkpoint_folder
+    folder.mkdir(parents=True)
     mixed = folder.with_name(f"{folder.name}-mixed_bfloat16")
     mixed.mkdir()
     (mixed / "last.npz").touch()
-    with pytest.raises(pytest.fail.Exception, match="started"):
+    with pytest.raises(UserError) as error:
         train_on_jax(job)
+    assert error.value.where == "training.warm_start"
+    assert "m@1 does not exist any more" in error.value.message
 
 
 def test_an_error_of_the_process_is_raised(tmp_path, monkeypatch):

@@ -17,9 +17,14 @@ def test_each_backend_trains_on_all_devices(tmp_path, backend, devices):
 
 def test_workers_on_jax_are_not_deterministic(tmp_path):
     text = TEXT % ("jax", "workers, deterministic: true")
-    expected = "4: training.deterministic: on JAX, workers start before they know it"
+    expected = "4: training.deterministic: is not possible on JAX with devices: workers"
     compare(problems_of(tmp_path, text), expected)
     assert load_text(tmp_path, text.replace("jax", "tensorflow")).training.deterministic
+
+
+def test_jax_always_compiles(tmp_path):
+    problems = problems_of(tmp_path, TEXT % ("jax", "one, jit_compile: true"))
+    compare(problems[-1:], "4: training.jit_compile: has no effect on JAX")
 
 
 def test_jax_must_be_installed(tmp_path, monkeypatch):

@@ -19,13 +19,15 @@ def check(monkeypatch, tmp_path):
         curand="10.3",
         visible=1,
         files=(),
-        jax=False,
+        jax=None,
     ):
         monkeypatch.setattr(gpus.machine, "query_driver", lambda: (list(gpu), error))
         monkeypatch.setattr(gpus, "_can_load", lambda _: library)
         monkeypatch.setattr(gpus, "installed_version", lambda _: curand)
-        monkeypatch.setattr(gpus, "count_visible_gpus", lambda: visible)
-        monkeypatch.setattr(gpus.backends, "installed_backends", lambda: ["jax"] if jax else [])
+        counts = {gpus._TENSORFLOW_QUERY: visible, gpus._JAX_QUERY: jax}
+        monkeypatch.setattr(gpus, "count_visible_gpus", counts.get)
+        installed = [] if jax is None else ["jax"]
+        monkeypatch.setattr(gpus.backends, "installed_backends", lambda: installed)
         for name in files:
             (tmp_path / name).touch()
         return gpus.check(way, tmp_path)
@@ -64,9 +66,15 @@ def test_missing_part_is_a_warning_with_a_remedy(check, changes, detail, remedy)
 
 
 def test_without_tensorflow_s_libraries_jax_is_enough(check):
-    result = check(curand=None, jax=True)
+    result = check(curand=None, jax=1)
     assert (result.status, result.remedy) == ("ok", None)
     assert "training.backend: jax" in result.detail
+
+
+def test_jax_must_see_a_gpu_too(check):
+    result = check(library=False, jax=0)
+    assert result.status == "warn"
+    assert "libcuda.so.1" in result.detail
 
 
 def test_lock_installation_has_its_own_command(check):
@@ -76,9 +84,9 @@ def test_lock_installation_has_its_own_command(check):
 @pytest.mark.slow  # imports TensorFlow in another process
 def test_no_visible_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert gpus.count_visible_gpus() == 0
+    assert gpus.count_visible_gpus(gpus._TENSORFLOW_QUERY) == 0
+    assert gpus.count_visible_gpus(gpus._JAX_QUERY) == 0
 
 
-def test_visible_gpus_are_counted(monkeypatch):
-    monkeypatch.setattr(gpus, "_QUERY", "print('a warning'); print(2)")
-    assert gpus.count_visible_gpus() == 2
+def test_visible_gpus_are_counted():
+    assert gpus.count_visible_gpus("print('a warning'); print(2)") == 2

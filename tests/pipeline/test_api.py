@@ -13,7 +13,7 @@ import pytest
 
 from regard.pipeline import UserError, load_config, load_model, predict, run
 from regard.pipeline.config.recorded import recorded_config
-from regard.pipeline.runs import supervise
+from regard.pipeline.runs import store, supervise
 from regard.pipeline.workspace import Workspace
 from tests import fake_models, fake_tasks
 from tests.processes import wait_for
@@ -91,6 +91,19 @@ def test_run_returns_the_result_and_prints_lines(worker, capsys, tmp_path):
     assert lines[0] == f"tiny  run {result.run.id}"
     assert "✓ Trainer 2.0 s" in lines
     assert not [line for line in lines if "\x1b" in line]
+
+
+def test_given_values_are_recorded(worker, tmp_path):
+    worker("user")
+    path = tmp_path / "tiny.yaml"
+    path.write_text("name: tiny\ndata: {train: train.tsv, eval: train.tsv, test: train.tsv}\n")
+    config = load_config(path).with_values({"training.max_epochs": 3})
+    with pytest.raises(UserError):
+        run(config)
+    recorded = store.find(Workspace.from_environment(), "tiny")
+    record = recorded.record()
+    assert (record.config, record.values) == (str(path), ["training.max_epochs=3"])
+    assert recorded.settings()["training"]["max_epochs"] == 3
 
 
 def test_run_of_a_file(worker, tmp_path):

@@ -74,7 +74,7 @@ def compare(
     )
     folder = ComparisonFolder.of(workspace, comparison.name)
     if as_json:
-        terminal.print_json({**results.to_json(), "directory": str(folder.root)})
+        terminal.print_json(results.to_json())
     else:
         resume = list(command)
         for label in only or ():

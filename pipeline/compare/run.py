@@ -63,7 +63,7 @@ def run_comparison(
     for note in notes:
         on_message(f"data: {note}")
     outcome = train_models(comparison, labels, jobs, workspace, console, write_after_model)
-    return write(), outcome
+    return write().model_copy(update={"directory": str(folder.root)}), outcome
 
 
 def _select(only: Iterable[str], labels: Sequence[str]) -> list[str]:

@@ -24,8 +24,8 @@ from regard.core.errors import UserError
 from regard.core.files import atomic_path, temporary_name
 from regard.core.formatting import format_count
 from regard.core.yaml_text import to_yaml
-from regard.pipeline.config import load
 from regard.pipeline.config.changes import split_option
+from regard.pipeline.config.load import load
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config

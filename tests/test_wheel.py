@@ -61,7 +61,7 @@ def test_the_wheel_contains_every_file(wheel):
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    files = {path.relative_to(wheel / "regard") for path in (wheel / "regard").rglob("*.*")}
+    files = {path.relative_to(wheel / "regard") for path in (wheel / "regard").rglob("*")}
     assert expected - files == set()
     assert len(expected) > 500
     assert {path.name for path in wheel.iterdir()} == {
@@ -77,10 +77,6 @@ def test_the_command_runs_outside_of_the_checkout(wheel, run, tmp_path):
     run("-m", "regard", "init", "quickstart", "--out", "small.yaml")
     run("-m", "regard", "data", "generate", "quickstart", "--rows", "300")
     assert "small.yaml is valid: pipeline small, " in run("-m", "regard", "validate", "small.yaml")
-    command = (
-        "import sys, regard.pipeline; print([name for name in sys.modules if 'cli' in name])",
-    )
-    assert run("-c", *command) == "[]\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "home",
         "small.yaml",

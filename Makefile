@@ -55,8 +55,9 @@ docs: $(DOCS) ## build the documentation site in build/docs; warnings fail
 	@echo "The site is in build/docs/index.html."
 
 wheel: $(STAMP) ## build dist/regard-VERSION-py3-none-any.whl
-	@rm -rf build/lib build/bdist.*
+	@rm -rf build/lib  # a file that is no longer there would be in the wheel
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf build/lib build/bdist.* regard.egg-info
 
 stats: ## count code lines, modules and test lines
 	@python3 benchmarks/stats.py

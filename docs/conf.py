@@ -44,6 +44,7 @@ highlight_language = "text"  # outputs of commands are not Python
 default_role = "literal"  # docstrings write code between single quotes, too
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False  # Keras describes `build` and `call` of any layer
 autodoc_default_options = {"members": True}

@@ -8,19 +8,16 @@ repository they are folders at the top level, and this folder links to them.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.pipeline.api import (
+    from regard.pipeline.api.models import evaluate, load_model, predict, score
+    from regard.pipeline.api.pipelines import (
         Config,
         RunResult,
         UserError,
         compare,
-        evaluate,
         load_config,
-        load_model,
-        predict,
         report,
         run,
         schedule,
-        score,
         tune,
         validate,
     )
@@ -54,6 +51,6 @@ def __getattr__(name: str) -> Any:
         return package_version() or "unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from regard.pipeline import api
+    from regard.pipeline.api import models, pipelines
 
-    return getattr(api, name)
+    return getattr(models if hasattr(models, name) else pipelines, name)

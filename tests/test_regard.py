@@ -26,16 +26,11 @@ def test_only_models_import_tensorflow():
 
 
 def test_names():
-    import regard.pipeline
-
     assert all(getattr(regard, name).__doc__ for name in regard.__all__)
     assert {*regard.__all__, "__version__", "models"} <= set(dir(regard))
-    assert regard.pipeline.run is regard.run
     assert regard.__version__ == package_version()
     with pytest.raises(AttributeError, match="'regard' has no attribute 'train'"):
         _ = regard.train
-    with pytest.raises(AttributeError, match=r"'regard\.pipeline' has no attribute 'train'"):
-        _ = regard.pipeline.train
 
 
 def test_python_m_regard():

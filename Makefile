@@ -17,7 +17,7 @@ SHIM := $(wildcard requirements/tfx-bsl-sql-util/*.py)
 
 DOCS := $(VENV)/regard-docs.txt
 
-.PHONY: help install run test test-all browser lint docs stats clean lock
+.PHONY: help install run test test-all browser lint docs wheel stats clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -53,6 +53,11 @@ docs: $(DOCS) ## build the documentation site in build/docs; warnings fail
 	@$(BIN)/sphinx-build --conf-dir docs --doctree-dir build/doctrees --fail-on-warning --keep-going \
 		--quiet . build/docs
 	@echo "The site is in build/docs/index.html."
+
+wheel: $(STAMP) ## build dist/regard-VERSION-py3-none-any.whl
+	@rm -rf build/lib  # a file that is no longer there would be in the wheel
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf build/lib build/bdist.* regard.egg-info
 
 stats: ## count code lines, modules and test lines
 	@python3 benchmarks/stats.py

@@ -45,7 +45,7 @@ class InputLengthError(SavedModelError):
         return cls(match[1]) if match else None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Prediction:
     """The outputs of a model for one row.
 
@@ -53,10 +53,18 @@ class Prediction:
         outputs: the outputs of one signature by name, without padding: a text is a ``str``, texts
             are lists of them, a number is a ``float`` or an ``int``, everything else an array.
         contract: the model's contract.
+        hypotheses: the n best outputs or samples, if several were requested; this is the first.
     """
 
     outputs: Mapping[str, Any]
-    contract: Contract = dataclasses.field(repr=False, compare=False)
+    contract: Contract = dataclasses.field(compare=False)
+    hypotheses: Sequence[Prediction] = ()
+
+    def __repr__(self) -> str:
+        name = self.contract["answer"]
+        text = f"{self.hypothesis!r}" if name in self.outputs else f"outputs={[*self.outputs]}"
+        score = self.outputs.get(self.contract["score"] or "")
+        return f"Prediction({text}{'' if score is None else f', score={score:.6g}'})"
 
     @property
     def hypothesis(self) -> Any:
@@ -129,6 +137,9 @@ class ServedModel:
         self._session, self.device = session, session.device
         self._signatures: dict[str, Signature] = {}
         self.contract = contract
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(task={self.contract['task']!r}, device={self.device!r})"
 
     def signature(self, name: str) -> Signature:
         """Return a signature after comparing it with the contract.

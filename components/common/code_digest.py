@@ -94,14 +94,16 @@ def source_files(
         strings |= constants
         new = names - resolved
         resolved |= new
-        pending += [(file, False) for name in new for file in _module_files(name, package)]
+        # The functions of the package itself import whatever a user asks for.
+        files = [file for name in new for file in _module_files(name, package)]
+        pending += [(file, file.parent == package) for file in files]
         inside = path.relative_to(package).parents
         inits = (package / folder / "__init__.py" for folder in inside)
         pending += [(init, True) for init in inits if init.is_file()]
-    files = {path for path, _ in reached}
-    folders = {path.parent for path in files if path.parent != package}
-    files |= {path for folder in folders for path in _data_files(folder, strings)}
-    return sorted(files)
+    sources = {path for path, _ in reached}
+    folders = {path.parent for path in sources if path.parent != package}
+    data_files = {path for folder in folders for path in _data_files(folder, strings)}
+    return sorted(sources | data_files)
 
 
 def _other_files(modules: Iterable[str], package: Path) -> Iterator[tuple[Path, Path]]:

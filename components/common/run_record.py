@@ -148,6 +148,7 @@ class RunRecord(Origin):
         ended: The end in seconds since 1970.
         seconds: The duration.
         config: The path of the YAML file.
+        values: The values given for keys of the file, as ``KEY=VALUE``.
         digest: The digest of the configuration.
         runner: ``local`` or ``beam``.
         first: The node of ``--from``.
@@ -183,6 +184,7 @@ class RunRecord(Origin):
     ended: float | None = None
     seconds: float | None = None
     config: str = ""
+    values: list[str] = []
     digest: str = ""
     runner: str = "local"
     first: str | None = None

@@ -107,6 +107,10 @@ class Evaluation(JsonFile):
     production: ProductionResult | None = None
     baselines: list[BaselineResult] = []
 
+    def __repr__(self) -> str:
+        values = "".join(f", {name}={metric.value:.6g}" for name, metric in self.metrics.items())
+        return f"Evaluation(rows={self.rows}{values})"
+
 
 class LengthBucket(_Model):
     """The scores of rows whose length is from ``low`` to ``high``; None: no upper bound.

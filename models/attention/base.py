@@ -22,6 +22,21 @@ _SHAPES = {
     "values_mask": "[batch, source]",
     "choices": "[batch, target, source]",
 }
+# What the arguments of Keras's attention layers are called here.
+_KERAS_ARGUMENTS = {
+    "num_heads": "heads of MultiHeadAttention",
+    "key_dim": "width of MultiHeadAttention, the depth of all heads: num_heads * key_dim",
+    "value_dim": "width of MultiHeadAttention, the depth of all heads: num_heads * value_dim",
+    "score_mode": "score",
+    "use_scale": "score='scaled_dot', which divides by the root of the depth",
+    "value": "memory, the second argument, which has the keys and the values",
+    "key": "memory for the keys, and values for the values",
+    "attention_mask": "mask",
+    "value_mask": "memory_mask",
+    "key_mask": "memory_mask",
+    "use_causal_mask": "causal of MultiHeadAttention",
+    "return_attention_scores": "return_weights, which is true by default",
+}
 
 
 class AttentionLayer(ConfiguredLayer):
@@ -33,6 +48,16 @@ class AttentionLayer(ConfiguredLayer):
 
     has_split_values = False
     _query_mask: Tensor = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Create the layer, and explain arguments of ``keras.layers``."""
+        _refuse_keras_arguments(cls, args, kwargs)
+        return super().__new__(cls, *args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer, and explain arguments of ``keras.layers``."""
+        _refuse_keras_arguments(type(self), args, kwargs)
+        return super().__call__(*args, **kwargs)
 
     def keys_and_values(self, memory: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return what the scores and what the weights apply to.
@@ -56,6 +81,23 @@ class AttentionLayer(ConfiguredLayer):
         mask, self._query_mask = self._query_mask, None
         is_symbolic = isinstance(inputs, keras.KerasTensor)
         return [getattr(inputs, "_keras_mask", None) if is_symbolic else mask]
+
+
+def _refuse_keras_arguments(layer: type, arguments: tuple[Any, ...], names: Any) -> None:
+    """Raise an error that names our argument for one of Keras's attention layers.
+
+    Raises:
+        TypeError: an argument is one of those, or the first one is a list of tensors.
+    """
+    for name in names:
+        if name in _KERAS_ARGUMENTS:
+            ours = _KERAS_ARGUMENTS[name]
+            raise TypeError(f"{layer.__name__} has no argument {name}. Use {ours}.")
+    if arguments and isinstance(arguments[0], list | tuple):
+        raise TypeError(
+            f"{layer.__name__} takes no list of tensors. Create the layer, and call it with a "
+            f"query and a memory: {layer.__name__}(...)(query, memory)."
+        )
 
 
 def check_shapes(**tensors: Tensor) -> None:

@@ -10,14 +10,13 @@ from typing import Annotated
 import typer
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import JsonOption, argument, option
+from regard.pipeline.cli.options import JsonOption, SetOption, argument, option
 from regard.pipeline.compare import table
 from regard.pipeline.compare.folder import ComparisonFolder
-from regard.pipeline.compare.gather import gather
-from regard.pipeline.compare.jobs import ComparisonOutcome, train_models
-from regard.pipeline.compare.matrix import ModelComparison, read_comparison
+from regard.pipeline.compare.jobs import ComparisonOutcome
+from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.compare.results import ComparisonResults
-from regard.pipeline.context import resolve_data
+from regard.pipeline.compare.run import run_comparison
 from regard.pipeline.workspace import Workspace
 
 _FAILED = 1
@@ -38,6 +37,7 @@ def compare(
         list[str] | None,
         option("--only", "LABEL", "Train only these models, for example --only A,B."),
     ] = None,
+    values: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train several models on the same data, and compare them in a table and two plots.
@@ -56,35 +56,25 @@ def compare(
     130 interrupted.
     """
     workspace = Workspace.from_environment()
-    comparison = read_comparison(configs, workspace, name)
-    labels = _selected(only, comparison)
-    folder = ComparisonFolder.of(workspace, comparison.name)
+    comparison = read_comparison(configs, workspace, name, values or ())
     command = ["regard", "compare", *map(str, configs)]
     if name:
         command += ["--name", name]
-
-    def write() -> ComparisonResults:
-        results = gather(comparison, workspace)
-        folder.write(results, shlex.join(command))
-        return results
-
-    def write_after_model() -> None:
-        try:
-            write()
-        # Must not stop the models that follow; the last call, at the end, raises it.
-        except Exception as error:
-            message = f"The results cannot be written: {type(error).__name__}: {error}"
-            terminal.err().print(message, soft_wrap=True, markup=False)
-
-    notes: list[str] = []
-    resolve_data(comparison.members[0].config, notes)  # the data of all models is the same
-    for note in notes:
-        terminal.err().print(f"data: {note}", soft_wrap=True)
+    for value in values or ():
+        command += ["--set", value]
     console = terminal.err() if as_json else terminal.out()
-    outcome = train_models(comparison, labels, jobs, workspace, console, write_after_model)
-    results = write()
+    results, outcome = run_comparison(
+        comparison,
+        workspace,
+        console,
+        lambda text: terminal.err().print(text, soft_wrap=True, markup=False),
+        only=only or (),
+        jobs=jobs,
+        command=shlex.join(command),
+    )
+    folder = ComparisonFolder.of(workspace, comparison.name)
     if as_json:
-        terminal.print_json({**results.to_json(), "directory": str(folder.root)})
+        terminal.print_json(results.to_json())
     else:
         resume = list(command)
         for label in only or ():
@@ -96,16 +86,6 @@ def compare(
         raise typer.Exit(_INTERRUPTED)
     if outcome.failures:
         raise typer.Exit(_FAILED)
-
-
-def _selected(only: Sequence[str] | None, comparison: ModelComparison) -> list[str]:
-    """Return the labels that ``--only`` selects, or all, in the order of the file."""
-    if not only:
-        return comparison.labels
-    selected = [label.strip() for label in ",".join(only).split(",") if label.strip()]
-    for label in selected:
-        terminal.check_name(label, comparison.labels, "model", "--only")
-    return [label for label in comparison.labels if label in selected]
 
 
 def _show(

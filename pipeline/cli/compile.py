@@ -6,7 +6,7 @@ from typing import Annotated
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import argument, option
+from regard.pipeline.cli.options import SetOption, argument, option
 from regard.pipeline.runners.kubeflow import settings
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline, validate_pipeline
@@ -23,6 +23,7 @@ def compile(
             "NAME.kubeflow.yaml",
         ),
     ] = None,
+    values: SetOption = None,
 ) -> None:
     """Compile a pipeline for open-source Kubeflow Pipelines 2.3 or newer.
 
@@ -37,7 +38,7 @@ def compile(
     [bold]Exit status[/bold]: 0 compiled; 2 an error that you can fix.
     """
     settings.require_kubeflow_extra()
-    loaded = settings.load_for_cluster(config)
+    loaded = settings.load_for_cluster(config, values or ())
     path = out or Path(f"{loaded.name}.kubeflow.yaml")
     _check_output(path, config)
     with terminal.working("compiling with TFX …"):

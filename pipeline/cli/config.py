@@ -16,10 +16,12 @@ TaskOption = Annotated[str, option("--task", "TASK", "Task whose options to show
 
 
 def init(
-    task: Annotated[str, argument("TASK", "Task of the model.")],
+    task: Annotated[str, argument("TASK", "Task of the model, or an example: quickstart.")],
     out: Annotated[Path | None, option("--out -o", "FILE", "Output file.", "TASK.yaml")] = None,
 ) -> None:
     """Write a commented starter configuration for a task.
+
+    An example, such as quickstart, is a file of the folder configs.
 
     The file name sets the name of the pipeline. An existing file is never overwritten.
 
@@ -31,10 +33,13 @@ def init(
     """
     path = out or Path(f"{task}.yaml")
     write_starter(task, path)
-    terminal.print_lines(
-        f"Wrote {path} ({tasks.describe(task).summary}).",
-        f"Fill in your data, then run: regard validate {path}",
-    )
+    if task in tasks.TASKS:
+        terminal.print_lines(
+            f"Wrote {path} ({tasks.describe(task).summary}).",
+            f"Fill in your data, then run: regard validate {path}",
+        )
+    else:
+        terminal.print_lines(f"Wrote {path}. Its first lines say where the data comes from.")
 
 
 @app.command()

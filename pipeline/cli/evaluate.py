@@ -66,8 +66,6 @@ def evaluate(
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
-    if len(models) > 2:
-        raise UserError(f"There are {len(models)} models.", "MODEL", "Give one or two.")
     sides = {"source": source, "target": target}
     if bool(data) == any(sides.values()) or not (data or all(sides.values())):
         remedy = "Give --data FILE, or --source FILE and --target FILE."

@@ -138,6 +138,15 @@ QuantizationOption = Annotated[
     Quantization | None,
     option("--quantization", None, "Type of the weights in CTranslate2.", "float32"),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    option(
+        "--set",
+        "KEY=VALUE",
+        "Replace a value of the file, for example --set training.max_epochs=3; repeatable.",
+        "none",
+    ),
+]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
 JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]
 

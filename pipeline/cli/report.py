@@ -4,12 +4,9 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-from regard.core.errors import UserError
-from regard.core.files import is_writable
-from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import argument, flag, option
-from regard.pipeline.lineage import run_report
+from regard.pipeline.lineage.run_report import write_report
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
 
@@ -33,19 +30,7 @@ def report(
       regard report quickstart@2 -o report.html
     """
     stored_run = store.find(Workspace.from_environment(), run)
-    path = (output or stored_run.directory / store.REPORT).absolute()
-    _check_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with silence_output():
-        run_report.write_report(stored_run, path)
+    path = write_report(stored_run, output)
     terminal.print_lines(str(path))
     if show and not webbrowser.open(path.as_uri()):
         terminal.err().print("No browser was found. Open the file above in one.")
-
-
-def _check_path(path: Path) -> None:
-    """Raise a `UserError` if the page cannot be written."""
-    if path.is_dir():
-        raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
-    if not is_writable(path.parent):
-        raise UserError("The folder is not writable.", str(path.parent), "Choose another folder.")

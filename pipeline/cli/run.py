@@ -6,9 +6,17 @@ from typing import Annotated, Literal
 import typer
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
+from regard.pipeline.cli.options import (
+    ConfigArgument,
+    JsonOption,
+    SetOption,
+    WaitOption,
+    flag,
+    option,
+)
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.cli.rendering.run_summary import print_result
+from regard.pipeline.config import load
 from regard.pipeline.runs.launch import RunRequest, run_pipeline
 
 
@@ -24,6 +32,7 @@ def run(
     publish_anyway: Annotated[
         bool, flag("--publish-anyway", "Publish the model even if it does not pass evaluation.")
     ] = False,
+    values: SetOption = None,
     wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,14 +49,17 @@ def run(
 
       regard run configs/quickstart.yaml --to ExampleValidator
 
+      regard run configs/quickstart.yaml --set training.max_epochs=3
+
     [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or a full disk;
     3 success, but the model did not pass evaluation; 130 interrupted.
     """
     console = terminal.err() if as_json else terminal.out()
-    request = RunRequest(config, first, last, runner, wait, publish_anyway=publish_anyway)
+    loaded = load(config, options=values or ())
+    request = RunRequest(loaded, first, last, runner, wait, publish_anyway=publish_anyway)
     result = run_pipeline(request, TerminalDisplay(console))
     if as_json:
         terminal.print_json(result.summary)
     else:
-        print_result(result, console, f"regard run {shlex.quote(str(config))}")
+        print_result(result, console, shlex.join(["regard", "run", *loaded.origin.arguments]))
     raise typer.Exit(result.outcome.exit_status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -10,16 +9,20 @@ from typing import Annotated
 import typer
 
 from regard.components.tuner.trial_table import TrialTable, format_value, objective_label
-from regard.core.errors import UserError
 from regard.core.formatting import format_duration
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, flag, option
+from regard.pipeline.cli.options import (
+    ConfigArgument,
+    JsonOption,
+    SetOption,
+    WaitOption,
+    flag,
+    option,
+)
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.cli.rendering.run_summary import print_failure
-from regard.pipeline.config.config import TUNER
-from regard.pipeline.config.tune_checks import dimensions
-from regard.pipeline.runs.launch import RunRequest, run_pipeline
-from regard.pipeline.tuning import tuned_config
+from regard.pipeline.config import load
+from regard.pipeline.tuning import tune as tuning
 
 
 def tune(
@@ -31,6 +34,7 @@ def tune(
     restart: Annotated[
         bool, flag("--restart", "Delete all trials of this pipeline first.")
     ] = False,
+    values: SetOption = None,
     wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,36 +53,22 @@ def tune(
     [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or too many
     failed trials; 130 interrupted.
     """
-    original = tuned_config.OriginalConfig.read(config)
-    if original.config.tune is None:
-        remedy = (
-            "Add one, for example tune: {search_space: {training.learning_rate: {log: "
-            "[0.0001, 0.01]}}}. `regard config reference` shows all keys."
-        )
-        raise UserError("The configuration has no section tune.", where=str(config), remedy=remedy)
-    path = tuned_config.output_path(config, out, force)
-    values = {d.key: d.test_values()[0] for d in dimensions(original.config)}
-    tuned_config.check_output(original, path, values)
-
+    loaded = load(config, options=values or ())
     console = terminal.err() if as_json else terminal.out()
-    request = RunRequest(config, TUNER if restart else None, TUNER, wait=wait, tune=True)
-    result = run_pipeline(request, TerminalDisplay(console))
-    if result.outcome.exit_status == 0:
-        table_path = str(Path(result.progress.outputs(TUNER)["tuner_results"]) / "trials.json")
-        table: TrialTable = json.loads(Path(table_path).read_text(encoding="utf-8"))
-        tuned_config.write_tuned_config(original, path, table, table_path)
-        if as_json:
-            values = table["trials"][0]["values"]
-            content = {"file": str(path), "values": values, **table, "table": table_path}
-            terminal.print_json(content)
-        else:
-            _show_table(table, table_path, path)
-    else:
-        command = ["regard", "tune", str(config)]
+    display = TerminalDisplay(console)
+    result = tuning.tune(loaded, display, out, force=force, restart=restart, wait=wait)
+    outcome, table = result.run.outcome, result.table
+    if table is None:
+        command = ["regard", "tune", *loaded.origin.arguments]
         if out:
             command += ["-o", str(out)]
-        print_failure(result.outcome, str(result.run.log), console, shlex.join(command))
-    raise typer.Exit(result.outcome.exit_status)
+        print_failure(outcome, str(result.run.run.log), console, shlex.join(command))
+    elif as_json:
+        content = {"file": str(result.file), "values": result.values, **table}
+        terminal.print_json({**content, "table": result.table_path})
+    else:
+        _show_table(table, result.table_path, result.file)
+    raise typer.Exit(outcome.exit_status)
 
 
 def _show_table(table: TrialTable, table_path: str, path: Path) -> None:

@@ -10,17 +10,17 @@ from pydantic import Field, JsonValue, ValidationError
 
 from regard.core.errors import UserError
 from regard.models.settings.base import KeyPath, Problem, Section
-from regard.pipeline.compare.merge import LocatedMapping, located, merge
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document
 from regard.pipeline.config.errors import problems
 from regard.pipeline.config.load import (
     absolute_paths,
     is_comparison,
-    problem_lines,
     read_document,
     validate_values,
+    with_options,
 )
+from regard.pipeline.config.located import LocatedMapping, located, merge, whole
 from regard.pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
@@ -62,14 +62,18 @@ class ModelComparison:
 
 
 def read_comparison(
-    paths: Sequence[Path], workspace: Workspace, name: str | None = None
+    configs: Sequence[Path | Config],
+    workspace: Workspace,
+    name: str | None = None,
+    options: Sequence[str] = (),
 ) -> ModelComparison:
     """Read several configurations, or one file with a matrix.
 
     Args:
-        paths: the files.
+        configs: the files, or loaded configurations.
         workspace: gives the values of ``${REGARD_HOME}`` and ``${REGARD_DATA}``.
         name: name of the comparison; default: that of the matrix, or ``comparison``.
+        options: the values of ``--set``, ``KEY=VALUE``, for every model.
 
     Raises:
         UserError: lists every problem with file, line and key.
@@ -77,19 +81,24 @@ def read_comparison(
     if name is not None and not re.fullmatch(_NAME, name):
         rule = "Use a lowercase letter, then lowercase letters, digits and hyphens."
         raise UserError(f"Invalid name {name!r}.", "--name", rule)
-    if len(paths) == 1:
-        return _read_matrix(paths[0], workspace, name)
+    if len(configs) == 1 and isinstance(configs[0], Path):
+        return _read_matrix(configs[0], workspace, name, options)
     sources: dict[str, LocatedMapping] = {}
-    for path in paths:
-        config = load(path, workspace.home)
+    for source in configs:
+        config = source if isinstance(source, Config) else load(source, workspace.home, options)
         if config.name in sources:
             message = f"The name {config.name} is used by two configurations."
-            raise UserError(message, f"{path}: name", "Give every configuration its own name.")
-        sources[config.name], _ = located(_read_mapping(path, workspace), str(path))
+            where = f"{config.origin.file}: name".removeprefix(": ")
+            raise UserError(message, where, "Give every configuration its own name.")
+        sources[config.name] = config.origin.mapping
+    if len(sources) < 2:
+        raise UserError("A comparison needs at least two configurations.", remedy=_REMEDY)
     return _comparison(name or DEFAULT_NAME, sources)
 
 
-def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> ModelComparison:
+def _read_matrix(
+    path: Path, workspace: Workspace, name: str | None, options: Sequence[str]
+) -> ModelComparison:
     document = _read_mapping(path, workspace)
     if not is_comparison(document):
         remedy = "Pass another one, or a file with name, base and models."
@@ -99,9 +108,9 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> ModelCom
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
         invalid = problems(error, MatrixConfig)
-        raise _error(problem_lines(invalid, document, path)) from None
+        raise _error(whole(document, str(path)).describe(invalid)) from None
     if invalid := list(_matrix_problems(matrix, path.parent)):
-        raise _error(problem_lines(invalid, document, path))
+        raise _error(whole(document, str(path)).describe(invalid))
     if isinstance(matrix.base, str):
         other = path.parent / os.path.expanduser(matrix.base)
         base, duplicates = located(_read_mapping(other, workspace), str(other))
@@ -114,6 +123,7 @@ def _read_matrix(path: Path, workspace: Workspace, name: str | None) -> ModelCom
         sources[label] = merge(base, changes)
     if duplicates:
         raise _error("\n".join(duplicates))
+    sources = {label: with_options(one, options, workspace) for label, one in sources.items()}
     return _comparison(matrix.name, sources)
 
 
@@ -139,7 +149,7 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> ModelCompar
         for problem in invalid:
             location = source.location(problem.path)
             if problem.path == ("name",):  # consists of the comparison's and the label
-                changes = source.sources[-1]
+                *_, changes = (part for part in source.sources if not part.assignment)
                 line = changes.document.line(changes.root)
                 location = f"{changes.file}:{line}: {label}: name: "
             lines[f"{location}{problem.message}"] = None
@@ -199,7 +209,7 @@ def _read_mapping(path: Path, workspace: Workspace) -> Document:
         message = "must be a mapping (name: ..., base: ..., models: ...)"
         document.problems.append(Problem((), message))
     if document.problems:
-        raise _error(problem_lines(document.problems, document, path))
+        raise _error(whole(document, str(path)).describe(document.problems))
     return document
 
 

@@ -48,12 +48,20 @@ class ComparisonResults(BaseModel):
 
     Attributes:
         best: the label of the model that is significantly the best, by metric.
+        models: the models with their states, metrics and figures.
+        baselines: the metrics of systems that need no model.
+        directory: the folder with the results, the table, the plots, the logs.
     """
 
     name: str
     best: dict[str, str] = {}
     models: list[ModelResult]
     baselines: list[ModelResult] = []
+    directory: str | None = None
+
+    def __repr__(self) -> str:
+        states = {model.label: model.state for model in self.models}
+        return f"ComparisonResults({self.name!r}, models={states}, best={self.best})"
 
     def to_json(self) -> dict[str, object]:
         """Return what is known, as JSON values."""

@@ -1,9 +1,11 @@
 """The whole configuration of one pipeline; sections ``model`` and ``search`` are its task's."""
 
+import dataclasses
 import functools
 import hashlib
 import json
 import typing
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, create_model, model_validator
@@ -26,9 +28,11 @@ from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
+from regard.pipeline.config.changes import OPTION
 from regard.pipeline.config.data_section import data_class
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
+from regard.pipeline.config.located import LocatedMapping
 from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.config.tracking import TrackingConfig
 
@@ -43,6 +47,39 @@ AUGMENTER = "Augmenter"
 TUNER = "Tuner"
 # With the node of the section ``augmentation``.
 ALL_NODES = (*NODES[:4], AUGMENTER, *NODES[4:])
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigOrigin:
+    """Where a configuration was written. Configurations with equal values are equal.
+
+    Attributes:
+        mapping: What was written; empty for a configuration that was not loaded.
+        change: Returns the configuration with other values.
+    """
+
+    mapping: LocatedMapping = dataclasses.field(
+        default_factory=lambda: LocatedMapping({}, ()), compare=False
+    )
+    change: Callable[[Mapping[str, Any]], Any] | None = dataclasses.field(
+        default=None, compare=False
+    )
+
+    @property
+    def file(self) -> str:
+        """The YAML file as the user named it; empty for a mapping."""
+        return self.mapping.sources[0].file if self.mapping.sources else ""
+
+    @property
+    def assignments(self) -> list[str]:
+        """The values of ``--set`` and `Config.with_values` as ``KEY=VALUE``."""
+        return [source.assignment for source in self.mapping.sources if source.assignment]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of a command that loads the same configuration; none for a mapping."""
+        options = [text for assignment in self.assignments for text in (OPTION, assignment)]
+        return [self.file, *options] if self.file else []
 
 
 class Config(Section):
@@ -90,6 +127,7 @@ class Config(Section):
     tracking: TrackingConfig = TrackingConfig()
 
     _references: References = PrivateAttr(default_factory=dict)
+    _origin: ConfigOrigin = PrivateAttr(default_factory=ConfigOrigin)
 
     @model_validator(mode="before")
     @classmethod
@@ -181,6 +219,42 @@ class Config(Section):
         copy = self.model_copy()
         copy._references = {path: values for path, values in references.items() if values}
         return copy
+
+    @property
+    def origin(self) -> ConfigOrigin:
+        """Where the configuration was written."""
+        return self._origin
+
+    def with_origin(self, origin: ConfigOrigin) -> Self:
+        """Return the configuration with another origin."""
+        copy = self.model_copy()
+        copy._origin = origin
+        return copy
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        """Return a copy with other values, which are checked as in a file.
+
+        A mapping is merged with the section of its key. If its ``type`` changes, it replaces the
+        section.
+
+        Args:
+            values: The values by key, such as ``{"training.max_epochs": 3}``. The item of a list is
+                counted from 0: ``model.encoder.0.units``. Relative paths refer to the working
+                directory.
+
+        Raises:
+            UserError: A value is invalid. The message names every problem with its key.
+            ValueError: The configuration was not loaded.
+        """
+        if self._origin.change is None:
+            raise ValueError("Only a configuration from `load_config` can be changed.")
+        changed: Self = self._origin.change(values)
+        return changed
+
+    def __repr__(self) -> str:
+        file, values = self._origin.file, self._origin.assignments
+        origin = f", file={file!r}" * bool(file) + f", values={values}" * bool(values)
+        return f"Config({self.name!r}, task={self.task!r}{origin})"
 
     def recorded(self, exclude: set[str] | None = None) -> dict[str, JsonValue]:
         """Return plain values for a file: they refer to variables, as the user's file does.

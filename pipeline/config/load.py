@@ -1,9 +1,10 @@
 """Load a YAML file as a configuration, or raise one error with all of its problems."""
 
+import functools
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,22 @@ from regard.core.storage import is_uri
 from regard.models.settings.base import Problem, absolute
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
-from regard.pipeline.config.config import DEFAULT_TASK, Config, config_class
+from regard.pipeline.config.changes import OPTION, split_option, with_value
+from regard.pipeline.config.config import DEFAULT_TASK, Config, ConfigOrigin, config_class
 from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
+from regard.pipeline.config.located import LocatedMapping, whole
 from regard.pipeline.workspace import Workspace
 
-_MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
 _REMEDY = "`regard config reference` prints all options with their defaults."
 
 
-def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Config:
+def load(
+    source: ConfigSource,
+    home: str | os.PathLike[str] | None = None,
+    options: Sequence[str] = (),
+) -> Config:
     """Load a pipeline's YAML file; the paths in the result are absolute.
 
     Args:
@@ -34,6 +40,7 @@ def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Co
             directory.
         home: The value of ``${REGARD_HOME}``; by default the environment variable, or else
             ``./workspace``. ``${REGARD_DATA}`` is ``${REGARD_HOME}/data`` if it is not set.
+        options: The values of ``--set``, ``KEY=VALUE``, which replace those of the file.
 
     Raises:
         UserError: The file is invalid. The message names every problem with its line and key.
@@ -45,21 +52,52 @@ def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Co
         message = "The file describes a comparison of several models, not one pipeline."
         remedy = f"`regard compare {shlex.quote(str(path or 'FILE'))}` trains and compares them."
         raise UserError(message, str(path) if path else None, remedy)
-    all_problems = list(document.problems)
-    config = None
-    if isinstance(document.value, dict):
-        config, more = validate_values(document.value)
-        # Errors that follow from an invalid value would only confuse.
-        broken = {problem.path for problem in all_problems}
-        if config is None or not broken:
-            all_problems += [problem for problem in more if problem.path not in broken]
-    elif not all_problems:
-        all_problems = [Problem((), "the file must contain a mapping (name: ..., data: ...)")]
+    mapping = whole(document, "" if path is None else os.fspath(path))
+    if not isinstance(document.value, dict):
+        problem = Problem((), "the file must contain a mapping (name: ..., data: ...)")
+        raise UserError(mapping.describe(document.problems or [problem]), remedy=_REMEDY)
+    return _build(with_options(mapping, options, workspace), workspace, document.problems)
+
+
+def with_options(
+    mapping: LocatedMapping, options: Sequence[str], workspace: Workspace
+) -> LocatedMapping:
+    """Return a mapping with the values of ``--set``.
+
+    Raises:
+        UserError: An option is not ``KEY=VALUE``, or its value is not YAML.
+    """
+    for option in options:
+        key, text = split_option(option)
+        mapping = with_value(mapping, key, text, functools.partial(_parse, workspace), OPTION)
+    return mapping
+
+
+def _build(
+    mapping: LocatedMapping, workspace: Workspace | None, all_problems: Sequence[Problem] = ()
+) -> Config:
+    """Return a valid configuration, or raise an error with all problems."""
+    config, more = validate_values(mapping.value)
+    # Errors that follow from an invalid value would only confuse.
+    broken = {problem.path for problem in all_problems}
+    if config is None or not broken:
+        all_problems = [*all_problems, *(one for one in more if one.path not in broken)]
     if all_problems or config is None:
-        raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
-    folder = Path(os.path.abspath(path)).parent if path else Path.cwd()
-    config = config.with_references(document.references)
-    return absolute_paths(config, lambda *_: folder)
+        raise UserError(mapping.describe(all_problems), remedy=_REMEDY)
+    config = absolute_paths(config.with_references(mapping.references), mapping.folder)
+    return config.with_origin(
+        ConfigOrigin(mapping, functools.partial(_with_values, mapping, workspace))
+    )
+
+
+def _with_values(
+    mapping: LocatedMapping, workspace: Workspace | None, values: Mapping[str, Any]
+) -> Config:
+    """Return the configuration of a mapping with other values; see `Config.with_values`."""
+    for key, value in values.items():
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        mapping = with_value(mapping, key, text, functools.partial(_parse, workspace))
+    return _build(mapping, workspace)
 
 
 def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Problem]]:
@@ -84,7 +122,9 @@ def config_from_values(value: Mapping[str, JsonValue]) -> Config:
     references: References = {}
     resolved = resolve_references(value, os.environ, references)
     config = config_class(str(resolved["task"])).model_validate(resolved)
-    return config.with_references(references)
+    config = config.with_references(references)
+    mapping = whole(Document(resolved, references=references))
+    return config.with_origin(ConfigOrigin(mapping, functools.partial(_with_values, mapping, None)))
 
 
 def read_document(source: ConfigSource, workspace: Workspace) -> Document:
@@ -93,15 +133,21 @@ def read_document(source: ConfigSource, workspace: Workspace) -> Document:
     Raises:
         UserError: The file cannot be read, or is not UTF-8.
     """
+    if isinstance(source, Mapping):  # JSON is YAML
+        text = json.dumps(source, ensure_ascii=False, default=str)
+    else:
+        text = _read(Path(source))
+    return _parse(workspace, text)
+
+
+def _parse(workspace: Workspace | None, text: str) -> Document:
+    """Parse YAML whose variables are those of the environment and the folders of a workspace."""
+    workspace = workspace or Workspace.from_environment()
     data = os.environ.get(workspaces.DATA_VARIABLE) or ""
     folders = {
         workspaces.VARIABLE: str(workspace.home),
         workspaces.DATA_VARIABLE: data if is_uri(data) else str(workspace.data_root()),
     }
-    if isinstance(source, Mapping):  # JSON is YAML
-        text = json.dumps(source, ensure_ascii=False, default=str)
-    else:
-        text = _read(Path(source))
     document = parse(text, {**os.environ, **folders})
     for variables in document.references.values():
         for name in folders:  # they differ by place, and a run needs those that it had
@@ -128,22 +174,6 @@ def _read(path: Path) -> str:
 def is_comparison(document: Document) -> bool:
     """Return whether a file, valid or not, is for ``regard compare``: it has a base, or models."""
     return isinstance(document.value, dict) and bool({"base", "models"} & set(document.value))
-
-
-def problem_lines(all_problems: Iterable[Problem], document: Document, path: Any) -> str:
-    """Return a line for each problem of a file, with the file, the line and the key."""
-    rows = []
-    for problem in all_problems:
-        line = problem.line or document.line(problem.path)
-        key = "".join(f"{part}." for part in problem.path)[:-1]
-        message = problem.message
-        for name, value in document.references.get(problem.path, {}).items():
-            if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
-                message = message.replace(value[:56], f"${{{name}}}")
-        place = f"{path}:{line}: " if path else ""  # a mapping has no lines
-        label = f"{key}: " if key else ""
-        rows.append((line, f"{place}{label}{message}"))
-    return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
 
 
 def absolute_paths(config: Config, folder: Callable[..., Path]) -> Config:

@@ -25,10 +25,16 @@ _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}"}
 def write_starter(task: str, path: Path) -> None:
     """Write the starter configuration of a task for a pipeline with the name of the file.
 
+    Args:
+        task: The task, or the name of an example such as ``quickstart``.
+        path: The file.
+
     Raises:
         UserError: The task does not exist, the name is not valid, or the file exists.
     """
-    require_task(task, "TASK")
+    text = example(task, path)
+    if text is None:
+        require_task(task, "TASK")
     name = path.stem
     if not re.fullmatch(NAME_PATTERN, name):
         message = f"The file name sets the name of the pipeline, but {name!r} is not a valid name."
@@ -37,7 +43,16 @@ def write_starter(task: str, path: Path) -> None:
     if path.exists():
         remedy = "Give another name with --out."
         raise UserError("The file already exists.", str(path), remedy)
-    atomic_write(path, starter(task, name))
+    atomic_write(path, text or starter(task, name))
+
+
+def example(name: str, path: Path) -> str | None:
+    """Return an example of ``configs/`` for a pipeline with the name of a file; None without it."""
+    file = resources.files("regard") / "configs" / f"{name}.yaml"
+    if not re.fullmatch(NAME_PATTERN, name) or not file.is_file():
+        return None
+    text = file.read_text(encoding="utf-8").replace(f"configs/{name}.yaml", str(path))
+    return re.sub(rf"^name: {name}\b", f"name: {path.stem}", text, flags=re.MULTILINE)
 
 
 def starter(task: str, name: str) -> str:

@@ -6,7 +6,9 @@ from regard.components.common.run_progress import Progress
 from regard.components.common.run_record import RUNNING, Node
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
-from regard.core.files import atomic_write
+from regard.core.errors import UserError
+from regard.core.files import atomic_write, is_writable
+from regard.core.native_output import silence_output
 from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run
@@ -33,9 +35,25 @@ def read_facts(run: Run) -> RunFacts:
     return RunFacts(record, folders, str(config.get("task", "")), config)
 
 
-def write_report(run: Run, path: Path) -> None:
-    """Write the page of a run atomically."""
-    atomic_write(path, page.render(read_facts(run)))
+def write_report(run: Run, path: Path | None = None) -> Path:
+    """Write the page of a run atomically, and return its absolute path.
+
+    Args:
+        run: The run.
+        path: The file of the page; None: in the folder of the run.
+
+    Raises:
+        UserError: The page cannot be written.
+    """
+    path = (path or run.directory / store.REPORT).absolute()
+    if path.is_dir():
+        raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
+    if not is_writable(path.parent):
+        raise UserError("The folder is not writable.", str(path.parent), "Choose another folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with silence_output():
+        atomic_write(path, page.render(read_facts(run)))
+    return path
 
 
 def _in_execution_order(state: Progress) -> dict[str, Node]:

@@ -70,6 +70,8 @@ def evaluate(
     Raises:
         UserError: a model, a file, a row or a metric cannot be used.
     """
+    if len(names) > 2:
+        raise UserError(f"There are {len(names)} models.", "MODEL", "Give one or two.")
     models = [open_model(name, registry) for name in names]
     (model, record), *others = models
     for name, (other, _) in zip(names[1:], others, strict=True):

@@ -56,6 +56,18 @@ class PredictOptions:
         has_list = N_BEST in contract["signatures"]
         return "n_best" in self.search or ("samples" in self.search and has_list)
 
+    def signature(self, contract: Contract) -> str:
+        """Return the signature whose outputs are shown.
+
+        Raises:
+            UserError: the model cannot show them, or they cannot be shown together.
+        """
+        _validate_options(contract, self)
+        if self.needs_list(contract) and N_BEST in contract["signatures"]:
+            return N_BEST
+        shows_attention = self.align or self.picture is not None
+        return contract["detail"] if shows_attention else DEFAULT_SIGNATURE
+
 
 def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOptions) -> int:
     """Print the predictions of a model in order, one row on a line.
@@ -78,15 +90,10 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
         attention_page.validate_path(options.picture)
     with silence_output() as out:
         model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))
-        _validate_options(model.contract, options)
+        signature = options.signature(model.contract)
         batches = InputParser(model.contract, options.on_note).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
-        signature = DEFAULT_SIGNATURE
-        if options.align or options.picture is not None:
-            signature = model.contract["detail"]
-        if options.needs_list(model.contract) and N_BEST in model.contract["signatures"]:
-            signature = N_BEST
         constraints, tag = options.constraints, options.tag
         for row, prediction in predict_rows(model, name, batches, signature, constraints, tag):
             if options.picture is not None and prediction is not None:
@@ -246,18 +253,27 @@ def score(
     """
     with silence_output() as out:
         model, _ = open_model(name, registry, server)
-        signature = model.contract["scored"]
-        if signature is None:
-            message = f"A model for {model.contract['task']} cannot score given outputs."
-            raise UserError(message, name)
-        entries = model.contract["signatures"][signature]["inputs"]
-        batches = InputParser({**model.contract, "inputs": entries}, on_note).parse(texts)
+        signature, inputs = scored_signature(model.contract, name)
+        batches = InputParser(inputs, on_note).parse(texts)
         for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:
                 text = _score_text(scored)
             out.write(f"{printable(text) if out.isatty() else text}\n")
             out.flush()
+
+
+def scored_signature(contract: Contract, name: str) -> tuple[str, Contract]:
+    """Return the signature that scores given outputs, and the contract with its inputs.
+
+    Raises:
+        UserError: the model of that name cannot score outputs.
+    """
+    signature = contract["scored"]
+    if signature is None:
+        message = f"A model for {contract['task']} cannot score given outputs."
+        raise UserError(message, name)
+    return signature, {**contract, "inputs": contract["signatures"][signature]["inputs"]}
 
 
 def _score_text(prediction: Prediction | None) -> str:

@@ -21,10 +21,18 @@ def load_with_search(path: Path, options: Mapping[str, Any]) -> ServedModel:
             ``max_length`` is the maximum length of an output, whatever the length of its input.
 
     Raises:
-        UserError: the model has no search or cannot be built, or an option is invalid.
+        UserError: the model has no search or cannot be built, an option is invalid, or Keras uses
+            another backend in this process.
     """
+    import keras
+
     from regard.components.trainer.export import InMemoryModel, RebuiltModel
 
+    if keras.backend.backend() != "tensorflow":
+        message = f"Keras uses {keras.backend.backend()} in this process."
+        remedy = "A model with another search needs TensorFlow. Set KERAS_BACKEND=tensorflow "
+        remedy += "before Keras is imported."
+        raise UserError(message, "KERAS_BACKEND", remedy)
     model = RebuiltModel(path, "The model")
     task = model.config.task
     search = model.config.search

@@ -154,6 +154,7 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
             publish_anyway=request.publish_anyway,
             pid=os.getpid(),
             seed=config.training.seed,
+            values=config.origin.assignments,
             regard=provenance.code_version(),
             stack=provenance.stack_versions(),
             machine=machine.facts(),
@@ -196,7 +197,7 @@ def _run_locked(
 ) -> RunResult:
     """Run the worker, unless all nodes are cached, and record how the run ends."""
     atomic_write(run.config, resolved_yaml(config))
-    path = request.config if isinstance(request.config, Path) else run.config
+    path = Path(config.origin.file or run.config)
     run.update(RunRecord(command=_command(request, run), config=str(path.absolute())))
     started = time.monotonic()
     state = Progress(nodes)
@@ -223,7 +224,8 @@ def _run_locked(
     )
     # At once: a finished run without the origin of its executions would lose their outputs.
     run.update(end if executions is None else end.with_changes(executions))
-    summary = summarize(run, state, str(path))
+    repeated = ["regard", "run", *(config.origin.arguments or [str(run.config)])]
+    summary = summarize(run, state, shlex.join(repeated))
     if not request.tune:
         run.update(_results(summary))
     return RunResult(run, outcome, state, summary)

@@ -20,13 +20,13 @@ _SPAN_KEYS = ("span", "name", "version", "rows", "replayed", "available")
 _MODEL_KEYS = ("parameters", "epochs", "steps", "batch_tokens", "seconds", "stop_reason")
 
 
-def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[str, Any]:
+def summarize(run: Run, state: Progress, command: str = "regard run CONFIG") -> dict[str, Any]:
     """Summarize a completed run from its artifacts; missing parts are omitted.
 
     Args:
         run: The run, with its final status in the record.
         state: The progress, which knows the output folders of the nodes.
-        config_path: The YAML file as the user specified it, for the next commands.
+        command: The command that runs the pipeline again, for the next commands.
 
     Returns:
         The output of ``regard run --json``. ``model`` has the size of the model and the extent of
@@ -59,7 +59,7 @@ def summarize(run: Run, state: Progress, config_path: str = "CONFIG") -> dict[st
         "log": str(run.log),
     }
     result = {k: v for k, v in summary.items() if v not in (None, {}, [])}
-    result["next"] = _next_commands(result, state, config_path)
+    result["next"] = _next_commands(result, state, command)
     return result
 
 
@@ -126,9 +126,9 @@ def _reason_not_pushed(state: Progress) -> str | None:
     return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 
-def _next_commands(summary: dict[str, Any], state: Progress, config_path: str) -> list[str]:
+def _next_commands(summary: dict[str, Any], state: Progress, command: str) -> list[str]:
     if summary.get("status") in (FAILED, INTERRUPTED):
-        return [f"regard run {shlex.quote(config_path)}"]
+        return [command]
     examples = summary.get("examples")
     text = shell_arguments(examples[0]) if examples else '"..."'
     commands = []
@@ -145,7 +145,7 @@ def _next_commands(summary: dict[str, Any], state: Progress, config_path: str) -
         commands.append(f"regard predict {model} {text}")
     commands.append(f"regard runs {summary['name']}")
     if "blessing" in summary and not summary["blessing"]["blessed"] and "pushed" not in summary:
-        commands.append(f"regard run {shlex.quote(config_path)} --publish-anyway")
+        commands.append(f"{command} --publish-anyway")
     if logs := state.outputs("Trainer").get("model_run"):
         commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
     return commands

@@ -15,7 +15,7 @@ class ScheduleSettings:
     """A pipeline's configuration and its schedule, by default every change starts a run.
 
     Args:
-        path: the YAML file.
+        source: the YAML file; or a configuration, which is not read again.
 
     Raises:
         UserError: the file is invalid.
@@ -25,8 +25,9 @@ class ScheduleSettings:
     schedule: ScheduleConfig
     zone: ZoneInfo
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, source: Path | Config):
+        self._source = source
+        self.path = Path(source.origin.file) if isinstance(source, Config) else source
         self.reload()
 
     def reload(self, name: str | None = None) -> None:
@@ -38,7 +39,7 @@ class ScheduleSettings:
         Raises:
             UserError: as for the class, or the pipeline has another name.
         """
-        config = load(self.path)
+        config = self._source if isinstance(self._source, Config) else load(self._source)
         if name not in (None, config.name):
             message = f"the name changed from {name} to {config.name}"
             raise UserError(message, f"{self.path}: name")

@@ -8,7 +8,7 @@ import functools
 import io
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ from regard.components.tuner.space import lookup, replace_values
 from regard.core.errors import UserError
 from regard.core.files import atomic_path, temporary_name
 from regard.core.formatting import format_count
-from regard.pipeline.config import load
+from regard.core.yaml_text import to_yaml
+from regard.pipeline.config.changes import split_option
+from regard.pipeline.config.load import load
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
@@ -38,13 +40,11 @@ class OriginalConfig:
     config: Config
 
     @classmethod
-    def read(cls, path: Path) -> OriginalConfig:
-        """Read and check a file.
-
-        Raises:
-            UserError: lists every problem in the file.
-        """
-        config = load(path)
+    def of(cls, config: Config) -> OriginalConfig:
+        """Return a configuration with the text of its file; NAME.yaml if it has none."""
+        if not config.origin.file:
+            return cls(Path(f"{config.name}.yaml"), to_yaml(config.recorded()), config)
+        path = Path(config.origin.file)
         return cls(path, path.read_text(encoding="utf-8-sig"), config)
 
 
@@ -57,7 +57,7 @@ def output_path(source: Path, path: Path | None, force: bool) -> Path:
     path = path or source.with_name(f"{source.stem}.tuned{source.suffix}")
     if path.is_dir():
         raise UserError("The output is a folder.", str(path), "Pass a file with -o FILE.")
-    if path.exists() and os.path.samefile(path, source):
+    if path.exists() and source.exists() and os.path.samefile(path, source):
         raise UserError(
             "The output is the configuration itself.", f"-o {path}", "Choose another file."
         )
@@ -113,12 +113,13 @@ def write_tuned_config(
         ) from None
 
 
-def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
+def edit_yaml(text: str, values: Mapping[str, JsonValue], assignments: Iterable[str] = ()) -> str:
     """Return a YAML mapping with other values at some keys; comments and quotes are preserved.
 
     Args:
         text: the mapping.
         values: the values by key, such as ``training.learning_rate``. Missing sections are added.
+        assignments: values of ``--set`` as ``KEY=VALUE``, which come first.
 
     Raises:
         YAMLError: an alias cannot be replaced without changing what it refers to.
@@ -129,14 +130,16 @@ def edit_yaml(text: str, values: Mapping[str, JsonValue]) -> str:
     yaml.brace_single_entry_mapping_in_flow_sequence = True
     yaml.indent(mapping=2, sequence=4, offset=2)
     document: Any = yaml.load(text)
-    for key, value in values.items():
+    edits = [(key, yaml.load(value)) for key, value in map(split_option, assignments)]
+    edits += [(key, restore_references(value, {})) for key, value in values.items()]
+    for key, value in edits:
         *sections, name = key.split(".")
         parent = document
         for section in sections:
             if not isinstance(parent, list) and not isinstance(parent.get(section), dict | list):
                 parent[section] = {}
             parent = lookup(parent, section)
-        parent[int(name) if isinstance(parent, list) else name] = restore_references(value, {})
+        parent[int(name) if isinstance(parent, list) else name] = value
     stream = io.StringIO()
     yaml.dump(document, stream)
     return stream.getvalue()
@@ -147,7 +150,9 @@ def _header(original: OriginalConfig, table: trial_table.TrialTable) -> str:
     best = table["trials"][0]
     before = original.config.model_dump(mode="json")
     day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    lines = [f"Tuned by `regard tune {shlex.quote(original.path.name)}` on {day}:"]
+    options = original.config.origin.arguments[1:]
+    command = shlex.join(["regard", "tune", original.path.name, *options])
+    lines = [f"Tuned by `{command}` on {day}:"]
     for key, value in best["values"].items():
         old = functools.reduce(lookup, key.split("."), before)
         note = "unchanged" if old == value else f"was {trial_table.format_value(old)}"
@@ -172,7 +177,8 @@ def _write(
     config = original.config
     expected = type(config).model_validate(replace_values(config.model_dump(mode="json"), values))
     try:
-        temporary.write_text(header + edit_yaml(original.text, values), encoding="utf-8")
+        text = edit_yaml(original.text, values, config.origin.assignments)
+        temporary.write_text(header + text, encoding="utf-8")
         matches = load(temporary).model_dump() == expected.model_dump()
     except (UserError, YAMLError):
         matches = False

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from regard.pipeline.api import predict
+from regard import predict
 from regard.pipeline.config.config import NODES
 from tests.pages import plain
 

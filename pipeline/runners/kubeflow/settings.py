@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from regard.components.common.runtime_parameters import Value, parameters_of
@@ -36,17 +36,21 @@ def require_kubeflow_extra() -> None:
             ) from None
 
 
-def load_for_cluster(path: str | os.PathLike[str]) -> Config:
+def load_for_cluster(path: str | os.PathLike[str], options: Sequence[str] = ()) -> Config:
     """Load a configuration with the cluster's folder as ``${REGARD_HOME}``.
+
+    Args:
+        path: the YAML file.
+        options: the values of ``--set``, ``KEY=VALUE``.
 
     Raises:
         UserError: the file is invalid, has no section ``kubeflow``, or needs something that a
             cluster does not have.
     """
-    local = load(path)
+    local = load(path, options=options)
     if local.kubeflow is None:
         raise UserError("The configuration has no section kubeflow.", str(path), _REMEDY)
-    config = load(path, home=local.kubeflow.home)
+    config = load(path, local.kubeflow.home, options)
     trainer = kubeflow_section(config).pod_of(NODE)
     if config.training.devices == "workers" and "TF_CONFIG" not in trainer.environment:
         message = "The other workers of the training need the address of the Trainer."

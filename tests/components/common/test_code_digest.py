@@ -148,6 +148,14 @@ def test_imports_inside_functions_and_names_in_strings_count(small):
     assert files == ["__init__", "a", "b", "c", "d", "e"]
 
 
+def test_functions_of_the_package_itself_do_not_count(small):
+    """Any module reaches them, for example by the name of an entry point: ``regard.scores``."""
+    init = "import regard.b\ndef __getattr__(name):\n    import regard.c\n"
+    package = small(__init__=init, a='GROUP = "regard.scores"\n', b="", c="")
+    files = [path.stem for path in source_files("regard.a", package=package)]
+    assert files == ["__init__", "a", "b"]
+
+
 def test_a_module_that_does_not_exist_is_an_error(small):
     with pytest.raises(FileNotFoundError, match=r"regard\.nowhere"):
         source_files("regard.nowhere", package=small())

@@ -127,7 +127,7 @@ class SimulatedComparison:
             labels.extend(selected)
             return ComparisonOutcome(failures=failures)
 
-        self._monkeypatch.setattr("regard.pipeline.cli.compare.train_models", train_models)
+        self._monkeypatch.setattr("regard.pipeline.compare.run.train_models", train_models)
         return labels
 
     def _set_environment(self) -> None:

@@ -134,6 +134,16 @@ def test_only_selected_models(simulation):
     assert trained == ["small", "wide"]
 
 
+def test_given_values_change_every_model(simulation):
+    trained = simulation.train_nothing()
+    assert simulation.run("--set", "training.max_epochs=3")[0] == 0
+    assert trained == ["small", "large", "wide"]
+    assert "--set training.max_epochs=3" in (simulation.directory / "table.md").read_text()
+    code, _, err = simulation.run("--set", "training.max_epochs=x")
+    assert code == 2
+    assert "error: --set training.max_epochs: a whole number" in err
+
+
 def test_invalid_input_trains_nothing(simulation):
     simulation.matrix.write_text(simulation.matrix.read_text() + "  last: {model.embeding: 9}\n")
     code, out, err = simulation.run()

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ tokenizer: {vocab_size: 100}
 model:
   encoder: {type: recurrent, units: 4}
 """
+
+
+SEARCH = "tune: {search_space: {model.dropout: {linear: [0.0, 0.5]}}}\n"
 
 
 def read(folder, text, name=None):
@@ -126,6 +130,31 @@ def test_configurations_are_labelled_with_their_names(tmp_path, files):
     comparison = read_comparison(files, Workspace(tmp_path))
     assert [m.config.name for m in comparison.members] == ["comparison-one", "comparison-two"]
     assert read_comparison(files, Workspace(tmp_path), "x").members[0].config.name == "x-one"
+
+
+def test_given_values_change_every_model(tmp_path, files):
+    options = ["training.max_epochs=3", "data.root=other"]
+    comparison = read_comparison(files, Workspace(tmp_path), options=options)
+    configs = [member.config for member in comparison.members]
+    assert [config.training.max_epochs for config in configs] == [3, 3]
+    assert {config.data.root for config in configs} == {os.path.abspath("other")}
+    read(tmp_path, f"{HEAD}  a: {{training.max_epochs: 5}}\n  b:\n")
+    comparison = read_comparison([tmp_path / "m.yaml"], Workspace(tmp_path), None, options[:1])
+    assert [member.config.training.max_epochs for member in comparison.members] == [3, 3]
+
+
+def test_loaded_configurations_keep_their_changes(tmp_path, files):
+    configs = [load(path).with_values({"training.seed": 7}) for path in files]
+    comparison = read_comparison(configs, Workspace(tmp_path))
+    assert [member.config.training.seed for member in comparison.members] == [7, 7]
+    with pytest.raises(UserError, match="at least two"):
+        read_comparison(configs[:1], Workspace(tmp_path))
+
+
+def test_configurations_with_a_search_space_can_be_compared(tmp_path, files):
+    for path in files:
+        path.write_text(path.read_text() + SEARCH)
+    assert len(read_comparison(files, Workspace(tmp_path)).members) == 2
 
 
 def test_configurations_must_have_the_same_tokenizer(tmp_path, files):

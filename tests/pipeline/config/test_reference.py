@@ -98,6 +98,15 @@ def test_starter_is_a_valid_configuration(task: str, tmp_path: Path) -> None:
     assert "regard predict my-model" in content
 
 
+def test_an_example_is_renamed(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    write_starter("quickstart", path)
+    assert load(path, home=tmp_path).name == "mine"
+    assert f"regard run {path}\n" in path.read_text()
+    with pytest.raises(UserError, match="is not a task"):
+        write_starter("../configs/quickstart", path)
+
+
 def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("name: mine\n")

@@ -4,8 +4,10 @@ import json
 import shutil
 from types import SimpleNamespace
 
+import keras
 import pytest
 
+import regard
 from regard.components.settings.trainer import TrainerConfig
 from regard.components.trainer import export
 from regard.components.trainer.export import InMemoryModel, RebuiltModel
@@ -186,3 +188,21 @@ def test_an_exported_model_has_the_tags_of_its_data(tmp_path):
     assert contract["size"]["minus"] == 2
     rebuilt = load_with_search(tmp_path / "saved", {"type": "greedy"}).contract
     assert (rebuilt["tags"], rebuilt["size"]) == (contract["tags"], contract["size"])
+
+
+def test_search_and_lists_from_python(version):
+    texts = [row["source"] for row in ROWS]
+    predictions = regard.predict(version, texts, search={"beam_size": 5}, n_best=4)
+    assert [len(one.hypotheses) for one in predictions] == [4, 4, 4]
+    (best,) = regard.predict(version, texts[:1], search={"beam_size": 5})
+    assert predictions[0].hypothesis == best.hypothesis
+    assert best.hypotheses == ()
+    assert predictions[0].score == close_to(best.score)
+    samples = regard.predict(version, texts, search={"samples": 3, "seed": 4})
+    assert [len(one.hypotheses) for one in samples] == [3, 3, 3]
+
+
+def test_another_backend_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(UserError, match="Keras uses jax in this process"):
+        load_with_search(tmp_path, {"beam_size": 2})

@@ -86,7 +86,7 @@ def _run(tmp_path, events, status=run_record.SUCCEEDED):
 
 
 def test_summary_of_the_artifacts(tmp_path, events):
-    summary = summarize(*_run(tmp_path, events), "configs/tiny.yaml")
+    summary = summarize(*_run(tmp_path, events), "regard run configs/tiny.yaml")
     assert summary["data"] == {
         "rows": {"train": 29000, "test": 1000},
         "findings": ["2 lines were skipped"],
@@ -170,7 +170,7 @@ def test_cached_nodes_have_the_warnings_of_the_original_run(tmp_path, events):
 
 def test_summary_of_a_run_that_failed_early(tmp_path):
     events = [{"kind": "node", "node": "CorpusGen", "state": "failed", "error": "e"}]
-    summary = summarize(*_run(tmp_path, events, run_record.FAILED), "a b.yaml")
+    summary = summarize(*_run(tmp_path, events, run_record.FAILED), "regard run 'a b.yaml'")
     assert "scores" not in summary
     assert summary["next"] == ["regard run 'a b.yaml'"]
 

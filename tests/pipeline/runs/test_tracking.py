@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from regard import load_config, run
 from regard.components.common.run_record import RunRecord
 from regard.core import events
 from regard.core.errors import UserError
-from regard.pipeline import load_config, run
 from regard.pipeline.config import tracking as section
 from regard.pipeline.config.tracking import TrackingConfig
 from regard.pipeline.runs import store, supervise

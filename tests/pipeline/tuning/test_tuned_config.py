@@ -1,5 +1,7 @@
 """The configuration that a search writes."""
 
+from pathlib import Path
+
 import pytest
 
 from regard.core.errors import UserError
@@ -59,7 +61,7 @@ def test_output_path(source, tmp_path):
 
 
 def test_tuned_config(source, tmp_path):
-    original = OriginalConfig.read(source)
+    original = OriginalConfig.of(load(source))
     path = tmp_path / "a.tuned.yaml"
     write_tuned_config(original, path, TABLE, TABLE_PATH)
     head, _, rest = path.read_text().partition("\n\n")
@@ -78,21 +80,42 @@ def test_items_of_a_list(tmp_path):
     path.write_text(text)
     trial = {**TABLE["trials"][0], "values": {"model.encoder.0.units": 16}}
     table = {**TABLE, "trials": [trial]}
-    write_tuned_config(OriginalConfig.read(path), tuned, table, TABLE_PATH)
+    write_tuned_config(OriginalConfig.of(load(path)), tuned, table, TABLE_PATH)
     assert "#   model.encoder.0.units: 16   (was 8)" in tuned.read_text()
     assert tuned.read_text().endswith(text.replace("units: 8", "units: 16"))
     assert load(tuned).model.encoder[0].units == 16
 
 
+def test_given_values_are_in_the_tuned_file(source, tmp_path):
+    options = ["data.format=csv", "training.max_epochs=3", "model.dropout=0.2"]
+    config = load(source, options=options).with_values({"search.type": "greedy"})
+    tuned = tmp_path / "b.yaml"
+    write_tuned_config(OriginalConfig.of(config), tuned, TABLE, TABLE_PATH)
+    best = {"model.dropout": 0.3, "model.attention": {"score": "additive"}}
+    assert load(tuned) == config.with_values(best)
+    assert "regard tune a.yaml --set data.format=csv --set " in tuned.read_text()
+    assert "#   model.dropout: 0.3   (was 0.2)" in tuned.read_text()
+
+
+def test_a_mapping_is_tuned_as_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = load({"name": "a", "data": {"train": "a.tsv"}, "model": {"dropout": 0.1}})
+    original = OriginalConfig.of(config)
+    path = output_path(original.path, None, False)
+    write_tuned_config(original, path, TABLE, TABLE_PATH)
+    assert path == Path("a.tuned.yaml")
+    assert load(path).model.dropout == 0.3
+
+
 def test_edits_during_the_search_have_no_effect(source, tmp_path):
-    original = OriginalConfig.read(source)
+    original = OriginalConfig.of(load(source))
     source.write_text(TEXT.replace("model: {dropout: 0.1}\n", ""))
     write_tuned_config(original, tmp_path / "b.yaml", TABLE, TABLE_PATH)
     assert (tmp_path / "b.yaml").read_text().endswith(TUNED)
 
 
 def test_write_error_contains_the_values(source, tmp_path):
-    original, path = OriginalConfig.read(source), tmp_path / "b.yaml"
+    original, path = OriginalConfig.of(load(source)), tmp_path / "b.yaml"
     path.mkdir()  # since the search began
     error = error_of(write_tuned_config, original, path, TABLE, TABLE_PATH)
     assert error.where == str(path)
@@ -103,28 +126,28 @@ def test_write_error_contains_the_values(source, tmp_path):
 
 def test_check_finds_a_file_that_cannot_be_written(source, tmp_path):
     path = tmp_path / f"{'b' * 250}.yaml"
-    error = error_of(check_output, OriginalConfig.read(source), path, VALUES)
+    error = error_of(check_output, OriginalConfig.of(load(source)), path, VALUES)
     assert error.message == "The file cannot be written: File name too long."
 
 
 def test_check_leaves_no_file(source, tmp_path):
-    check_output(OriginalConfig.read(source), tmp_path / "b.yaml", VALUES)
+    check_output(OriginalConfig.of(load(source)), tmp_path / "b.yaml", VALUES)
     assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
 
 
 def test_relative_paths_in_another_folder(source, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    error = error_of(check_output, OriginalConfig.read(source), other / "b.yaml", VALUES)
+    error = error_of(check_output, OriginalConfig.of(load(source)), other / "b.yaml", VALUES)
     assert error.message.startswith(f"Relative paths in {source} would be wrong in ")
     source.write_text(TEXT.replace("root: data", f"root: {tmp_path}/data"))
-    check_output(OriginalConfig.read(source), other / "b.yaml", VALUES)
+    check_output(OriginalConfig.of(load(source)), other / "b.yaml", VALUES)
 
 
 def test_check_finds_anchors(source, tmp_path):
     network = "encoder: &e {type: transformer, layers: 1}, decoder: *e"
     source.write_text(TEXT.replace("model: {dropout: 0.1}", f"model: {{{network}}}"))
-    original, values = OriginalConfig.read(source), {"model.encoder.layers": 2}
+    original, values = OriginalConfig.of(load(source)), {"model.encoder.layers": 2}
     error = error_of(check_output, original, tmp_path / "b.yaml", values)
     assert error.where == str(source)
     assert "anchors" in error.remedy

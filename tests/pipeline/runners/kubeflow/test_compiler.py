@@ -236,3 +236,13 @@ def test_workers_of_beam_and_of_a_training_are_supported(tmp_path):
     assert "--runner=FlinkRunner" in container(pipeline, "Preprocess")["args"]
     config = json.loads(constant(pipeline, "Trainer", "custom_config"))["config"]
     assert config["training"]["devices"] == "workers"
+
+
+def test_configurations_of_two_tasks_in_one_process(tmp_path):
+    (tmp_path / "other").mkdir()
+    pointer = 'name: sorting\ntask: pointer\ndata: {root: "${REGARD_HOME}/data", train: "*.tsv"}\n'
+    first = compile_config(tmp_path)
+    second = compile_config(tmp_path / "other", config=pointer)
+    assert compile_config(tmp_path).to_yaml() == first.to_yaml()
+    tasks = [set(pipeline.spec["root"]["dag"]["tasks"]) for pipeline in (first, second)]
+    assert tasks[0] - tasks[1] == {"TokenizerTrainer"}

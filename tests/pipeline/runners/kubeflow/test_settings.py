@@ -23,6 +23,13 @@ def test_home_is_the_folder_in_the_containers(tmp_path):
     assert list(cluster_warnings(config)) == []
 
 
+def test_given_values(tmp_path):
+    options = ["training.max_epochs=3", "data.root='${REGARD_HOME}/other'"]
+    config = load_for_cluster(write_config(tmp_path), options)
+    assert config.data.root == "/regard/other"
+    assert run_parameters(config) == {"max_epochs": 3, "seed": 17}
+
+
 def test_regard_data_is_resolved_on_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_DATA", "/mnt/corpora")
     config = CONFIG.replace("${REGARD_HOME}/data", "${REGARD_DATA}/multi30k")

@@ -1,24 +1,23 @@
-"""The Python API, with a stand-in for the worker; tests/test_notebook.py runs a real pipeline."""
+"""Pipelines from Python, with a stand-in for the worker; a notebook runs a real pipeline."""
 
+import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from regard.pipeline import UserError, load_config, load_model, predict, run
+from regard import UserError, compare, load_config, report, run, schedule, tune, validate
+from regard.pipeline.compare import jobs, plots
 from regard.pipeline.config.recorded import recorded_config
-from regard.pipeline.runs import supervise
+from regard.pipeline.runs import store, supervise
 from regard.pipeline.workspace import Workspace
-from tests import fake_models, fake_tasks
 from tests.processes import wait_for
 
-FAKE = str(Path(__file__).with_name("runs") / "fake_worker.py")
+FAKE = str(Path(__file__).resolve().parents[1] / "runs" / "fake_worker.py")
 VALUES = {
     "name": "tiny",
     "data": {"train": "train.tsv", "eval": "train.tsv", "test": "train.tsv"},
@@ -37,20 +36,6 @@ def worker(tmp_path, monkeypatch):
         monkeypatch.setattr(supervise, "worker_command", lambda run: [sys.executable, FAKE, how])
 
     return end_with
-
-
-def test_import_loads_nothing_else():
-    code = "import sys, regard.pipeline; print(*(set(sys.modules) & {'pydantic', 'tensorflow'}))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (result.stdout, result.stderr) == ("\n", "")
-
-
-def test_names_of_the_package():
-    import regard.pipeline
-
-    assert all(getattr(regard.pipeline, name).__doc__ for name in regard.pipeline.__all__)
-    with pytest.raises(AttributeError, match=r"'regard\.pipeline' has no attribute 'train'"):
-        _ = regard.pipeline.train
 
 
 def test_configuration_of_a_mapping_and_of_its_file_are_equal(tmp_path, monkeypatch):
@@ -91,6 +76,19 @@ def test_run_returns_the_result_and_prints_lines(worker, capsys, tmp_path):
     assert lines[0] == f"tiny  run {result.run.id}"
     assert "✓ Trainer 2.0 s" in lines
     assert not [line for line in lines if "\x1b" in line]
+
+
+def test_given_values_are_recorded(worker, tmp_path):
+    worker("user")
+    path = tmp_path / "tiny.yaml"
+    path.write_text("name: tiny\ndata: {train: train.tsv, eval: train.tsv, test: train.tsv}\n")
+    config = load_config(path).with_values({"training.max_epochs": 3})
+    with pytest.raises(UserError):
+        run(config)
+    recorded = store.find(Workspace.from_environment(), "tiny")
+    record = recorded.record()
+    assert (record.config, record.values) == (str(path), ["training.max_epochs=3"])
+    assert recorded.settings()["training"]["max_epochs"] == 3
 
 
 def test_run_of_a_file(worker, tmp_path):
@@ -140,38 +138,80 @@ def test_run_in_a_thread(worker):
         assert pool.submit(run, load_config(VALUES)).result().status == "succeeded"
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """The root of a registry: a model that reverses texts in capitals, and one of two texts."""
-    root = tmp_path_factory.mktemp("models")
-    fake_models.save(fake_models.Reverser(), root / "reverser" / "1")
-    fake_models.save(fake_tasks.Matcher(), root / "matcher" / "1")
-    return root
+POINTS = {
+    "name": "sorting",
+    "task": "pointer",
+    "data": {"train": "points.tsv", "eval": "points.tsv", "test": "points.tsv"},
+}
 
 
-def test_predict(models, tmp_path, monkeypatch):
-    path = models / "reverser" / "1"
-    first, empty, third = predict(path, ["abc", "", "de"])
-    assert (first.hypothesis, empty, third.hypothesis) == ("CBA", None, "ED")
-    assert isinstance(first.score, float)
-    assert first.attention is None
-    with pytest.raises(UserError, match=r"inputs\[1\]: 2 values, but the model has 1 input"):
-        predict(path, ["abc", ("d", "e")])
-    with pytest.raises(UserError, match="one text"):
-        predict(path, "abc")
-
-    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
-    (tmp_path / "registry").symlink_to(models)
-    model = load_model("reverser@1")
-    (detailed,) = predict(model, ["abc"], attention=True)
-    outputs, inputs, weights = detailed.attention
-    assert (len(outputs), len(inputs)) == weights.shape
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-5)
+def test_validations_of_different_tasks_in_one_process(worker, tmp_path):
+    (tmp_path / "points.tsv").write_text("[[0, 1], [1, 0]]\t[0, 1]\n" * 3)
+    translation, pointer = load_config(VALUES), load_config(POINTS)
+    first = validate(translation)
+    second = validate(pointer)
+    assert first.rows == {"train": 2, "eval": 2, "test": 2}
+    assert second.rows == {"train": 3, "eval": 3, "test": 3}
+    assert first == validate(translation)
+    assert first.first_rows != second.first_rows
+    assert first.files["train"] == [str(tmp_path / "train.tsv")]
+    assert repr(second).startswith("Validation(name='sorting', models=None, rows={'train': 3,")
+    with pytest.raises(UserError, match=r"missing\.tsv"):
+        validate(translation.with_values({"data.train": "missing.tsv"}))
 
 
-def test_predict_with_two_inputs(models):
-    model = load_model(models / "matcher" / "1")
-    equal, other = predict(model, [("a", "a"), ["a", "b"]])
-    assert equal.hypothesis > other.hypothesis
-    with pytest.raises(UserError, match="1 value, but the model has 2 inputs"):
-        predict(model, ["a"])
+def test_validation_of_a_comparison(worker, tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(json.dumps({"name": "m", "base": VALUES, "models": {"a": {}, "b": {}}}))
+    result = validate(path)
+    assert (result.name, result.models, result.rows["train"]) == ("m", 2, 2)
+
+
+def test_report_of_a_run(worker, tmp_path):
+    worker("ok")
+    result = run(load_config(VALUES))
+    path = report(result, tmp_path / "r.html")
+    assert path.read_text() == report("tiny").read_text()
+    assert report(result) == result.run.directory / "report.html"
+    with pytest.raises(UserError, match="Unknown run 'other'"):
+        report("other")
+
+
+def test_plan_of_a_schedule(worker, tmp_path):
+    config = load_config({**VALUES, "schedule": {"every": "1h"}})
+    plan = schedule(config)
+    assert (plan.name, plan.should_run, plan.process) == ("tiny", True, None)
+    assert len(plan.next) == 5
+    assert not (tmp_path / "home").exists()
+
+
+def test_search_needs_a_section(worker):
+    with pytest.raises(UserError, match="no section tune"):
+        tune(load_config(VALUES))
+
+
+def test_failed_search_is_an_error(worker, tmp_path):
+    space = {"search_space": {"training.learning_rate": {"log": [0.001, 0.1]}}}
+    config = load_config({**VALUES, "tune": space})
+    worker("user")
+    with pytest.raises(UserError, match="the batch is too large"):
+        tune(config, tmp_path / "out.yaml")
+    assert not (tmp_path / "out.yaml").exists()
+
+
+def test_compare_returns_the_results(worker, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "job_command", lambda config: [sys.executable, "-c", ""])
+    monkeypatch.setattr(plots, "write_plots", lambda *_: [])
+    small = load_config(VALUES)
+    large = small.with_values({"name": "large", "training.seed": 3})
+    results = compare([small, large], "sizes", only=["large"])
+    assert [(model.label, model.state) for model in results.models] == [
+        ("tiny", "waiting"),
+        ("large", "waiting"),
+    ]
+    assert repr(results).startswith("ComparisonResults('sizes', models={'tiny': 'waiting', ")
+    assert results.directory == str(tmp_path / "home" / "compare" / "sizes")
+    large_config = load_config(f"{results.directory}/configs/large.yaml")
+    assert (large_config.name, large_config.training.seed) == ("sizes-large", 3)
+    with pytest.raises(UserError, match="Unknown model 'huge'"):
+        compare([small, large], only=["huge"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.pipeline.compare.merge import located, merge
 from regard.pipeline.config.document import parse
+from regard.pipeline.config.located import located, merge
 
 
 def read(text, file="a.yaml"):

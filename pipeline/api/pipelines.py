@@ -1,0 +1,237 @@
+"""Run, tune, compare and check pipelines from Python."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.components.common.run_record import INTERRUPTED
+from regard.core.errors import UserError
+from regard.pipeline.cli import terminal
+from regard.pipeline.cli.rendering.live import TerminalDisplay
+from regard.pipeline.compare.matrix import read_comparison
+from regard.pipeline.compare.results import ComparisonResults
+from regard.pipeline.compare.run import run_comparison
+from regard.pipeline.config import Config
+from regard.pipeline.config.document import ConfigSource
+from regard.pipeline.config.load import load
+from regard.pipeline.lineage.run_report import write_report
+from regard.pipeline.runs import store
+from regard.pipeline.runs.launch import Runner, RunRequest, RunResult, run_pipeline
+from regard.pipeline.scheduling.plan import SchedulePlan, plan_schedule
+from regard.pipeline.scheduling.settings import ScheduleSettings
+from regard.pipeline.tuning import tune as tuning
+from regard.pipeline.tuning.tune import TuneResult
+from regard.pipeline.validation import Validation
+from regard.pipeline.validation import validate as validate_data
+from regard.pipeline.workspace import Workspace
+
+AnyPath = str | os.PathLike[str]
+
+
+def load_config(source: ConfigSource) -> Config:
+    """Load and check the configuration of a pipeline.
+
+    Args:
+        source: The YAML file, or its content as a mapping with paths relative to the working
+            directory.
+
+    Returns:
+        The configuration. `Config.with_values` returns a copy with other values.
+
+    Raises:
+        UserError: A value is invalid. The message names every problem with its key.
+    """
+    return load(source)
+
+
+def validate(config: Config | AnyPath) -> Validation:
+    """Check a configuration and all its data, as ``regard validate``. Nothing is written.
+
+    Args:
+        config: The configuration, or the YAML file of a pipeline or of a comparison.
+
+    Returns:
+        The rows and files of each split, and notes.
+
+    Raises:
+        UserError: The configuration, a row, or a folder of the run is invalid.
+    """
+    return validate_data(_config_or_path(config))
+
+
+def run(
+    config: Config | AnyPath,
+    *,
+    first: str | None = None,
+    last: str | None = None,
+    runner: Runner = "local",
+    publish_anyway: bool = False,
+    wait: bool = False,
+) -> RunResult:
+    """Run a pipeline: prepare data, train, evaluate and publish a model.
+
+    The nodes run in a separate process; the progress is printed on standard output, and redrawn in
+    place in a terminal. Finished nodes are cached in the workspace, which the environment variable
+    ``REGARD_HOME`` names. Ctrl-C, or the interruption of a notebook's kernel, stops the process; so
+    does SIGTERM. Another call then resumes the run.
+
+    Args:
+        config: The configuration, or its YAML file.
+        first: Run this node and all later ones again, as ``regard run --from``.
+        last: Stop after this node, as ``regard run --to``.
+        runner: ``local`` or ``beam``.
+        publish_anyway: Whether to publish a model that does not pass evaluation.
+        wait: Whether to wait for another run of the pipeline to end.
+
+    Returns:
+        The result. The status of a model that did not pass evaluation is ``not blessed``.
+
+    Raises:
+        UserError: The configuration, the data or the environment is invalid.
+        RuntimeError: A node failed; the message names the log.
+        KeyboardInterrupt: The run was stopped.
+    """
+    request = RunRequest(
+        _config_or_path(config), first, last, runner, wait, publish_anyway=publish_anyway
+    )
+    result = run_pipeline(request, TerminalDisplay(terminal.out()))
+    _raise_failure(result)
+    return result
+
+
+def tune(
+    config: Config | AnyPath,
+    out: AnyPath | None = None,
+    *,
+    force: bool = False,
+    restart: bool = False,
+    wait: bool = False,
+) -> TuneResult:
+    """Search the best values of the keys in the section ``tune``, as ``regard tune``.
+
+    Args:
+        config: The configuration, or its YAML file.
+        out: The file for the configuration with the best values; by default NAME.tuned.yaml next
+            to the configuration.
+        force: Whether to overwrite an existing file.
+        restart: Whether to delete all trials of the pipeline first.
+        wait: Whether to wait for another run of the pipeline to end.
+
+    Returns:
+        The best values, all trials, and the file.
+
+    Raises:
+        UserError: The configuration or the file is invalid, or too many trials failed.
+        RuntimeError: A node failed; the message names the log.
+        KeyboardInterrupt: The search was stopped. Another call resumes it.
+    """
+    source = _config_or_path(config)
+    result = tuning.tune(
+        source if isinstance(source, Config) else load(source),
+        TerminalDisplay(terminal.out()),
+        None if out is None else Path(out),
+        force=force,
+        restart=restart,
+        wait=wait,
+    )
+    _raise_failure(result.run)
+    return result
+
+
+def compare(
+    configs: AnyPath | Sequence[Config | AnyPath],
+    name: str | None = None,
+    *,
+    only: Sequence[str] = (),
+    jobs: int = 1,
+) -> ComparisonResults:
+    """Train several models on the same data and compare them, as ``regard compare``.
+
+    Args:
+        configs: Configurations or their YAML files, or one file with name, base and models.
+        name: The name of the comparison; by default that in the file.
+        only: The labels of the models to train; by default all.
+        jobs: How many models to train at a time; they share the cores.
+
+    Returns:
+        The state of each model, the metrics and figures of those that are finished, and which one
+        is significantly the best.
+
+    Raises:
+        UserError: A configuration, the data or a label is invalid.
+        KeyboardInterrupt: The comparison was stopped. Another call resumes it.
+    """
+    many = [configs] if isinstance(configs, str | os.PathLike) else list(configs)
+    sources = [_config_or_path(config) for config in many]
+    workspace = Workspace.from_environment()
+    comparison = read_comparison(sources, workspace, name)
+    command = "regard.compare"  # in Python
+    if all(isinstance(source, Path) for source in sources):
+        options = ["--name", name] if name else []
+        command = shlex.join(["regard", "compare", *map(str, sources), *options])
+    results, outcome = run_comparison(
+        comparison,
+        workspace,
+        terminal.out(),
+        TerminalDisplay(terminal.out()).message,
+        only=only,
+        jobs=jobs,
+        command=command,
+    )
+    if outcome.interrupted:
+        raise KeyboardInterrupt("The comparison was stopped. Another call resumes it.")
+    return results
+
+
+def schedule(config: Config | AnyPath) -> SchedulePlan:
+    """Return what ``regard schedule`` would do now, as its ``--dry-run``. Nothing is written.
+
+    Args:
+        config: The configuration, or its YAML file.
+
+    Returns:
+        The next times, the conditions with their results, and whether a check would start a run.
+
+    Raises:
+        UserError: The configuration or the data is invalid.
+    """
+    return plan_schedule(ScheduleSettings(_config_or_path(config)), Workspace.from_environment())
+
+
+def report(run: RunResult | str, output: AnyPath | None = None) -> Path:
+    """Write the HTML report of a run, as ``regard report``.
+
+    Args:
+        run: The result of `run`; or the id of a run, the name of a pipeline for its newest run, or
+            ``NAME@VERSION``.
+        output: The file; by default in the folder of the run.
+
+    Returns:
+        The absolute path of the file.
+
+    Raises:
+        UserError: There is no such run, or the file cannot be written.
+    """
+    workspace = Workspace.from_environment()
+    stored_run = store.find(workspace, run) if isinstance(run, str) else run.run
+    return write_report(stored_run, None if output is None else Path(output))
+
+
+def _config_or_path(config: Config | AnyPath) -> Config | Path:
+    return config if isinstance(config, Config) else Path(config)
+
+
+def _raise_failure(result: RunResult) -> None:
+    """Raise an error unless a run succeeded."""
+    failure = result.outcome.failure
+    if result.status == INTERRUPTED:
+        raise KeyboardInterrupt("The run was stopped. Another call resumes it.")
+    if failure is not None:
+        node = f"{failure.node} failed: " if failure.node is not None else "The run failed: "
+        message = node + failure.error
+        if failure.user:
+            raise UserError(message, failure.where, failure.remedy)
+        raise RuntimeError(f"{message}\nLog: {result.run.log}")

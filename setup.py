@@ -112,7 +112,7 @@ if __name__ == "__main__":
         packages=find_namespace_packages(include=["regard*"], exclude=["*__pycache__*"]),
         package_data={
             "": [
-                *("*.yaml", "*.json", "*.html", "*.jinja", "*.css", "*.js", "*.svg"),
+                *("*.yaml", "*.json", "*.tsv", "*.html", "*.jinja", "*.css", "*.js", "*.svg"),
                 *("templates/*", "page/*", "deploy/*/*"),
             ]
         },

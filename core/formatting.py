@@ -16,6 +16,11 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
+def join_words(words: Sequence[str]) -> str:
+    """Return words as ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def truncate(text: str, limit: int = 60) -> str:
     """Return a text with at most ``limit`` characters, the last of them ``…`` if it is cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

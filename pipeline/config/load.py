@@ -20,6 +20,7 @@ from regard.pipeline.config.config import DEFAULT_TASK, Config, config_class
 from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
+from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
 from regard.pipeline.workspace import Workspace
 
 _MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
@@ -56,21 +57,35 @@ def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Co
     elif not all_problems:
         all_problems = [Problem((), "the file must contain a mapping (name: ..., data: ...)")]
     if all_problems or config is None:
-        raise UserError(problem_lines(all_problems, document, path), remedy=_REMEDY)
+        remedy = _remedy(document.value)
+        raise UserError(problem_lines(all_problems, document, path), remedy=remedy)
     folder = Path(os.path.abspath(path)).parent if path else Path.cwd()
     config = config.with_references(document.references)
     return absolute_paths(config, lambda *_: folder)
 
 
+def _remedy(value: Any) -> str:
+    """Return the remedy for an invalid file; for one of another toolkit, with the page about it."""
+    task = value.get("task", DEFAULT_TASK) if isinstance(value, Mapping) else DEFAULT_TASK
+    root = config_class(task if str(task) in TASKS else DEFAULT_TASK)
+    toolkit = KeyExplainer(value, root).toolkit
+    if toolkit is None:
+        return _REMEDY
+    page = f"docs/coming-from/{PAGES[toolkit]}"
+    return f"The file is a configuration of {toolkit}: {page} compares its keys. {_REMEDY}"
+
+
 def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Problem]]:
     """Return the configuration of plain values, and its problems."""
     task = value.get("task", DEFAULT_TASK)
+    if isinstance(task, Mapping):  # a file of fairseq
+        task = DEFAULT_TASK
     if str(task) not in TASKS:  # the valid keys depend on the task
         return None, [Problem(("task",), unknown(task, TASKS))]
     try:
         config = config_class(task).model_validate(value)
     except ValidationError as error:
-        return None, problems(error, config_class(task))
+        return None, problems(error, config_class(task), value)
     return config, list(validate(config))
 
 

@@ -1,18 +1,36 @@
 """``regard predict``: run a model on arguments or on lines of standard input."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from regard.core.errors import UserError
 from regard.core.formatting import format_count
 from regard.pipeline.cli import options, terminal
 from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.constraints import OutputConstraints, read_glossary
 from regard.pipeline.workspace import Workspace
 
+_LENGTH_KEYS = ("max_length_offset", "max_length_factor")  # of --max-length
+
 
 def _search(name: str, help: str) -> Any:
     """Declare an option that replaces a value of the section ``search``."""
     return options.option(name, None, help, rich_help_panel="Search (default: that of the model)")
+
+
+def _with_options(message: str, values: Mapping[str, Any]) -> str:
+    """Return a message with the options in place of the keys of the section ``search``."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = "max_length" if match[1] in _LENGTH_KEYS else match[1]
+        if name not in values:
+            return match[0]
+        option = "search" if name == "type" else name.replace("_", "-")
+        return f"--{option} {values[name]}"
+
+    return re.sub(r"^search\.(\w+)", replace, message, flags=re.MULTILINE)
 
 
 def predict(
@@ -111,7 +129,11 @@ def predict(
         align, as_json, picture, width, constraints, values, with_score, server, tag, notes.append
     )
     lines = [] if texts == ["-"] else list(texts or [])
-    truncated = prediction.predict(model, root, lines, chosen)
+    try:
+        truncated = prediction.predict(model, root, lines, chosen)
+    except UserError as error:
+        message = _with_options(error.message, values)
+        raise UserError(message, error.where, error.remedy) from error
     if truncated:
         inputs = format_count(truncated, "input")
         notes.append(f"{inputs} truncated to search.max_source_length; --json shows by how much")

@@ -1,9 +1,11 @@
 """The whole configuration of one pipeline; sections ``model`` and ``search`` are its task's."""
 
+import dataclasses
 import functools
 import hashlib
 import json
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, PrivateAttr, create_model, model_validator
@@ -22,7 +24,7 @@ from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models import tasks
-from regard.models.settings.base import Section
+from regard.models.settings.base import KeyPath, Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
@@ -43,6 +45,19 @@ AUGMENTER = "Augmenter"
 TUNER = "Tuner"
 # With the node of the section ``augmentation``.
 ALL_NODES = (*NODES[:4], AUGMENTER, *NODES[4:])
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigLines:
+    """Where the keys of a configuration are; equal to all others, as it is no part of the values.
+
+    Attributes:
+        file: The file; empty: none.
+        lines: The line of each key, from 1.
+    """
+
+    file: str = dataclasses.field(default="", compare=False)
+    lines: Mapping[KeyPath, int] = dataclasses.field(default_factory=dict, compare=False)
 
 
 class Config(Section):
@@ -90,6 +105,7 @@ class Config(Section):
     tracking: TrackingConfig = TrackingConfig()
 
     _references: References = PrivateAttr(default_factory=dict)
+    _lines: ConfigLines = PrivateAttr(default_factory=ConfigLines)
 
     @model_validator(mode="before")
     @classmethod
@@ -181,6 +197,21 @@ class Config(Section):
         copy = self.model_copy()
         copy._references = {path: values for path, values in references.items() if values}
         return copy
+
+    def with_lines(self, file: str, lines: Mapping[KeyPath, int]) -> Self:
+        """Return the configuration with the file and the lines of its keys."""
+        copy = self.model_copy()
+        copy._lines = ConfigLines(file, lines)
+        return copy
+
+    def locate(self, key: str | None) -> str | None:
+        """Return a key with its file and line; anything else, and an unknown place, as it is."""
+        path = tuple(key.split(".")) if key else ()
+        while path and path not in self._lines.lines:
+            path = path[:-1]
+        if not path or not self._lines.file:
+            return key
+        return f"{self._lines.file}:{self._lines.lines[path]}: {key}"
 
     def recorded(self, exclude: set[str] | None = None) -> dict[str, JsonValue]:
         """Return plain values for a file: they refer to variables, as the user's file does.

@@ -61,6 +61,7 @@ def load(source: ConfigSource, home: str | os.PathLike[str] | None = None) -> Co
         raise UserError(problem_lines(all_problems, document, path), remedy=remedy)
     folder = Path(os.path.abspath(path)).parent if path else Path.cwd()
     config = config.with_references(document.references)
+    config = config.with_lines(str(path) if path else "", document.lines)
     return absolute_paths(config, lambda *_: folder)
 
 

@@ -105,7 +105,7 @@ def _check_operations(version: Path, server: str) -> None:
     try:
         missing = supported_ops.unsupported(used, supported_ops.core_ops(used), server)
     except ValueError as error:
-        raise UserError(str(error), where="image") from error
+        raise UserError(str(error), where="--image") from error
     if missing:
         raise UserError(
             f"TensorFlow Serving {server} cannot run the model: it lacks the"

@@ -59,7 +59,7 @@ def test_a_server_that_lacks_an_operation(registry):
 def test_an_unknown_server_version(registry):
     with pytest.raises(UserError, match=r"Serving '2.99' are not known") as error:
         render.render("reverser", registry, "compose", image="tensorflow/serving:2.99")
-    assert error.value.where == "image"
+    assert error.value.where == "--image"
 
 
 def test_operations_checked_at_publication_are_not_checked_again(registry, monkeypatch, tmp_path):

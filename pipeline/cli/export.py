@@ -24,7 +24,8 @@ def export(
         Path | None, option("--out -o", "DIR", "Output folder.", "./NAME-ctranslate2")
     ] = None,
     quantization: Annotated[
-        Quantization, option("--quantization", None, "Type of the weights; int8 is the smallest.")
+        Quantization,
+        option("--quantization", "TYPE", "Type of the weights: float32, float16, int16 or int8."),
     ] = "float32",
     force: Annotated[bool, flag("--force", "Replace an earlier export.")] = False,
     registry: RegistryOption = None,

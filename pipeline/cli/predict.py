@@ -15,9 +15,10 @@ from regard.pipeline.workspace import Workspace
 _LENGTH_KEYS = ("max_length_offset", "max_length_factor")  # of --max-length
 
 
-def _search(name: str, help: str) -> Any:
+def _search(name: str, metavar: str, help: str) -> Any:
     """Declare an option that replaces a value of the section ``search``."""
-    return options.option(name, None, help, rich_help_panel="Search (default: that of the model)")
+    panel = "Search (default: that of the model)"
+    return options.option(name, metavar, help, rich_help_panel=panel)
 
 
 def _with_options(message: str, values: Mapping[str, Any]) -> str:
@@ -74,18 +75,28 @@ def predict(
     with_score: Annotated[
         bool, options.flag("--score", "Print log-probabilities before outputs.")
     ] = False,
-    search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling.")] = None,
-    n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
-    samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
-    beam_size: Annotated[int | None, _search("--beam-size", "Number of hypotheses kept.")] = None,
-    length_penalty: Annotated[float | None, _search("--length-penalty", "GNMT's alpha.")] = None,
-    max_length: Annotated[int | None, _search("--max-length", "Maximum number of tokens.")] = None,
-    temperature: Annotated[
-        float | None, _search("--temperature", "Temperature of samples.")
+    search: Annotated[
+        str | None, _search("--search", "TYPE", "Type: beam, greedy, sampling.")
     ] = None,
-    top_k: Annotated[int | None, _search("--top-k", "Sample from the top K tokens.")] = None,
-    top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
-    seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
+    n_best: Annotated[int | None, _search("--n-best", "N", "Print the N best outputs.")] = None,
+    samples: Annotated[
+        int | None, _search("--samples", "N", "Draw N samples and print them.")
+    ] = None,
+    beam_size: Annotated[
+        int | None, _search("--beam-size", "N", "Number of hypotheses kept.")
+    ] = None,
+    length_penalty: Annotated[
+        float | None, _search("--length-penalty", "ALPHA", "GNMT's alpha.")
+    ] = None,
+    max_length: Annotated[
+        int | None, _search("--max-length", "N", "Maximum number of tokens.")
+    ] = None,
+    temperature: Annotated[
+        float | None, _search("--temperature", "T", "Temperature of samples.")
+    ] = None,
+    top_k: Annotated[int | None, _search("--top-k", "K", "Sample from the top K tokens.")] = None,
+    top_p: Annotated[float | None, _search("--top-p", "P", "Total probability of tokens.")] = None,
+    seed: Annotated[int | None, _search("--seed", "N", "Random seed of the samples.")] = None,
     tag: options.TagOption = None,
     registry: options.RegistryOption = None,
     server: options.ServerOption = None,
@@ -102,13 +113,13 @@ def predict(
 
       regard predict quickstart@1 "Friday, 20 November 2026" --align
 
-      regard predict translation < sentences.en > sentences.de
+      regard predict translation < in.txt > out.txt
 
-      regard predict translation --glossary terms.tsv < sentences.en > sentences.de
+      regard predict translation --glossary terms.tsv < in.txt > out.txt
 
-      regard predict translation --n-best 5 --beam-size 10 < sentences.en | regard score other
+      regard predict translation --n-best 5 < in.txt | regard score other
 
-      regard predict quickstart "Friday, 20 November 2026" --server grpc://localhost:8500
+      regard predict quickstart "20 November 2026" --server grpc://host:8500
 
       regard predict multi30k-en-de-fr-cs --tag fr "A dog runs."
 

@@ -131,6 +131,14 @@ def format_duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def format_wait(seconds: float) -> str:
+    """Return a time to come roughly: ``5 days``, ``3 hours``, ``12 minutes``, ``40 seconds``."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return format_count(round(seconds / size), unit)
+    return format_count(round(seconds), "second")
+
+
 def format_created(text: str) -> str:
     """Format the creation time of a version, ISO 8601, as a UTC time; empty if it is not known."""
     try:

@@ -31,7 +31,7 @@ def export(
     registry: RegistryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a Transformer to CTranslate2, an inference engine for CPUs.
+    """Export a Transformer to CTranslate2, an inference engine for CPUs.
 
     The conversion is verified: CTranslate2 scores stored outputs of the model, and in float32 the
     log-probabilities must be equal. Beam search may still find other outputs.

@@ -1,5 +1,6 @@
 """``regard predict``: run a model on arguments or on lines of standard input."""
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -103,7 +104,8 @@ def predict(
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
-    Predictions are printed in order, one on each line. With --n-best or --samples, there is a line
+    Predictions are printed in order, one on each line. Lines that are typed in a terminal are run
+    one by one; Ctrl-D ends. With --n-best or --samples, there is a line
     for each hypothesis: the input, a tab, and the output, which `regard score` reads. The options
     of the search replace those in the YAML file; the model is then built again in memory.
 
@@ -141,7 +143,9 @@ def predict(
     )
     lines = [] if texts == ["-"] else list(texts or [])
     try:
-        truncated = prediction.predict(model, root, lines, chosen)
+        with terminal.input_progress(bool(lines)) as on_read:
+            chosen = dataclasses.replace(chosen, on_read=on_read)
+            truncated = prediction.predict(model, root, lines, chosen)
     except UserError as error:
         message = _with_options(error.message, values)
         raise UserError(message, error.where, error.remedy) from error

@@ -38,6 +38,7 @@ class PredictOptions:
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
         on_note: called with a sentence about the columns of standard input.
+        on_read: called with the number of lines so far, before more of standard input are read.
     """
 
     align: bool = False
@@ -50,6 +51,7 @@ class PredictOptions:
     server: str | None = None
     tag: str | None = None
     on_note: Callable[[str], None] = lambda text: None
+    on_read: Callable[[int], None] = lambda lines: None
 
     def needs_list(self, contract: Contract) -> bool:
         """Return whether all hypotheses of an input are printed."""
@@ -79,7 +81,7 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
     with silence_output() as out:
         model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))
         _validate_options(model.contract, options)
-        batches = InputParser(model.contract, options.on_note).parse(texts)
+        batches = InputParser(model.contract, options.on_note, options.on_read).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
         signature = DEFAULT_SIGNATURE
@@ -228,6 +230,7 @@ def score(
     server: str | None = None,
     tag: str | None = None,
     on_note: Callable[[str], None] = lambda text: None,
+    on_read: Callable[[int], None] = lambda lines: None,
 ) -> None:
     """Print the natural logarithm of the probability of each row's output, one row on a line.
 
@@ -240,6 +243,7 @@ def score(
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
         on_note: called with a sentence about the columns of standard input.
+        on_read: called with the number of lines so far, before more of standard input are read.
 
     Raises:
         UserError: the model cannot score outputs, or a row is invalid.
@@ -251,7 +255,8 @@ def score(
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
-        batches = InputParser({**model.contract, "inputs": entries}, on_note).parse(texts)
+        contract = {**model.contract, "inputs": entries}
+        batches = InputParser(contract, on_note, on_read).parse(texts)
         for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:

@@ -30,9 +30,9 @@ class _PlainHelp:
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
-        shown = copy.copy(self)
-        shown.help = fill(self.help or "")
-        super(_PlainHelp, shown).format_help(ctx, formatter)  # type: ignore[misc]
+        filled = copy.copy(self)
+        filled.help = fill(self.help or "")
+        super(_PlainHelp, filled).format_help(ctx, formatter)  # type: ignore[misc]
 
 
 def fill(text: str) -> str:

@@ -32,6 +32,7 @@ def _with_options(message: str, values: Mapping[str, Any]) -> str:
         option = "search" if name == "type" else name.replace("_", "-")
         return f"--{option} {values[name]}"
 
+    message = message.replace("unknown key for this type; it goes with type:", "it needs --search")
     return re.sub(r"^search\.(\w+)", replace, message, flags=re.MULTILINE)
 
 

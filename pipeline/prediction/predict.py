@@ -255,8 +255,8 @@ def score(
             message = f"A model for {model.contract['task']} cannot score given outputs."
             raise UserError(message, name)
         entries = model.contract["signatures"][signature]["inputs"]
-        contract = {**model.contract, "inputs": entries}
-        batches = InputParser(contract, on_note, on_read).parse(texts)
+        parser = InputParser({**model.contract, "inputs": entries}, on_note, on_read)
+        batches = parser.parse(texts)
         for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:

@@ -12,6 +12,11 @@ from regard.pipeline.workspace import Workspace
     [
         ({"n_best": 4}, "search.n_best: 4 is too many", "--n-best 4: 4 is too many"),
         ({"search": "x"}, "search.type: 'x' is not a choice", "--search x: 'x' is not a choice"),
+        (
+            {"top_p": 0.5},
+            "search.top_p: unknown key for this type; it goes with type: sampling",
+            "--top-p 0.5: it needs --search sampling",
+        ),
         ({"max_length": 0}, "search.max_length_offset: no", "--max-length 0: no"),
         ({"beam_size": 5}, "a\nsearch.beam_size: no", "a\n--beam-size 5: no"),
         ({"beam_size": 5}, "search.length_penalty: no", "search.length_penalty: no"),

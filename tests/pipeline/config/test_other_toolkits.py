@@ -37,8 +37,8 @@ def test_keys_are_unique():
 
 
 def test_every_key_of_regard_exists():
-    named = {option for key in read_table() for place in key.places for option in place}
-    assert named - KEYS == set()
+    keys = {option for key in read_table() for place in key.places for option in place}
+    assert keys - KEYS == set()
 
 
 def test_every_key_without_an_equivalent_has_a_reason():

@@ -16,6 +16,11 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
+def join_words(words: Sequence[str]) -> str:
+    """Return words as ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def truncate(text: str, limit: int = 60) -> str:
     """Return a text with at most ``limit`` characters, the last of them ``…`` if it is cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
@@ -124,6 +129,14 @@ def format_duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def format_wait(seconds: float) -> str:
+    """Return a time to come roughly: ``5 days``, ``3 hours``, ``12 minutes``, ``40 seconds``."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return format_count(round(seconds / size), unit)
+    return format_count(round(seconds), "second")
 
 
 def format_created(text: str) -> str:

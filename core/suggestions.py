@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-_MAX_CHOICES = 5
+_MAX_CHOICES = 12  # all of them; of more, the closest ones
+_MAX_CLOSEST = 5
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -40,9 +41,9 @@ def did_you_mean(
 
 
 def suggest(name: object, choices: Iterable[str], synonyms: Mapping[str, str] = _NONE) -> str:
-    """Return a suggestion for a wrong name, and at most five choices, the closest ones."""
+    """Return a suggestion for a wrong name, and all choices; of over twelve, the closest."""
     names = list(choices)
-    closest = closest_matches(name, names, _MAX_CHOICES, cutoff=0.0, synonyms=synonyms)
+    closest = closest_matches(name, names, _MAX_CLOSEST, cutoff=0.0, synonyms=synonyms)
     suggestion = did_you_mean(name, names, synonyms=synonyms)
     if len(names) <= _MAX_CHOICES:
         return f"{suggestion}Choices: {', '.join(names)}"

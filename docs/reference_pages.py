@@ -3,7 +3,6 @@
 import inspect
 import itertools
 import re
-import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from regard.models import tasks
 from regard.models.metrics import METRICS, Rows, compute
 from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config import reference
-from regard.pipeline.config.annotations import choices_in, models_in, type_of
+from regard.pipeline.config.annotations import models_in, type_of
 from regard.pipeline.config.config import config_class
 
 _STYLE = re.compile(r"\[/?bold\]")
@@ -54,10 +53,9 @@ def _command(command: Any, name: str) -> Iterator[str]:
                 line.replace("###", "####") for line in _command(subcommand, f"{name} {child}")
             )
         return
-    hints = typing.get_type_hints(command.callback, include_extras=True)
     rows = []
     for parameter in command.params:
-        value = parameter.metavar or _type_name(hints[parameter.name])
+        value = parameter.metavar
         if parameter.opts[0].startswith("-"):
             names = _code(", ".join([*parameter.opts, *parameter.secondary_opts]))
             label = names if getattr(parameter, "is_flag", False) else f"{names} {_code(value)}"
@@ -66,15 +64,6 @@ def _command(command: Any, name: str) -> Iterator[str]:
         rows.append((label, _cell(parameter.help), _default_of(parameter)))
     if rows:
         yield from _table(("Argument or option", "Meaning", "Default"), rows)
-
-
-def _type_name(annotation: Any) -> str:
-    """The choices of an annotation, or the name of its type."""
-    if choices := choices_in(annotation):
-        return " | ".join(choices)
-    while typing.get_args(annotation):
-        annotation = typing.get_args(annotation)[0]
-    return annotation.__name__.upper()
 
 
 def exit_statuses() -> str:

@@ -112,8 +112,8 @@ def vector_digests(config: Config) -> dict[str, str]:
         if reason:
             option = "tokenizer.word_list" if key == WORD_LIST else f"model.pretrained.{key}"
             option = MONOLINGUAL if key.startswith(MONOLINGUAL) else option
-            message = f"The file of {option} cannot be read: {reason}."
-            raise UserError(message, path, "Use another file, or null.")
+            message = f"The file {path} cannot be read: {reason}."
+            raise UserError(message, config.locate(option), "Use another file, or null.")
     return digests
 
 
@@ -137,7 +137,8 @@ def pinned_schema(config: Config) -> str:
         raise UserError(f"data.schema: {error}", f"{path}:{error.GetLine() or 1}", remedy) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", error)
-        raise UserError(f"data.schema cannot be read: {reason}.", path, remedy) from None
+        message = f"The file {path} cannot be read: {reason}."
+        raise UserError(message, config.locate("data.schema"), remedy) from None
     return f"# {Path(path).name}\n{text}"
 
 

@@ -247,20 +247,22 @@ def resolve_data(
     Raises:
         UserError: A file is missing. The remedy names the command that downloads or generates it.
     """
-    cache_keys.pinned_schema(config)
     corpus = config.corpus
     if spans:
         corpus = dataclasses.replace(corpus, spans=tuple(map(Span.from_json, spans)))
     try:
+        cache_keys.pinned_schema(config)
         corpus = resolve_spans(corpus, notes)
         find_files(corpus)
     except UserError as error:
         root = Path(config.data.root)
         verb, _ = datasets.DATASETS.get(root.name, ("", ""))
         if not verb or root.is_dir():
-            raise
+            where = config.locate(error.where)
+            raise UserError(error.message, where, error.remedy) from error
         remedy = f"Run `regard data {verb} {root.name}`."
-        raise UserError(f"The folder {root} does not exist.", "data.root", remedy) from error
+        where = config.locate("data.root")
+        raise UserError(f"The folder {root} does not exist.", where, remedy) from error
     return corpus
 
 

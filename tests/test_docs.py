@@ -283,7 +283,10 @@ def test_the_reference_lists_every_command_and_option(generators):
     for name, command in LOADED.items():
         check(command, f"regard {name}")
     assert "| `CONFIG` | The pipeline's YAML file. | required |" in sections["regard run"]
-    assert "| `--runner` `local \\| beam` | Pipeline runner. | `local` |" in sections["regard run"]
+    assert (
+        "| `--runner` `RUNNER` | Pipeline runner: local or beam. | `local` |"
+        in sections["regard run"]
+    )
 
 
 def test_the_reference_lists_every_key(generators):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
@@ -321,7 +322,9 @@ def _check_folder(path: str, key: str) -> None:
 
 
 def suggest_path(path: str) -> str:
-    """Return a hint about a missing path: similar names, or the folder that does not exist."""
+    """Return a hint about a missing path: a variable, similar names, or the missing folder."""
+    if variable := re.search(r"\$([A-Za-z_]\w*)", path):
+        return f"Write ${{{variable[1]}}} for the environment variable {variable[1]}."
     folder, name = os.path.split(path)
     folder = folder or "."
     if not os.path.isdir(folder):

@@ -57,11 +57,11 @@ def decide(
             if part.matches(name):
                 values = _slice_metrics(CANDIDATE, metrics, part)
                 verdicts += check_thresholds(values, thresholds, part)
-    verdicts += check_slices_exist(config.slices.thresholds, slices)
+    verdicts += check_slices_exist(config.slices.thresholds, slices, "evaluation.slices.thresholds")
     verdicts += check_degenerate_outputs(degenerate)
     if production and comparison:
         verdicts += _check_production(metrics, slices, comparison, version, production)
-        verdicts += check_slices_exist(production.slices, slices)
+        verdicts += check_slices_exist(production.slices, slices, "evaluation.production.slices")
     elif production and production_error:
         verdicts.append(no_comparison(version, production_error))
     if PRODUCTION not in metrics:
@@ -130,7 +130,8 @@ def check_thresholds(
             relation = "is above" if metric.value > threshold else "is below"
         reason = f"{metric.label} {value}{_where(part)} {relation} the threshold of {bound}"
         passed = _reaches(metric, threshold)
-        verdicts.append(_verdict("thresholds", passed, reason, metric, threshold, part))
+        key = "evaluation.slices.thresholds" if part else f"evaluation.thresholds.{name}"
+        verdicts.append(_verdict("thresholds", passed, reason, metric, threshold, part, key))
     return verdicts
 
 
@@ -156,13 +157,13 @@ def check_not_worse(
         is_tested: whether losses in slices are tested. A loss without a p-value, of a metric that
             is undefined with so few rows, then passes.
     """
-    where = _where(part)
+    where, key = _where(part), "evaluation.production"
     if not production.is_defined:
         subject = f"{candidate.label} of {_version_name(version)}{where}"
         _, _, cause = production.signature.partition("|undefined:")
         cause = f" ({cause})" if cause else ""
         reason = f"{subject} is undefined{cause}, so there is no comparison"
-        return _verdict("production", True, reason, candidate, part=part)
+        return _verdict("production", True, reason, candidate, part=part, key=key)
     sign = 1.0 if candidate.higher_is_better else -1.0
     bound = production.value - sign * config.tolerance
     passed = _reaches(candidate, bound)
@@ -188,7 +189,7 @@ def check_not_worse(
         reason = f"{subject} not worse than {other}"
     else:
         reason = f"{subject} within {tolerance} of {other}"
-    return _verdict("production", passed, reason, candidate, bound, part)
+    return _verdict("production", passed, reason, candidate, bound, part, key)
 
 
 def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult) -> Verdict:
@@ -200,7 +201,7 @@ def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult)
     """
     if not baseline.metric:
         reason = f"no metric compares the model with the baseline ({baseline.label})"
-        return Verdict(rule="baselines", passed=False, reason=reason)
+        return Verdict(rule="baselines", passed=False, reason=reason, key="evaluation.baselines")
     metric, bound = candidate[baseline.metric], baseline.metrics[baseline.metric].value
     sign = 1.0 if metric.higher_is_better else -1.0
     passed = sign * (metric.value - bound) > 0
@@ -212,11 +213,11 @@ def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult)
     probability = "" if baseline.p_value is None else f", p = {baseline.p_value:.3f}"
     details = f"{baseline.label}: {other}{probability}"
     reason = f"{metric.label} {value} is {relation} than the baseline ({details})"
-    return _verdict("baselines", passed, reason, metric, bound)
+    return _verdict("baselines", passed, reason, metric, bound, key="evaluation.baselines")
 
 
-def check_slices_exist(names: Iterable[str], slices: Sequence[Slice]) -> list[Verdict]:
-    """Reject configured slices without rows, about which nothing is known."""
+def check_slices_exist(names: Iterable[str], slices: Sequence[Slice], key: str) -> list[Verdict]:
+    """Reject the slices that a key names, but that have no rows, so that nothing is known."""
     verdicts = []
     for name in names:
         if not any(part.matches(name) for part in slices):
@@ -224,15 +225,21 @@ def check_slices_exist(names: Iterable[str], slices: Sequence[Slice]) -> list[Ve
             titles = [part.title for part in slices if part.kind == kind]
             available = f"; available: {', '.join(titles)}" if titles else ""
             reason = f"the test split has no rows in {name}{available}"
-            verdicts.append(Verdict(rule="slices", passed=False, reason=reason, slice=name))
+            verdict = Verdict(rule="slices", passed=False, reason=reason, slice=name, key=key)
+            verdicts.append(verdict)
     return verdicts
 
 
 def check_degenerate_outputs(checks: Mapping[str, DegenerateCheck]) -> list[Verdict]:
     """Check the limits of degenerate outputs whose action is ``fail``."""
     return [
-        Verdict(rule="checks", passed=not check.is_over_limit, reason=check.summary)
-        for check in checks.values()
+        Verdict(
+            rule="checks",
+            passed=not check.is_over_limit,
+            reason=check.summary,
+            key=f"evaluation.checks.{name}",
+        )
+        for name, check in checks.items()
         if check.action == "fail"
     ]
 
@@ -245,7 +252,10 @@ def no_comparison(version: str, error: str) -> Verdict:
 
 
 def make_decision(verdicts: Sequence[Verdict]) -> Decision:
-    """Combine the verdicts; the sentence names those that decide, without passed output checks."""
+    """Combine the verdicts; a sentence names those that decide, without passed output checks.
+
+    After a failure it names the keys that set the rules, and the thresholds that were reached.
+    """
     failed = [verdict for verdict in verdicts if not verdict.passed]
     deciding = failed
     if not failed:
@@ -256,8 +266,15 @@ def make_decision(verdicts: Sequence[Verdict]) -> Decision:
         reasons.append(f"all checks pass in {format_count(len(slices), 'slice')}")
     if not reasons:
         reasons = ["there is no threshold and no model in production to compare with"]
-    result = "Failed" if failed else "Passed"
-    sentence = f"{result}: {_join(reasons)}."
+    sentence = f"{'Failed' if failed else 'Passed'}: {_join(reasons)}."
+    if keys := dict.fromkeys(verdict.key for verdict in failed if verdict.key):
+        sentence += f" {'Rule' if len(keys) == 1 else 'Rules'}: {', '.join(keys)}."
+    reached = [
+        item.reason
+        for item in verdicts
+        if failed and item.passed and item.rule == "thresholds" and item.slice is None
+    ]
+    sentence += f" Passed: {_join(reached)}." if reached else ""
     return Decision(blessed=not failed, sentence=sentence, verdicts=list(verdicts))
 
 
@@ -277,6 +294,7 @@ def _verdict(
     metric: Metric,
     bound: float | None = None,
     part: Slice | None = None,
+    key: str | None = None,
 ) -> Verdict:
     return Verdict(
         rule=rule,
@@ -287,6 +305,7 @@ def _verdict(
         bound=bound,
         slice=part.title if part else None,
         rows=len(part.rows) if part else None,
+        key=key,
     )
 
 

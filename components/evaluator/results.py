@@ -188,6 +188,7 @@ class Verdict(_Model):
         bound: the value that it is compared with.
         slice: the slice, such as ``domain=news``; None: all rows.
         rows: the number of rows of the slice.
+        key: the key of the configuration that sets the rule; None: there is none.
     """
 
     rule: str
@@ -198,6 +199,7 @@ class Verdict(_Model):
     bound: float | None = None
     slice: str | None = None
     rows: int | None = None
+    key: str | None = None
 
 
 class Decision(JsonFile):

@@ -12,11 +12,14 @@ from regard.pipeline.config.reference import config_reference, json_schema, writ
 
 app = command_group("Show all configuration options.")
 
-TaskOption = Annotated[str, option("--task", "TASK", "Task whose options to show.")]
+_TASKS = ", ".join(tasks.TASKS.own)
+TaskOption = Annotated[str, option("--task", "TASK", f"Task whose options to show: {_TASKS}.")]
 
 
 def init(
-    task: Annotated[str, argument("TASK", "Task of the model, or an example: quickstart.")],
+    task: Annotated[
+        str, argument("TASK", f"Task of the model: {_TASKS}; or an example: quickstart.")
+    ],
     out: Annotated[Path | None, option("--out -o", "FILE", "Output file.", "TASK.yaml")] = None,
 ) -> None:
     """Write a commented starter configuration for a task.

@@ -24,12 +24,12 @@ def generate(
         Path | None, option("--out", "DIR", "Output folder.", "$REGARD_HOME/data/NAME")
     ] = None,
     rows: Annotated[
-        int | None, option("--rows", None, "Number of rows.", "depends on the data set")
+        int | None, option("--rows", "N", "Number of rows.", "depends on the data set")
     ] = None,
-    seed: Annotated[int, option("--seed", None, "Random seed; it determines all data.")] = 17,
+    seed: Annotated[int, option("--seed", "N", "Random seed; it determines all data.")] = 17,
     dimensions: Annotated[
         int | None,
-        option("--dimensions", None, "Coordinates of a point (only sorting and tours).", "2"),
+        option("--dimensions", "N", "Coordinates of a point (only sorting and tours).", "2"),
     ] = None,
 ) -> None:
     """Generate a data set from a seed.

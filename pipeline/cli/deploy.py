@@ -39,7 +39,7 @@ def render(
     ],
     target: Annotated[
         Literal["compose", "kubernetes", "kserve"],
-        option("--to", None, "Platform: Docker Compose, plain Kubernetes, or KServe."),
+        option("--to", "PLATFORM", "compose (Docker Compose), kubernetes or kserve."),
     ] = "kubernetes",
     out: Annotated[
         Path | None, option("--out -o", "DIR", "Folder for the files.", "./deploy/NAME")
@@ -84,9 +84,9 @@ def render(
 
       regard deploy render quickstart --to compose
 
-      regard deploy render translation --storage pvc://models/registry --namespace nlp
+      regard deploy render translation --storage pvc://models --namespace nlp
 
-      regard deploy render translation --engine ctranslate2 --image example.com/regard:0.1.0
+      regard deploy render mine --engine ctranslate2 --image example.com/regard:1
 
       regard deploy render translation --to kserve --storage gs://bucket/registry
     """

@@ -60,7 +60,7 @@ def evaluate(
 
       regard evaluate multi30k --source test_2017.en --target test_2017.de
 
-      regard evaluate multi30k-en-de-fr-cs --tag fr --source test_2017.en --target test_2017.fr
+      regard evaluate multi30k-en-de-fr-cs --tag fr --source a.en --target a.fr
 
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
 

@@ -24,13 +24,14 @@ def export(
         Path | None, option("--out -o", "DIR", "Output folder.", "./NAME-ctranslate2")
     ] = None,
     quantization: Annotated[
-        Quantization, option("--quantization", None, "Type of the weights; int8 is the smallest.")
+        Quantization,
+        option("--quantization", "TYPE", "Type of the weights: float32, float16, int16 or int8."),
     ] = "float32",
     force: Annotated[bool, flag("--force", "Replace an earlier export.")] = False,
     registry: RegistryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a Transformer to CTranslate2, an inference engine for CPUs.
+    """Export a Transformer to CTranslate2, an inference engine for CPUs.
 
     The conversion is verified: CTranslate2 scores stored outputs of the model, and in float32 the
     log-probabilities must be equal. Beam search may still find other outputs.

@@ -1,5 +1,7 @@
 """Declarations of arguments and options, and those that several commands share."""
 
+import copy
+import inspect
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,8 +13,10 @@ from regard.core.errors import UserError
 from regard.core.storage import refuse_uri, registry_folder
 
 
-class _PlainFlags:
-    """Shows no type for flags in the help."""
+class _PlainHelp:
+    """Shows no type for flags and arguments in the help, and fills its lines."""
+
+    help: str | None
 
     def get_params(self, ctx: Any) -> Any:
         """Return arguments and options."""
@@ -20,10 +24,30 @@ class _PlainFlags:
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
+            elif param.param_type_name == "argument":  # it has a name, and a text
+                param.display_type_rich = lambda ctx: None
         return params
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        filled = copy.copy(self)
+        filled.help = fill(self.help or "")
+        super(_PlainHelp, filled).format_help(ctx, formatter)  # type: ignore[misc]
 
-class Command(_PlainFlags, TyperCommand):
+
+def fill(text: str) -> str:
+    """Return a help with each paragraph in one line, except examples, which are indented.
+
+    Typer keeps line breaks, and removes an indentation that all lines have. Markup without a text
+    keeps it.
+    """
+    return "\n\n".join(
+        f"[bold][/bold]{paragraph}" if paragraph.startswith("  ") else " ".join(paragraph.split())
+        for paragraph in inspect.cleandoc(text).split("\n\n")
+    )
+
+
+class Command(_PlainHelp, TyperCommand):
     """A command, which refuses URIs as paths."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -40,7 +64,7 @@ class Command(_PlainFlags, TyperCommand):
         return super().invoke(ctx)
 
 
-class Group(_PlainFlags, TyperGroup):
+class Group(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
@@ -67,12 +91,12 @@ def argument(metavar: str, help: str, default: str = "", **settings: Any) -> Any
     return typer.Argument(metavar=metavar, help=help, show_default=default or False, **settings)
 
 
-def option(names: str, metavar: str | None, help: str, default: str = "", **settings: Any) -> Any:
+def option(names: str, metavar: str, help: str, default: str = "", **settings: Any) -> Any:
     """Declare an option with a value.
 
     Args:
         names: one or more names, separated by spaces, such as ``--out -o``.
-        metavar: the name of its value in the help; None for that of its type.
+        metavar: the name of its value in the help.
         help: a noun phrase or a sentence.
         default: the text that the help shows as its default value, if that is not the value itself.
         settings: other settings of ``typer.Option``.
@@ -132,11 +156,17 @@ RegistryOption = Annotated[
 Quantization = Literal["float32", "int8", "int16", "float16"]
 Engine = Literal["tensorflow", "ctranslate2"]
 EngineOption = Annotated[
-    Engine, option("--engine", None, "Inference engine; ctranslate2 is for Transformers of texts.")
+    Engine,
+    option("--engine", "ENGINE", "tensorflow, or ctranslate2 for Transformers that write texts."),
 ]
 QuantizationOption = Annotated[
     Quantization | None,
-    option("--quantization", None, "Type of the weights in CTranslate2.", "float32"),
+    option(
+        "--quantization",
+        "TYPE",
+        "Type of the weights in CTranslate2: float32, float16, int16 or int8.",
+        "float32",
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -1,18 +1,39 @@
 """``regard predict``: run a model on arguments or on lines of standard input."""
 
+import dataclasses
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from regard.core.errors import UserError
 from regard.core.formatting import format_count
 from regard.pipeline.cli import options, terminal
 from regard.pipeline.prediction import predict as prediction
 from regard.pipeline.prediction.constraints import OutputConstraints, read_glossary
 from regard.pipeline.workspace import Workspace
 
+_LENGTH_KEYS = ("max_length_offset", "max_length_factor")  # of --max-length
 
-def _search(name: str, help: str) -> Any:
+
+def _search(name: str, metavar: str, help: str) -> Any:
     """Declare an option that replaces a value of the section ``search``."""
-    return options.option(name, None, help, rich_help_panel="Search (default: that of the model)")
+    panel = "Search (default: that of the model)"
+    return options.option(name, metavar, help, rich_help_panel=panel)
+
+
+def _with_options(message: str, values: Mapping[str, Any]) -> str:
+    """Return a message with the options in place of the keys of the section ``search``."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = "max_length" if match[1] in _LENGTH_KEYS else match[1]
+        if name not in values:
+            return match[0]
+        option = "search" if name == "type" else name.replace("_", "-")
+        return f"--{option} {values[name]}"
+
+    message = message.replace("unknown key for this type; it goes with type:", "it needs --search")
+    return re.sub(r"^search\.(\w+)", replace, message, flags=re.MULTILINE)
 
 
 def predict(
@@ -56,25 +77,36 @@ def predict(
     with_score: Annotated[
         bool, options.flag("--score", "Print log-probabilities before outputs.")
     ] = False,
-    search: Annotated[str | None, _search("--search", "Type: beam, greedy, sampling.")] = None,
-    n_best: Annotated[int | None, _search("--n-best", "Print the N best outputs.")] = None,
-    samples: Annotated[int | None, _search("--samples", "Draw N samples and print them.")] = None,
-    beam_size: Annotated[int | None, _search("--beam-size", "Number of hypotheses kept.")] = None,
-    length_penalty: Annotated[float | None, _search("--length-penalty", "GNMT's alpha.")] = None,
-    max_length: Annotated[int | None, _search("--max-length", "Maximum number of tokens.")] = None,
-    temperature: Annotated[
-        float | None, _search("--temperature", "Temperature of samples.")
+    search: Annotated[
+        str | None, _search("--search", "TYPE", "Type: beam, greedy, sampling.")
     ] = None,
-    top_k: Annotated[int | None, _search("--top-k", "Sample from the top K tokens.")] = None,
-    top_p: Annotated[float | None, _search("--top-p", "Total probability of tokens.")] = None,
-    seed: Annotated[int | None, _search("--seed", "Random seed of the samples.")] = None,
+    n_best: Annotated[int | None, _search("--n-best", "N", "Print the N best outputs.")] = None,
+    samples: Annotated[
+        int | None, _search("--samples", "N", "Draw N samples and print them.")
+    ] = None,
+    beam_size: Annotated[
+        int | None, _search("--beam-size", "N", "Number of hypotheses kept.")
+    ] = None,
+    length_penalty: Annotated[
+        float | None, _search("--length-penalty", "ALPHA", "GNMT's alpha.")
+    ] = None,
+    max_length: Annotated[
+        int | None, _search("--max-length", "N", "Maximum number of tokens.")
+    ] = None,
+    temperature: Annotated[
+        float | None, _search("--temperature", "T", "Temperature of samples.")
+    ] = None,
+    top_k: Annotated[int | None, _search("--top-k", "K", "Sample from the top K tokens.")] = None,
+    top_p: Annotated[float | None, _search("--top-p", "P", "Total probability of tokens.")] = None,
+    seed: Annotated[int | None, _search("--seed", "N", "Random seed of the samples.")] = None,
     tag: options.TagOption = None,
     registry: options.RegistryOption = None,
     server: options.ServerOption = None,
 ) -> None:
     """Run a model on the given inputs, or on standard input.
 
-    Predictions are printed in order, one on each line. With --n-best or --samples, there is a line
+    Predictions are printed in order, one on each line. Lines that are typed in a terminal are run
+    one by one; Ctrl-D ends. With --n-best or --samples, there is a line
     for each hypothesis: the input, a tab, and the output, which `regard score` reads. The options
     of the search replace those in the YAML file; the model is then built again in memory.
 
@@ -84,13 +116,13 @@ def predict(
 
       regard predict quickstart@1 "Friday, 20 November 2026" --align
 
-      regard predict translation < sentences.en > sentences.de
+      regard predict translation < in.txt > out.txt
 
-      regard predict translation --glossary terms.tsv < sentences.en > sentences.de
+      regard predict translation --glossary terms.tsv < in.txt > out.txt
 
-      regard predict translation --n-best 5 --beam-size 10 < sentences.en | regard score other
+      regard predict translation --n-best 5 < in.txt | regard score other
 
-      regard predict quickstart "Friday, 20 November 2026" --server grpc://localhost:8500
+      regard predict quickstart "20 November 2026" --server grpc://host:8500
 
       regard predict multi30k-en-de-fr-cs --tag fr "A dog runs."
 
@@ -111,7 +143,13 @@ def predict(
         align, as_json, picture, width, constraints, values, with_score, server, tag, notes.append
     )
     lines = [] if texts == ["-"] else list(texts or [])
-    truncated = prediction.predict(model, root, lines, chosen)
+    try:
+        with terminal.input_progress(bool(lines)) as on_read:
+            chosen = dataclasses.replace(chosen, on_read=on_read)
+            truncated = prediction.predict(model, root, lines, chosen)
+    except UserError as error:
+        message = _with_options(error.message, values)
+        raise UserError(message, error.where, error.remedy) from error
     if truncated:
         inputs = format_count(truncated, "input")
         notes.append(f"{inputs} truncated to search.max_source_length; --json shows by how much")

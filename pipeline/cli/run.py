@@ -27,7 +27,7 @@ def run(
     ] = None,
     last: Annotated[str | None, option("--to", "NODE", "Stop after this node.")] = None,
     runner: Annotated[
-        Literal["local", "beam"], option("--runner", None, "Pipeline runner.")
+        Literal["local", "beam"], option("--runner", "RUNNER", "Pipeline runner: local or beam.")
     ] = "local",
     publish_anyway: Annotated[
         bool, flag("--publish-anyway", "Publish the model even if it does not pass evaluation.")

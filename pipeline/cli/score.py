@@ -38,13 +38,15 @@ def score(
     """
     notes: list[str] = []
     root = registry or Workspace.from_environment().registry
-    predict.score(
-        model,
-        root,
-        list(texts or []),
-        as_json=as_json,
-        server=server,
-        tag=tag,
-        on_note=notes.append,
-    )
+    with terminal.input_progress(bool(texts)) as on_read:
+        predict.score(
+            model,
+            root,
+            list(texts or []),
+            as_json=as_json,
+            server=server,
+            tag=tag,
+            on_note=notes.append,
+            on_read=on_read,
+        )
     terminal.print_notes(notes)

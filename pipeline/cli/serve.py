@@ -28,7 +28,7 @@ def serve(
     models: Annotated[
         list[str] | None,
         argument(
-            "[MODEL]...",
+            "MODEL",
             "NAME or NAME@VERSION in the registry, or a folder of versions. Without a "
             "version, the newest one is served, and replaced when a newer one is published.",
         ),
@@ -150,7 +150,7 @@ def serve(
 
       regard serve --model-config-file models.config --max-batch-size 32
 
-      curl localhost:8501/v1/models/quickstart:predict -d '{"instances": ["20 Nov 2026"]}'
+      curl localhost:8501/v1/models/mine:predict -d '{"instances": ["A dog."]}'
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 

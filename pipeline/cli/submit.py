@@ -53,6 +53,14 @@ def submit(
             "--no-catchup", "Do not start a run for each missed time.", rich_help_panel=_RECURRING
         ),
     ] = False,
+    replace: Annotated[
+        bool,
+        flag(
+            "--replace",
+            "Replace the recurring run of the same name, which is disabled on the cluster.",
+            rich_help_panel=_RECURRING,
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Start a run, or with --cron a recurring run, on Kubeflow Pipelines.
@@ -71,8 +79,9 @@ def submit(
 
     [bold]Exit status[/bold]: 0 started; 2 an error that you can fix.
     """
-    if cron is None and no_catchup:
-        raise UserError("The option requires --cron.", "--no-catchup", "Remove it.")
+    for name_of_flag, is_given in (("--no-catchup", no_catchup), ("--replace", replace)):
+        if cron is None and is_given:
+            raise UserError("The option requires --cron.", name_of_flag, "Remove it.")
     six_fields = kubeflow_cron(cron) if cron else None
     with terminal.working("preparing the pipeline …") as update:
         submission = prepare_submission(pipeline, parameters or ())
@@ -82,12 +91,13 @@ def submit(
         if six_fields is None:
             job = client.submit(submission, experiment, name)
         else:
-            job = client.schedule(submission, experiment, name, six_fields, not no_catchup)
+            job = client.schedule(submission, experiment, name, six_fields, not no_catchup, replace)
     terminal.print_notes(submission.warnings)
     if as_json:
         terminal.print_json(dataclasses.asdict(job))
         return
     lines = [f"{'Scheduled' if six_fields else 'Started'} run {job.name}: {job.id}"]
     lines += [f"  cron: {six_fields} (seconds first)"] if six_fields else []
+    lines += [f"  replaces {identifier}, which is disabled" for identifier in job.replaced]
     lines += [f"  {job.link}"] if job.link else []
     terminal.print_lines(*lines)

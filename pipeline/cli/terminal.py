@@ -65,6 +65,37 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
             yield status.update
 
 
+@contextlib.contextmanager
+def input_progress(has_inputs: bool) -> Iterator[Callable[[int], None]]:
+    """Show a prompt for lines that are typed, or the number of lines that were read from a file.
+
+    Both are on standard error, if it is a terminal, with a file descriptor of their own, as in
+    ``working``. The number would be mixed with outputs in the same terminal.
+
+    Args:
+        has_inputs: Whether standard input is not read at all.
+
+    Yields:
+        A function that is called with the number of lines so far, before more are read.
+    """
+    is_typed, prints_here = sys.stdin.isatty(), sys.stdout.isatty()
+    with open(os.dup(2), "w", encoding="utf-8") as stream:
+        if has_inputs or not stream.isatty() or (prints_here and not is_typed):
+            yield lambda lines: None
+        elif is_typed:
+
+            def prompt(lines: int) -> None:
+                hint = "" if lines else "Type an input on each line. Ctrl-D ends.\n"
+                stream.write(f"{hint}> ")
+                stream.flush()
+
+            yield prompt
+            stream.write("\n")  # Ctrl-D does not end the line
+        else:
+            with _console(file=stream).status("Loading …") as status:
+                yield lambda lines: status.update(f"{lines:,} lines …")
+
+
 def print_lines(*lines: str) -> None:
     """Print lines on standard output, without wrapping them."""
     console = out()

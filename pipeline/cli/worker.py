@@ -15,7 +15,7 @@ from regard.pipeline.cli.options import option
 
 def worker(
     backend: Annotated[
-        Backend, option("--backend", None, "The chief's training.backend.")
+        Backend, option("--backend", "BACKEND", "The chief's training.backend: tensorflow or jax.")
     ] = "tensorflow",
 ) -> None:
     """Take part in a distributed training that another machine started.
@@ -28,8 +28,10 @@ def worker(
 
     [bold]Example[/bold]
 
-      TF_CONFIG='{"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker",
-      "index": 1}}' regard worker
+      export TF_CONFIG='{"cluster": {"worker": ["a:2222", "b:2222"]},
+      "task": {"type": "worker", "index": 1}}'
+
+      regard worker
 
     [bold]Exit status[/bold]: 0 the training ended; 1 it failed; 2 invalid TF_CONFIG or a
     lost worker; 130 interrupted; 143 terminated.

@@ -24,7 +24,7 @@ from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models import tasks
-from regard.models.settings.base import Section
+from regard.models.settings.base import KeyPath, Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
@@ -255,6 +255,13 @@ class Config(Section):
         file, values = self._origin.file, self._origin.assignments
         origin = f", file={file!r}" * bool(file) + f", values={values}" * bool(values)
         return f"Config({self.name!r}, task={self.task!r}{origin})"
+
+    def locate(self, key: str | None) -> str | None:
+        """Return a key with its file and line; anything else, and an unknown place, as it is."""
+        path = tuple(key.split(".")) if key else ()
+        if not path or not self._origin.mapping.has(path[:1]):
+            return key
+        return self._origin.mapping.location(path).removesuffix(": ")
 
     def recorded(self, exclude: set[str] | None = None) -> dict[str, JsonValue]:
         """Return plain values for a file: they refer to variables, as the user's file does.

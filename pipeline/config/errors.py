@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from regard.core.suggestions import closest_matches, suggest
 from regard.models.settings.base import KeyPath, Problem
 from regard.pipeline.config.annotations import models_in, sections_of, type_of
+from regard.pipeline.config.other_toolkits import KeyExplainer
 from regard.pipeline.config.synonyms import SYNONYMS
 
 _MAX_PLACES = 3
@@ -27,15 +28,27 @@ _EXPECTED = {
 }
 
 
-def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Return the problems that pydantic found in the values of a model."""
+def problems(error: ValidationError, model: type[BaseModel], values: Any = None) -> list[Problem]:
+    """Return the problems that pydantic found in the values of a model.
+
+    Args:
+        error: The error.
+        model: The model of the whole file.
+        values: The values of the file, which determine the types of its sections.
+    """
     result = []
+    explainer = KeyExplainer(values, model)
     for detail in error.errors(include_url=False):
         path, owner, annotation = _locate(model, detail["loc"])
         if detail["type"].startswith("union_tag") and isinstance(detail["input"], dict):
             path = (*path, "type")  # otherwise a name replaces the mapping
-        message = _message(detail, path, owner, annotation, model)
-        result.append(Problem(path, message))
+        if detail["type"] == "extra_forbidden":
+            fields = list(owner.model_fields) if owner is not None else []
+            result.append(Problem(path, f"unknown key{_hint(path, model, fields, explainer)}"))
+            for inner, hint in explainer.explain_section(path, detail["input"]):
+                result.append(Problem(inner, f"unknown key{hint}"))
+            continue
+        result.append(Problem(path, _message(detail, path, owner, annotation)))
     return list(dict.fromkeys(result))
 
 
@@ -57,7 +70,6 @@ def _message(
     path: KeyPath,
     owner: type[BaseModel] | None,
     annotation: Any,
-    root: type[BaseModel],
 ) -> str:
     kind = detail["type"]
     invalid = detail["input"]
@@ -67,9 +79,6 @@ def _message(
     description = ""
     if field is not None and field.description:
         description = field.description
-    if kind == "extra_forbidden":
-        hint = _other_section(path, root, list(fields))
-        return f"unknown key{hint or f'. {suggest(path[-1], fields, SYNONYMS)}'}"
     if kind == "missing":
         return f"is missing: {description}".removesuffix(": ")
     if kind == "none_required":
@@ -94,26 +103,29 @@ def _message(
     return f"{message[0].lower()}{message[1:]}; {suffix}"
 
 
-def _other_section(path: KeyPath, root: type[BaseModel], fields: Iterable[str]) -> str:
-    """Return a hint if another variant or another section has the unknown key.
+def _hint(path: KeyPath, root: type[BaseModel], fields: list[str], explainer: KeyExplainer) -> str:
+    """Return where an unknown key belongs, what it is called, or what it may stand for.
 
     Args:
         path: The path of the unknown key.
         root: The model of the whole file.
         fields: The keys of the section that does not have it.
+        explainer: Knows the keys of other toolkits.
     """
     *section, key = path
     sections = list(sections_of(root))
     for place, model in sections:
         if place == tuple(section) and key in model.model_fields:
             return f" for this type; it goes with type: {type_of(model)}"
+    if hint := explainer.explain(path):
+        return hint
     names = []
     for name in (key, SYNONYMS.get(str(key).lower())):
         for place, model in sections:
             if place and name in model.model_fields:
                 names.append(".".join(map(str, (*place, name))))
     if not names or closest_matches(key, fields, synonyms=SYNONYMS):
-        return ""
+        return f". {suggest(key, fields, SYNONYMS)}"
     return f" here. Did you mean {' or '.join(list(dict.fromkeys(names))[:_MAX_PLACES])}?"
 
 

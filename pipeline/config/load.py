@@ -23,6 +23,7 @@ from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.config.located import LocatedMapping, whole
+from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
 from regard.pipeline.workspace import Workspace
 
 _REMEDY = "`regard config reference` prints all options with their defaults."
@@ -83,7 +84,7 @@ def _build(
     if config is None or not broken:
         all_problems = [*all_problems, *(one for one in more if one.path not in broken)]
     if all_problems or config is None:
-        raise UserError(mapping.describe(all_problems), remedy=_REMEDY)
+        raise UserError(mapping.describe(all_problems), remedy=_remedy(mapping.value))
     config = absolute_paths(config.with_references(mapping.references), mapping.folder)
     return config.with_origin(
         ConfigOrigin(mapping, functools.partial(_with_values, mapping, workspace))
@@ -100,15 +101,28 @@ def _with_values(
     return _build(mapping, workspace)
 
 
+def _remedy(value: Any) -> str:
+    """Return the remedy for an invalid file; for one of another toolkit, with the page about it."""
+    task = value.get("task", DEFAULT_TASK) if isinstance(value, Mapping) else DEFAULT_TASK
+    root = config_class(task if str(task) in TASKS else DEFAULT_TASK)
+    toolkit = KeyExplainer(value, root).toolkit
+    if toolkit is None:
+        return _REMEDY
+    page = f"docs/coming-from/{PAGES[toolkit]}"
+    return f"The file is a configuration of {toolkit}: {page} compares its keys. {_REMEDY}"
+
+
 def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Problem]]:
     """Return the configuration of plain values, and its problems."""
     task = value.get("task", DEFAULT_TASK)
+    if isinstance(task, Mapping):  # a file of fairseq
+        task = DEFAULT_TASK
     if str(task) not in TASKS:  # the valid keys depend on the task
         return None, [Problem(("task",), unknown(task, TASKS))]
     try:
         config = config_class(task).model_validate(value)
     except ValidationError as error:
-        return None, problems(error, config_class(task))
+        return None, problems(error, config_class(task), value)
     return config, list(validate(config))
 
 

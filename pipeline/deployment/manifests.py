@@ -30,12 +30,12 @@ _PART = r"(?!\.{1,2}(/|$))[^/\x00]+"  # of a path, but neither "." nor ".."
 _PVC = re.compile(rf"pvc://(?P<claim>{_LABEL})(/(?P<folder>{_PART}(/{_PART})*))?")
 _URI = re.compile(r"[a-z][a-z0-9+]*://[^/\s]\S*")
 _REMEDIES = {
-    "model": "Use up to 58 of a-z, 0-9 and '-'. Start with a letter.",
-    "namespace": "Use up to 63 of a-z, 0-9 and '-', not starting or ending with '-'.",
-    "cpu": "Use a number such as 2, 0.5 or 500m.",
-    "memory": "Use an amount such as 2Gi.",
-    "replicas": "Use at least 1, and at most --max-replicas.",
-    "image": "Give a versioned image, such as tensorflow/serving:2.19.1.",
+    "MODEL": "Use up to 58 of a-z, 0-9 and '-'. Start with a letter.",
+    "--namespace": "Use up to 63 of a-z, 0-9 and '-', not starting or ending with '-'.",
+    "--cpu": "Use a number such as 2, 0.5 or 500m.",
+    "--memory": "Use an amount such as 2Gi.",
+    "--replicas": "Use at least 1, and at most --max-replicas.",
+    "--image": "Give a versioned image, such as tensorflow/serving:2.19.1.",
 }
 
 
@@ -82,12 +82,12 @@ class Deployment:
         has_replicas = 1 <= self.replicas <= self.max_replicas
         replicas = f"{self.replicas} to {self.max_replicas} replicas"
         for where, is_valid, problem in (
-            ("model", has_name, f"{self.name!r} is not a valid service name."),
-            ("namespace", has_namespace, f"{self.namespace!r} is not a valid namespace."),
-            ("cpu", has_cpus, f"{self.cpu!r} is not a number of CPUs."),
-            ("memory", has_memory, f"{self.memory!r} is not an amount of memory."),
-            ("replicas", has_replicas, f"The range of {replicas} is empty."),
-            ("image", self.image_version, f"The tag of {self.image!r} is not a version."),
+            ("MODEL", has_name, f"{self.name!r} is not a valid service name."),
+            ("--namespace", has_namespace, f"{self.namespace!r} is not a valid namespace."),
+            ("--cpu", has_cpus, f"{self.cpu!r} is not a number of CPUs."),
+            ("--memory", has_memory, f"{self.memory!r} is not an amount of memory."),
+            ("--replicas", has_replicas, f"The range of {replicas} is empty."),
+            ("--image", self.image_version, f"The tag of {self.image!r} is not a version."),
         ):
             if not is_valid:
                 raise UserError(problem, where, _REMEDIES[where])
@@ -153,22 +153,22 @@ def _storage_values(deployment: Deployment, target: str) -> dict[str, str]:
     if target == "compose":
         if "://" in storage:
             remedy = "Give the folder of the registry, or render for kserve."
-            raise UserError(f"{storage!r} is not a folder.", "storage", remedy)
+            raise UserError(f"{storage!r} is not a folder.", "--storage", remedy)
         return {"storage": str(Path(deployment.storage).expanduser().resolve())}
     if target == "kserve":
         if len(deployment.name) > _KSERVE_NAME_LENGTH:
             message = f"{deployment.name!r} is too long for KServe, which adds to the name."
             remedy = f"Use up to {_KSERVE_NAME_LENGTH} characters, or render for kubernetes."
-            raise UserError(message, "model", remedy)
+            raise UserError(message, "MODEL", remedy)
         if deployment.version is not None:
             message = "KServe always serves the newest version in a folder."
             remedy = "Leave the version out, or render for kubernetes."
             raise UserError(message, f"{deployment.name}@{deployment.version}", remedy)
         if not _URI.fullmatch(storage):
             remedy = "Use a URI such as pvc://regard-registry or gs://bucket/registry."
-            raise UserError(f"{storage!r} is not a URI.", "storage", remedy)
+            raise UserError(f"{storage!r} is not a URI.", "--storage", remedy)
         return {"storage": storage}
     if (volume := _PVC.fullmatch(storage)) is None:
         remedy = "Use pvc://CLAIM[/FOLDER] without '.', '..' and '//', or --to kserve."
-        raise UserError(f"{storage!r} is not a folder in a Kubernetes volume.", "storage", remedy)
+        raise UserError(f"{storage!r} is not a folder in a Kubernetes volume.", "--storage", remedy)
     return {"claim": volume["claim"], "folder": volume["folder"] or ""}

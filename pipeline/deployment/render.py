@@ -1,5 +1,6 @@
 """Render the deployment of a model in the registry, and write its files."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -61,17 +62,34 @@ def render(
 def write(files: dict[str, str], folder: Path, *, force: bool = False) -> None:
     """Write the files to a folder; other files in it are not changed.
 
+    The last line of each file is a comment with the digest of the text before it, so that a file
+    that nobody has modified can be replaced.
+
     Raises:
-        UserError: a file exists and has been modified; then nothing is written.
+        UserError: files have been modified; then nothing is written.
     """
-    for name, text in files.items():
-        path = folder / name
-        if not force and path.exists() and path.read_text(encoding="utf-8") != text:
-            remedy = "Use --force to replace it, or --out for another folder."
-            raise UserError("The file exists and has been modified.", str(path), remedy)
+    signed = {folder / name: _sign(text) for name, text in files.items()}
+    modified = [str(path) for path, text in signed.items() if _is_modified(path, text)]
+    if modified and not force:
+        remedy = "Use --force to replace what was modified, or --out for another folder."
+        raise UserError("The file exists and has been modified.", ", ".join(modified), remedy)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        atomic_write(folder / name, text)
+    for path, text in signed.items():
+        atomic_write(path, text)
+
+
+def _sign(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+    return f"{text}# regard deploy render: {digest}\n"
+
+
+def _is_modified(path: Path, text: str) -> bool:
+    """Return whether a file exists that is neither the text nor another one that was written."""
+    if not path.exists():
+        return False
+    content = path.read_text(encoding="utf-8")
+    lines = content.splitlines(keepends=True)
+    return content != text and content != _sign("".join(lines[:-1]))
 
 
 def _check_operations(version: Path, server: str) -> None:
@@ -87,7 +105,7 @@ def _check_operations(version: Path, server: str) -> None:
     try:
         missing = supported_ops.unsupported(used, supported_ops.core_ops(used), server)
     except ValueError as error:
-        raise UserError(str(error), where="image") from error
+        raise UserError(str(error), where="--image") from error
     if missing:
         raise UserError(
             f"TensorFlow Serving {server} cannot run the model: it lacks the"

@@ -73,10 +73,16 @@ class InputParser:
     Args:
         contract: the model's contract, which lists the inputs.
         on_note: called with a sentence about the columns of standard input, if there are several.
+        on_read: called with the number of lines so far, before more of standard input are read.
     """
 
-    def __init__(self, contract: Contract, on_note: Callable[[str], None] = lambda text: None):
-        self._on_note = on_note
+    def __init__(
+        self,
+        contract: Contract,
+        on_note: Callable[[str], None] = lambda text: None,
+        on_read: Callable[[int], None] = lambda lines: None,
+    ):
+        self._on_note, self._on_read = on_note, on_read
         self._features = [
             Feature(entry["name"], KINDS[entry["kind"]], dimensions=entry.get("dimensions", 2))
             for entry in contract["inputs"]
@@ -93,7 +99,16 @@ class InputParser:
         if texts:
             return split_batches(self.parse_arguments(texts))
         stdin = open(0, "rb", closefd=False)  # noqa: SIM115
-        return self.parse_lines(read_line_batches(stdin))
+        return self.parse_lines(self._counted(read_line_batches(stdin)))
+
+    def _counted(self, batches: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+        """Yield the batches; the caller is done with one when it asks for the next."""
+        count = 0
+        self._on_read(count)
+        for batch in batches:
+            yield batch
+            count += len(batch)
+            self._on_read(count)
 
     def parse_arguments(self, texts: Sequence[str]) -> Iterator[InputRow]:
         """Yield one row for as many arguments as the model has inputs.

@@ -38,6 +38,7 @@ class PredictOptions:
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
         on_note: called with a sentence about the columns of standard input.
+        on_read: called with the number of lines so far, before more of standard input are read.
     """
 
     align: bool = False
@@ -50,6 +51,7 @@ class PredictOptions:
     server: str | None = None
     tag: str | None = None
     on_note: Callable[[str], None] = lambda text: None
+    on_read: Callable[[int], None] = lambda lines: None
 
     def needs_list(self, contract: Contract) -> bool:
         """Return whether all hypotheses of an input are printed."""
@@ -91,7 +93,7 @@ def predict(name: str, registry: Path, texts: Sequence[str], options: PredictOpt
     with silence_output() as out:
         model, _ = open_model(name, registry, options.server, options.search, few_runs=bool(texts))
         signature = options.signature(model.contract)
-        batches = InputParser(model.contract, options.on_note).parse(texts)
+        batches = InputParser(model.contract, options.on_note, options.on_read).parse(texts)
         pairs: list[tuple[InputRow, Prediction]] = []
         truncated = 0
         constraints, tag = options.constraints, options.tag
@@ -235,6 +237,7 @@ def score(
     server: str | None = None,
     tag: str | None = None,
     on_note: Callable[[str], None] = lambda text: None,
+    on_read: Callable[[int], None] = lambda lines: None,
 ) -> None:
     """Print the natural logarithm of the probability of each row's output, one row on a line.
 
@@ -247,6 +250,7 @@ def score(
         server: the address of the server that runs the model; None: it runs here.
         tag: the tag that begins every text; None if the texts have them, or the model has none.
         on_note: called with a sentence about the columns of standard input.
+        on_read: called with the number of lines so far, before more of standard input are read.
 
     Raises:
         UserError: the model cannot score outputs, or a row is invalid.
@@ -254,7 +258,7 @@ def score(
     with silence_output() as out:
         model, _ = open_model(name, registry, server)
         signature, inputs = scored_signature(model.contract, name)
-        batches = InputParser(inputs, on_note).parse(texts)
+        batches = InputParser(inputs, on_note, on_read).parse(texts)
         for row, scored in predict_rows(model, name, batches, signature, tag=tag):
             text = json.dumps(_score_fields(row, scored), ensure_ascii=False)
             if not as_json:

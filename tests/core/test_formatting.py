@@ -6,7 +6,32 @@ from regard.core.formatting import (
     format_metric,
     format_rows,
     format_spans,
+    format_wait,
+    join_words,
 )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1, "1 second"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7199, "120 minutes"),
+        (3 * 3600 + 100, "3 hours"),
+        (5 * 86400 + 3600, "5 days"),
+    ],
+)
+def test_format_wait(seconds, text):
+    assert format_wait(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")],
+)
+def test_join_words(words, text):
+    assert join_words(words) == text
 
 
 def test_format_count():

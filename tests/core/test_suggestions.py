@@ -34,8 +34,11 @@ def test_synonyms_come_before_similar_names():
     assert did_you_mean("lstm", ["transformer"], synonyms=synonyms) == ""
 
 
-def test_at_most_five_choices():
-    assert suggest("x", "abcde") == "Choices: a, b, c, d, e"
-    text = suggest("trainr", [*CHOICES, "a", "b", "c", "d"])
+def test_a_dozen_choices_are_listed():
+    assert suggest("x", "abcdefghijkl") == "Choices: a, b, c, d, e, f, g, h, i, j, k, l"
+
+
+def test_of_more_choices_the_closest_are_listed():
+    text = suggest("trainr", [*CHOICES, *"abcdefghij"])
     assert text.startswith("Did you mean Trainer? Choices: Trainer, Pusher, Predictor, ")
-    assert text.endswith(" and 2 more")
+    assert text.endswith(" and 8 more")

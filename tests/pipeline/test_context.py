@@ -63,7 +63,7 @@ def make(tmp_path):
         ({"config": {"task": "pointer"}}, ("", ""), "name", "belongs to a model for pointer"),
         ({}, ("null", "{model: none@3}"), "training.warm_start.model", "no model 'none'"),
         ({}, ("tiny\n", "tiny\nserving: {registry: train.tsv/x}\n"), "train.tsv/x", "not writable"),
-        ({}, ("char", "word, word_list: none.txt"), "none.txt", "tokenizer.word_list"),
+        ({}, ("char", "word, word_list: none.txt"), "tokenizer.word_list", "none.txt"),
         ({}, ("tiny\n", "tiny\nserving: {registry: 'a[1]'}\n"), "serving.registry", "pattern"),
     ],
 )
@@ -280,6 +280,24 @@ def test_missing_folder_names_the_command(tmp_path, root, remedy):
     (tmp_path / root).mkdir(parents=True)
     with pytest.raises(UserError, match=r"No such file: .*a\.tsv"):
         resolve_data(config_with_root(tmp_path, root))
+
+
+@pytest.mark.parametrize(
+    ("train", "schema", "place"),
+    [
+        ("b.tsv", "null", "5: data.train"),
+        ("{source: b.en, target: b.de}", "null", "5: data.train.source"),
+        ("[a.tsv, b.tsv]", "null", "5: data.train"),
+        ("a.tsv", "s.pbtxt", "4: data.schema"),
+    ],
+)
+def test_missing_file_has_the_line_of_the_configuration(tmp_path, train, schema, place):
+    (tmp_path / "a.tsv").write_text("a\tA\n")
+    path = tmp_path / "tiny.yaml"
+    path.write_text(f"name: tiny\ndata:\n  root: .\n  schema: {schema}\n  train: {train}\n")
+    with pytest.raises(UserError) as caught:
+        resolve_data(load(path))
+    assert caught.value.where == f"{path}:{place}"
 
 
 def test_another_test_split_is_not_trained_on(tmp_path):

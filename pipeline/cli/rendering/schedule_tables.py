@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from regard.core.formatting import format_count, format_duration
+from regard.core.formatting import format_count, format_wait
 from regard.pipeline.cli import terminal
 from regard.pipeline.config.schedule import DEFAULT_INTERVAL
 from regard.pipeline.scheduling.attempt import format_attempt
@@ -64,4 +64,4 @@ def print_plan(plan: SchedulePlan, settings: ScheduleSettings, console: Console)
 
 
 def _format_future(at: float, now: float, zone: ZoneInfo) -> str:
-    return f"{format_time(at, zone)}, {f'in {format_duration(at - now)}' if at > now else 'now'}"
+    return f"{format_time(at, zone)}, {f'in {format_wait(at - now)}' if at > now else 'now'}"

@@ -29,11 +29,13 @@ class ClusterJob:
         id: the cluster's identifier.
         name: the display name.
         link: URL of its page; None if the UI's address is not known.
+        replaced: the identifiers of the recurring runs that it replaces, which are disabled.
     """
 
     id: str
     name: str
     link: str | None
+    replaced: tuple[str, ...] = ()
 
 
 class KubeflowClient:
@@ -84,9 +86,18 @@ class KubeflowClient:
         return self._job(response, "run_id", name, "runs")
 
     def schedule(
-        self, submission: Submission, experiment: str, name: str, cron: str, catchup: bool = True
+        self,
+        submission: Submission,
+        experiment: str,
+        name: str,
+        cron: str,
+        catchup: bool = True,
+        replace: bool = False,
     ) -> ClusterJob:
         """Create a recurring run, which starts one run at a time.
+
+        A recurring run that is replaced is disabled once the new one exists. If it were deleted,
+        Kubernetes would also remove a run of it that is in progress, whose owner it is.
 
         Args:
             submission: the pipeline and its parameters.
@@ -94,21 +105,20 @@ class KubeflowClient:
             name: name of the recurring run.
             cron: expression with six fields, the seconds first.
             catchup: whether the cluster starts a run for each missed time.
+            replace: whether to replace enabled recurring runs of that name.
 
         Raises:
-            UserError: the name is in use, or as for ``submit``.
+            UserError: the name is in use and is not replaced, or as for ``submit``.
         """
         import kfp_server_api as api
 
         service = self._recurring_runs
         with api_errors.translate_errors(self.host):
             experiment_id = self._get_experiment_id(experiment)
-            existing = service.recurring_run_service_list_recurring_runs(
-                experiment_id=experiment_id, filter=_name_filter(name), _request_timeout=_TIMEOUT
-            )
-            if existing.recurring_runs:
+            existing = self._enabled_recurring_runs(experiment_id, name)
+            if existing and not replace:
                 message = f"The experiment {experiment!r} already has a recurring run {name!r}."
-                remedy = "Delete it on the cluster, or choose another name with --name."
+                remedy = "Replace it with --replace, or choose another name with --name."
                 raise UserError(message, self.host, remedy)
             recurring_run = api.V2beta1RecurringRun(
                 experiment_id=experiment_id,
@@ -122,7 +132,30 @@ class KubeflowClient:
             response = service.recurring_run_service_create_recurring_run(
                 recurring_run, _request_timeout=_TIMEOUT
             )
-        return self._job(response, "recurring_run_id", name, "recurringrun")
+            job = self._job(response, "recurring_run_id", name, "recurringrun")
+            for identifier in existing:
+                service.recurring_run_service_disable_recurring_run(
+                    identifier, _request_timeout=_TIMEOUT
+                )
+        return dataclasses.replace(job, replaced=existing)
+
+    def _enabled_recurring_runs(self, experiment_id: str, name: str) -> tuple[str, ...]:
+        """Return the identifiers of the enabled recurring runs of a name."""
+        runs: list[Any] = []
+        token = ""
+        while True:
+            page = self._recurring_runs.recurring_run_service_list_recurring_runs(
+                experiment_id=experiment_id,
+                filter=_name_filter(name),
+                page_token=token,
+                _request_timeout=_TIMEOUT,
+            )
+            runs += page.recurring_runs or []
+            token = page.next_page_token or ""
+            if not token:
+                break
+        enabled = [run for run in runs if run.status != "DISABLED"]
+        return tuple(self._get_id(run, "recurring_run_id") for run in enabled)
 
     def _get_experiment_id(self, name: str) -> str:
         """Return the id of an experiment, which is created if it does not exist."""

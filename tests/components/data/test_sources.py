@@ -130,6 +130,7 @@ def test_missing_file_with_similar_name(tmp_path):
         ("none/deep/a.tsv", "No such file", "The folder {root}/none does not exist. Check `data"),
         ("{YYYY-MM-DD}.tsv", "No such file", "Did you mean {{YYYY}}-{{MM}}-{{DD}}?"),
         ("{SPANS}.tsv", "No such file", "Did you mean {{SPAN}}?"),
+        ("$HOME/a.tsv", "No such file", "Write ${{HOME}} for the environment variable HOME."),
     ],
 )
 def test_missing_files(tmp_path, path, message, remedy):

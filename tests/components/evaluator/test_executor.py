@@ -66,14 +66,16 @@ def test_degenerate_outputs_are_reported_and_may_fail(tmp_path, log):
         "copies": {"limit": 0.0, "action": "fail"},
         "length_ratio": {"limit": 0.1, "action": "warn", "ratio": 2.0},
     }
-    config = {**CONFIG, "thresholds": {}, "production": None, "checks": checks}
+    config = {**CONFIG, "thresholds": {"exact_match": 0.0}, "production": None, "checks": checks}
     result = evaluate(tmp_path, config, BAD)
     checks = result.read("checks.json")["checks"]
     counts = {"empty": 1, "copies": 0, "repetitions": 0, "length_ratio": 1, "script": 0}
     assert {name: check["rows"] for name, check in checks.items()} == counts
     assert checks["empty"]["examples"][0]["row"] == 3
-    sentence = "Failed: 25% of the outputs are empty, above the limit of 10%."
-    assert result.decision["sentence"] == sentence
+    assert result.decision["sentence"] == (
+        "Failed: 25% of the outputs are empty, above the limit of 10%."
+        " Rule: evaluation.checks.empty. Passed: exact match 0.0000 equals the threshold of 0.0000."
+    )
     warnings = [event["text"] for event, _ in events.read(log) if event["kind"] == "warning"]
     assert warnings == [
         "Degenerate outputs: 25% of the outputs are of unusual length, above the limit of 10%"

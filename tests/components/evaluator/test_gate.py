@@ -67,6 +67,7 @@ def test_a_threshold_of_a_slice_names_the_slice_and_its_rows():
     assert not decision.blessed
     assert decision.sentence == (
         "Failed: exact match 0.5000 in domain=few (2 rows) is below the threshold of 0.9000."
+        " Rule: evaluation.slices.thresholds."
     )
     last = decision.verdicts[0]
     assert (last.slice, last.rows, last.metric) == ("domain=few", 2, "exact_match")
@@ -80,7 +81,10 @@ def test_a_baseline_without_a_common_metric_fails():
     decision = gate.decide(
         {"candidate": candidate}, [], None, {}, section(config), baselines=[baseline]
     )
-    assert decision.sentence == "Failed: no metric compares the model with the baseline (chance)."
+    assert decision.sentence == (
+        "Failed: no metric compares the model with the baseline (chance)."
+        " Rule: evaluation.baselines."
+    )
 
 
 def test_a_kind_selects_all_its_slices():
@@ -104,14 +108,14 @@ def test_passed_slices_are_summarized():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("domain=nwes", "rows in domain=nwes; available: domain=news, domain=talk, domain=few."),
-        ("pattern=questions", "no rows in pattern=questions."),
+        ("domain=nwes", "rows in domain=nwes; available: domain=news, domain=talk, domain=few"),
+        ("pattern=questions", "no rows in pattern=questions"),
     ],
 )
 def test_a_slice_without_rows_fails(name, reason):
     decision, _ = decide(thresholds(**{name: 0.1}))
     assert not decision.blessed
-    assert decision.sentence.endswith(reason)
+    assert decision.sentence.endswith(f"{reason}. Rule: evaluation.slices.thresholds.")
     production = {"metric": "exact_match", "slices": [name]}
     decision, _ = decide({"production": production}, production=[])
     assert not decision.blessed
@@ -147,7 +151,7 @@ def test_a_loss_in_a_slice_fails_even_if_all_rows_are_equal():
     assert tests["news"].adjusted_p_value == pytest.approx(3 * tests["news"].p_value)
     assert decision.sentence == (
         "Failed: exact match 0.4000 in domain=news (20 rows) is worse than version 3 (1.0000),"
-        f" Holm’s p = {tests['news'].adjusted_p_value:.3f}."
+        f" Holm’s p = {tests['news'].adjusted_p_value:.3f}. Rule: evaluation.production."
     )
     assert decide(production("domain=talk"), wrong=worse, production=better)[0].blessed
     assert decide(production(), wrong=worse, production=better)[0].blessed
@@ -251,19 +255,25 @@ def test_the_sentence_of_a_model_that_passed():
         "bound": 30.0,
         "slice": None,
         "rows": None,
+        "key": "evaluation.thresholds.bleu",
     }
 
 
 @pytest.mark.parametrize(
     ("exact_match", "sentence"),
     [
-        # Only failed verdicts are named.
-        (0.98, "Failed: BLEU 12.30 is below the threshold of 30.00."),
+        # Thresholds that were reached follow.
+        (
+            0.98,
+            "Failed: BLEU 12.30 is below the threshold of 30.00. Rule: evaluation.thresholds.bleu."
+            " Passed: exact match 0.9800 is above the threshold of 0.9700.",
+        ),
         # Different metrics keep their subjects.
         (
             0.5,
             "Failed: BLEU 12.30 is below the threshold of 30.00,"
-            " and exact match 0.5000 is below the threshold of 0.9700.",
+            " and exact match 0.5000 is below the threshold of 0.9700."
+            " Rules: evaluation.thresholds.bleu, evaluation.thresholds.exact_match.",
         ),
     ],
 )

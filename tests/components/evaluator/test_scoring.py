@@ -68,7 +68,7 @@ def test_a_baseline_is_scored(tmp_path):
     assert result.decision["sentence"] == (
         "Failed: exact match 0.3333 is below the threshold of 0.5000 and not better than the "
         "baseline"
-        " (lead-1: 0.3333)."
+        " (lead-1: 0.3333). Rules: evaluation.thresholds.exact_match, evaluation.baselines."
     )
 
 

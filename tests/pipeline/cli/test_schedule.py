@@ -66,7 +66,9 @@ def test_dry_run_prints_times_conditions_and_verdict(corpus, paths):
     lines = regard(corpus, "--dry-run").splitlines()
     assert lines[0] == "tiny checks at '0 3 * * *' (Europe/Berlin); runs for a new span"
     assert lines[1] == "  last check never"
-    assert len([line for line in lines if " 03:00 CE" in line]) == 5
+    times = [line for line in lines if " 03:00 CE" in line]
+    assert len(times) == 5
+    assert times[-1].endswith((", in 4 days", ", in 5 days"))
     assert lines[-2] == "  yes        new_span: nothing was trained yet"
     assert lines[-1] == "  verdict    would run now"
     assert not paths.root.exists()
@@ -155,4 +157,5 @@ def test_once_reports_unusable_data(corpus):
     (corpus.folder / "data" / "eval.tsv").unlink()
     corpus.configure("  every: 1h\n")
     out = regard(corpus, "--once", status=2)
-    assert "the data cannot be used: data.eval: " in out
+    assert "the data cannot be used: " in out
+    assert "tiny.yaml:6: data.eval: " in out

@@ -81,7 +81,6 @@ def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) ->
     assert "score.type: 'biliner' is not a choice. Did you mean bilinear?" in lines[0] + lines[1]
     assert "sharp" not in lines[0] + lines[1]
     assert "alignment.faktor: unknown key. Did you mean factor?" in lines[0] + lines[1]
-    assert lines[0].count(",") <= 4  # five choices
     lines = problems_of(tmp_path, text % ("{type: bilinear, rank: x}", "soft"))
     assert lines == ["3: model.attention.score.rank: a whole number is expected, 'x' was given"]
 

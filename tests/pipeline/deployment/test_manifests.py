@@ -219,16 +219,19 @@ def test_image_versions(image, version):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"name": "en-de-"}, "model: 'en-de-' is not a valid service name."),
-        ({"name": "2-x"}, "model: '2-x' is not a valid service name."),
-        ({"name": "x" * 59}, f"model: '{'x' * 59}' is not a valid service name."),
-        ({"namespace": "a b"}, "namespace: 'a b' is not a valid namespace."),
-        ({"cpu": "two"}, "cpu: 'two' is not a number of CPUs."),
-        ({"cpu": "0"}, "cpu: '0' is not a number"),
-        ({"memory": "2GB"}, "memory: '2GB' is not an amount"),
-        ({"replicas": 3, "max_replicas": 2}, "replicas: The range of 3 to 2 replicas is empty."),
-        ({"image": "serving:latest"}, "image: The tag of 'serving:latest' is not a version."),
-        ({"image": "host:5000/serving"}, "image: The tag of 'host:5000/serving' is not a version."),
+        ({"name": "en-de-"}, "MODEL: 'en-de-' is not a valid service name."),
+        ({"name": "2-x"}, "MODEL: '2-x' is not a valid service name."),
+        ({"name": "x" * 59}, f"MODEL: '{'x' * 59}' is not a valid service name."),
+        ({"namespace": "a b"}, "--namespace: 'a b' is not a valid namespace."),
+        ({"cpu": "two"}, "--cpu: 'two' is not a number of CPUs."),
+        ({"cpu": "0"}, "--cpu: '0' is not a number"),
+        ({"memory": "2GB"}, "--memory: '2GB' is not an amount"),
+        ({"replicas": 3, "max_replicas": 2}, "--replicas: The range of 3 to 2 replicas is empty."),
+        ({"image": "serving:latest"}, "--image: The tag of 'serving:latest' is not a version."),
+        (
+            {"image": "host:5000/serving"},
+            "--image: The tag of 'host:5000/serving' is not a version.",
+        ),
     ],
 )
 def test_invalid_settings(settings, complaint):
@@ -247,7 +250,7 @@ def test_invalid_settings(settings, complaint):
         ("compose", {"storage": "pvc://m"}, "'pvc://m' is not a folder"),
         ("kserve", {"storage": "/srv/registry"}, "'/srv/registry' is not a URI"),
         ("kserve", {"version": 3}, "KServe always serves the newest version"),
-        ("kserve", {"name": "x" * 49}, f"model: '{'x' * 49}' is too long for KServe"),
+        ("kserve", {"name": "x" * 49}, f"MODEL: '{'x' * 49}' is too long for KServe"),
     ],
 )
 def test_unsupported_storage_names_and_versions(target, settings, complaint):

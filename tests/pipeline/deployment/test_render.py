@@ -59,7 +59,7 @@ def test_a_server_that_lacks_an_operation(registry):
 def test_an_unknown_server_version(registry):
     with pytest.raises(UserError, match=r"Serving '2.99' are not known") as error:
         render.render("reverser", registry, "compose", image="tensorflow/serving:2.99")
-    assert error.value.where == "image"
+    assert error.value.where == "--image"
 
 
 def test_operations_checked_at_publication_are_not_checked_again(registry, monkeypatch, tmp_path):
@@ -72,19 +72,30 @@ def test_operations_checked_at_publication_are_not_checked_again(registry, monke
         render.render("checked", tmp_path, "compose", image="tensorflow/serving:2.20.0")
 
 
-def test_modified_files_are_kept(tmp_path):
-    files = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
-    render.write(files, tmp_path / "new")
-    render.write(files, tmp_path / "new")
-    (tmp_path / "new" / "b.yaml").write_text("b: 2\n")
+def test_own_files_are_replaced(tmp_path):
+    render.write({"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}, tmp_path / "new")
     (tmp_path / "new" / "mine.yaml").write_text("c: 3\n")
-    with pytest.raises(UserError, match="has been modified") as error:
-        render.write({**files, "a.yaml": "a: 9\n", "b.yaml": "b: 9\n"}, tmp_path / "new")
-    assert "--force" in error.value.remedy
-    assert (tmp_path / "new" / "a.yaml").read_text() == "a: 1\n"
-    render.write(files, tmp_path / "new", force=True)
-    assert (tmp_path / "new" / "b.yaml").read_text() == "b: 1\n"
+    render.write({"a.yaml": "a: 2\n", "b.yaml": "b: 1\n"}, tmp_path / "new")
+    assert (tmp_path / "new" / "a.yaml").read_text().startswith("a: 2\n# ")
     assert (tmp_path / "new" / "mine.yaml").read_text() == "c: 3\n"
+
+
+@pytest.mark.parametrize("change", [("b: 1", "b: 2"), ("#", "# x"), ("b: 1\n", "b: 1\n\n")])
+def test_modified_files_are_kept(tmp_path, change):
+    files = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n", "c.yaml": "c: 1\n"}
+    render.write(files, tmp_path)
+    own = (tmp_path / "a.yaml").read_text()
+    modified = (tmp_path / "b.yaml").read_text().replace(*change)
+    (tmp_path / "b.yaml").write_text(modified)
+    (tmp_path / "c.yaml").write_text("")
+    with pytest.raises(UserError, match="has been modified") as error:
+        render.write(dict.fromkeys(files, "x: 9\n"), tmp_path)
+    assert "--force" in error.value.remedy
+    assert error.value.where == f"{tmp_path / 'b.yaml'}, {tmp_path / 'c.yaml'}"
+    assert (tmp_path / "a.yaml").read_text() == own
+    assert (tmp_path / "b.yaml").read_text() == modified
+    render.write(files, tmp_path, force=True)
+    assert (tmp_path / "b.yaml").read_text().startswith("b: 1\n# ")
 
 
 def test_kserve_does_not_batch_models_of_points(registry, tmp_path):

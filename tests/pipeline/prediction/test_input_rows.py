@@ -5,6 +5,7 @@ import re
 import pytest
 
 from regard.core.errors import UserError
+from regard.pipeline.prediction import input_rows
 from regard.pipeline.prediction.input_rows import (
     InputParser,
     read_line_batches,
@@ -116,6 +117,15 @@ def test_rows_before_an_invalid_line_are_yielded():
         next(batches)
     assert caught.value.where == "standard input:4"
     assert "tabs" in caught.value.remedy
+
+
+def test_lines_are_counted_before_more_are_read(monkeypatch):
+    counts = []
+    monkeypatch.setattr(input_rows, "read_line_batches", lambda file: [[b"a"], [b"b", b"c"]])
+    parser = InputParser(TEXT, on_read=counts.append)
+    for batch, expected in zip(parser.parse([]), ([0], [0, 1]), strict=True):
+        assert (len(batch), counts) == (len(expected), expected)
+    assert counts == [0, 1, 3]
 
 
 def test_a_row_is_shortened_for_messages():

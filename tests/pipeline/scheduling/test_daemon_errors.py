@@ -58,7 +58,7 @@ def test_unreadable_data_is_reported_once_and_retried(simulation):
     path = simulation.folder / "data" / "eval.tsv"
     text = path.read_text()
     daemon = simulation.serve(30, {0: path.unlink, 1: lambda: path.write_text(text)})
-    assert len(daemon.starting_with("the data cannot be used: data.eval: ")) == 1
+    assert len(daemon.starting_with("the data cannot be used: ")) == 1
     assert simulation.minutes == [60]  # at 3 o'clock and every 10 minutes from then on
 
 

@@ -76,7 +76,7 @@ class TestSnapshot:
         (corpus.folder / "data" / "eval.tsv").unlink()
         with pytest.raises(UserError) as caught:
             take_snapshot(corpus.config(), paths)
-        assert caught.value.where == "data.eval"
+        assert caught.value.where.endswith("tiny.yaml:6: data.eval")
 
 
 @pytest.mark.parametrize(

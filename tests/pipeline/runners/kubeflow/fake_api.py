@@ -54,6 +54,12 @@ class FakeApi:
         }
         return await methods[name](request)
 
+    async def disable_recurring_run(self, request: Request) -> Response:
+        """Disables one recurring run."""
+        (run,) = (r for r in self.recurring_runs if r.recurring_run_id == request.path_params["id"])
+        run.status = "DISABLED"
+        return JSONResponse({})
+
     async def handle_experiments(self, request: Request) -> Response:
         if request.method == "GET":
             matches = [e for e in self.experiments if e["display_name"] == filtered_name(request)]
@@ -71,14 +77,22 @@ class FakeApi:
 
     async def handle_recurring_runs(self, request: Request) -> Response:
         if request.method == "GET":
-            names = [r.display_name for r in self.recurring_runs]
-            matches = [{"display_name": n} for n in names if n == filtered_name(request)]
-            return JSONResponse({"recurringRuns": matches})
+            runs = [r for r in self.recurring_runs if r.display_name == filtered_name(request)]
+            start = int(request.query_params["page_token"] or 0)
+            page = [
+                {"display_name": r.display_name, "recurring_run_id": r.recurring_run_id}
+                | {"status": r.status}
+                for r in runs[start : start + 1]
+            ]
+            following = {"next_page_token": str(start + 1)} if runs[start + 1 :] else {}
+            return JSONResponse({"recurringRuns": page, **following})
         run = parse(await request.body(), "V2beta1RecurringRun")
         check_spec(run.pipeline_spec)
         assert len(run.trigger.cron_schedule.cron.split()) == 6
         self.recurring_runs.append(run)
-        return JSONResponse({"recurring_run_id": "s1", "display_name": run.display_name})
+        run.recurring_run_id, run.status = f"s{len(self.recurring_runs)}", "ENABLED"
+        content = {"recurring_run_id": run.recurring_run_id, "display_name": run.display_name}
+        return JSONResponse(content)
 
 
 def filtered_name(request: Request) -> str:
@@ -115,7 +129,13 @@ def serve_api(**options: Any) -> Iterator[FakeApi]:
         options: of uvicorn, for example a certificate.
     """
     api = FakeApi()
-    app = Starlette(routes=[Route(f"{PREFIX}/{{name}}", api.respond, methods=["GET", "POST"])])
+    routes = [
+        Route(f"{PREFIX}/{{name}}", api.respond, methods=["GET", "POST"]),
+        Route(
+            f"{PREFIX}/recurringruns/{{id}}:disable", api.disable_recurring_run, methods=["POST"]
+        ),
+    ]
+    app = Starlette(routes=routes)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -43,7 +43,7 @@ def test_compile_hides_the_output_of_libraries(tmp_path):
 def test_submit_starts_a_run_with_parameters(api, compiled):
     call = ("submit", compiled, "--host", api.url, "--experiment", "nightly")
     result = regard(*call, "--param", "seed=3", "--json")
-    assert json.loads(result.stdout) == {"id": "r1", "name": "tiny", "link": None}
+    assert json.loads(result.stdout) == {"id": "r1", "name": "tiny", "link": None, "replaced": []}
     (run,) = api.runs
     assert (run.display_name, run.experiment_id) == ("tiny", "e0")
     assert run.runtime_config.parameters == {"seed": 3}
@@ -77,6 +77,22 @@ def test_cron_creates_a_recurring_run_with_six_fields(api, compiled, monkeypatch
         regard(*call)
     regard(*call, "--name", "other")
     assert [run.no_catchup for run in api.recurring_runs] == [True, False]
+
+
+def test_a_recurring_run_is_replaced(api, compiled):
+    call = ("submit", compiled, "--host", api.url, "--cron", "0 3 * * *")
+    regard(*call)
+    regard(*call, "--name", "other")
+    assert "  replaces s1, which is disabled\n" in regard(*call, "--replace").stdout
+    assert [run.status for run in api.recurring_runs] == ["DISABLED", "ENABLED", "ENABLED"]
+    result = regard(*call, "--replace", "--json")
+    assert json.loads(result.stdout)["replaced"] == ["s3"]
+    # The disabled ones are on other pages than the enabled one.
+    with pytest.raises(UserError, match="already has a recurring run 'tiny'") as caught:
+        regard(*call)
+    assert "--replace" in caught.value.remedy
+    with pytest.raises(UserError, match="requires --cron"):
+        regard(*call[:4], "--replace")
 
 
 def test_a_configuration_is_compiled_before_it_is_submitted(tmp_path):

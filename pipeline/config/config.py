@@ -24,7 +24,7 @@ from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models import tasks
-from regard.models.settings.base import KeyPath, Section
+from regard.models.settings.base import Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig

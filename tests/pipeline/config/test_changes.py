@@ -87,7 +87,7 @@ def test_another_type_replaces_the_section(path):
         ("training.max_epochs", "--set: 'training.max_epochs' is not KEY=VALUE."),
         ("=3", "--set: '=3' is not KEY=VALUE."),
         ("training.max_epochs=x", "--set training.max_epochs: a whole number"),
-        ("training.max_epoch=3", "--set training.max_epoch: unknown key. Did you mean max_epochs?"),
+        ("training.max_epchs=3", "--set training.max_epchs: unknown key. Did you mean max_epochs?"),
         ("training.max_epochs=[1", "--set training.max_epochs=[1: invalid YAML"),
         ("model.encoder.2.units=3", "--set model.encoder.2.units: '2' is no item of a list of 2"),
         ("data.root=${MISSING}", "--set data.root=${MISSING}: the environment variable MISSING"),

@@ -11,8 +11,10 @@ from regard.components.common.tokenizers import read_tokenizers
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.models.tasks import describe
+from regard.serving.c_api import INVALID_ARGUMENT
 from regard.serving.contract import CONTRACT, DEFAULT_SIGNATURE, Contract, SavedModelError
-from regard.serving.saved_model import ServedModel
+from regard.serving.saved_model import InputLengthError, ServedModel, split_outputs
+from regard.serving.server.sample_row import find_row
 from regard.serving.session import Session, SessionError
 
 _SCORE = "score"
@@ -57,7 +59,8 @@ def write_contract(
         tags: the tags that begin the sources.
 
     Raises:
-        UserError: the folder has no SavedModel, or its signature does not fit the task.
+        UserError: the folder has no SavedModel, its signature does not fit the task, or it cannot
+            run as TensorFlow Serving runs it.
     """
     described = describe(task)
     inputs: Any = [
@@ -90,11 +93,31 @@ def write_contract(
             "tags": list(tags),
             "signatures": {DEFAULT_SIGNATURE: {"inputs": inputs, "outputs": outputs}},
         }
-        ServedModel(session, contract).signature(DEFAULT_SIGNATURE)
-        session.close()
+        model = ServedModel(session, contract)
+        model.signature(DEFAULT_SIGNATURE)
     except (SavedModelError, SessionError) as error:
+        message = f"The SavedModel does not fit: {error}"
         remedy = f"Export {DEFAULT_SIGNATURE} with the inputs and the output of the task {task}."
-        raise UserError(
-            f"The SavedModel does not fit: {error}", os.fspath(folder), remedy
-        ) from None
+        raise UserError(message, os.fspath(folder), remedy) from None
+    _run_one_row(model, session, Path(folder))
+    session.close()
     write_json(Path(folder, CONTRACT), contract)
+
+
+def _run_one_row(model: ServedModel, session: Session, folder: Path) -> None:
+    """Run a model as TensorFlow Serving does; it may reject the row, but must not fail."""
+    row = find_row(folder, session.signatures[DEFAULT_SIGNATURE])
+    if row is None:
+        return
+    try:
+        outputs = model.run(DEFAULT_SIGNATURE, row.inputs)
+        split_outputs(model.contract, DEFAULT_SIGNATURE, outputs, 1)
+    except InputLengthError:
+        return
+    except (SavedModelError, SessionError) as error:
+        if getattr(error, "code", None) == INVALID_ARGUMENT:
+            return
+        message = f"The SavedModel cannot run in TensorFlow Serving: {error}"
+        # TensorFlow's loader restores no variable that only an object of Keras owns.
+        remedy = "Save a `tf.Module` with `module.weights = [w.value for w in model.weights]`."
+        raise UserError(message, os.fspath(folder), remedy) from None

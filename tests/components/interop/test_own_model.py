@@ -1,5 +1,6 @@
 """Models of the user's own, as Regard's nodes see them."""
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -71,6 +72,37 @@ def test_a_model_of_another_task_is_an_error(changes, error, tmp_path):
     with pytest.raises(UserError, match=error):
         write_contract(tmp_path, "translation")
     assert not (tmp_path / "assets.extra").exists()
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_tensorflow_serving_restores_no_variable_that_only_keras_owns(tracked, tmp_path):
+    module, layer = tf.Module(), keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    layer.build([1])
+    if tracked:
+        module.weights = [weight.value for weight in layer.weights]
+    else:
+        module.layer = layer
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "source")])
+    def serve(source):
+        lengths = layer(tf.cast(tf.strings.length(source), tf.float32)[:, None])
+        return {"translation": tf.strings.as_string(lengths[:, 0], precision=0)}
+
+    tf.saved_model.save(module, str(tmp_path), signatures={"serving_default": serve})
+    if tracked:
+        write_contract(tmp_path, "translation")
+        (prediction,) = saved_model.load(tmp_path).predict("serving_default", [{"source": "abc"}])
+        assert prediction.hypothesis == "3"
+    else:
+        with pytest.raises(UserError, match="cannot run in TensorFlow Serving") as caught:
+            write_contract(tmp_path, "translation")
+        assert "w.value for w in model.weights" in caught.value.remedy
+
+
+def test_an_output_without_a_batch_is_an_error(tmp_path):
+    save(tmp_path, {"translation": lambda text: tf.strings.upper(text)[0]})
+    with pytest.raises(UserError, match=r"has shape .* for a batch of 1"):
+        write_contract(tmp_path, "translation")
 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path):

@@ -37,7 +37,8 @@ class ExportedModel:
         module: Owns everything that the signatures need. Its ``weights`` are those of the model in
             the model's order, by which a warm start finds them in the SavedModel.
         signatures: By name, with ``serving_default``, and ``serving_examples``, which has its
-            outputs for serialized tf.Examples. The first dimension of every output is the batch.
+            outputs for serialized tf.Examples; one text for each row is ``[batch, 1]`` there. The
+            first dimension of every output is the batch.
         contract: What the signatures take and return, as plain data. It is written into the
             SavedModel, so that clients need nothing else. Its keys:
 
@@ -192,7 +193,8 @@ class ServedModule(tf.Module):
 
         @with_signature([tf.TensorSpec([None], tf.string, "examples")])
         def predict_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-            return default(*parse_inputs(examples, inputs))
+            outputs = default(*parse_inputs(examples, inputs))
+            return {name: _as_column_of_texts(value) for name, value in outputs.items()}
 
         functions[EXAMPLES_SIGNATURE] = predict_examples
         return ExportedModel(self, functions, contract)
@@ -212,6 +214,12 @@ class ServedModule(tf.Module):
                 return function(*inputs, **named_inputs)
 
         return call  # type: ignore[return-value]
+
+
+def _as_column_of_texts(output: tf.Tensor) -> tf.Tensor:
+    """Return texts ``[batch]`` as ``[batch, 1]``; BulkInferrer of tfx-bsl 1.21 needs it."""
+    is_text = output.dtype == tf.string and output.shape.rank == 1
+    return output[:, None] if is_text else output
 
 
 def quantize(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

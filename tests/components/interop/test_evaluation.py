@@ -4,10 +4,19 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.metrics import metric_specs
+from tensorflow_serving.apis import prediction_log_pb2
+from tfx.components.bulk_inferrer.executor import Executor as BulkInferrerExecutor
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.proto import bulk_inferrer_pb2
+from tfx.types import standard_artifacts
+from tfx.utils import proto_utils
 
 from regard.components import eval_config
+from regard.components.interop.tfma_metrics import CorpusMetric
 from regard.core.errors import UserError
 from regard.models.tasks.served_model import EXAMPLES_SIGNATURE
+from tests.components.corpora import BEAM
 from tests.models.tasks.exported import created, save_signatures, serialized
 from tests.models.tasks.tokenizers import write_tokenizers
 
@@ -21,12 +30,15 @@ def evaluated(tmp_path_factory):
     write_tokenizers(folder)
     small = {"encoder": {"type": "embedding"}, "decoder": {"type": "luong", "units": 4}}
     served = created(folder, save=False, **small)
-    save_signatures(served, ["serving_default", EXAMPLES_SIGNATURE], folder / "saved")
+    model = folder / "model" / "Format-Serving"
+    save_signatures(served, ["serving_default", EXAMPLES_SIGNATURE], model)
     outputs = served.signatures["serving_default"](tf.constant(SOURCES))["translation"]
     hypotheses = [text.decode() for text in outputs.numpy()]
     # Like the outputs, but not the same: neither figure is 0 or 100.
     references = [f"{text} {text[:n]} und so weiter" for n, text in enumerate(hypotheses)]
-    with tf.io.TFRecordWriter(str(folder / "rows.gz"), "GZIP") as writer:
+    rows = folder / "examples" / "Split-test" / "data_tfrecord-00000-of-00001.gz"
+    rows.parent.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(rows), "GZIP") as writer:
         for source, target in zip(SOURCES, references, strict=True):
             writer.write(serialized(source=[source.encode()], target=[target.encode()]))
     return folder, hypotheses, references
@@ -36,9 +48,11 @@ def test_the_figures_are_those_of_sacrebleu(evaluated, tmp_path):
     folder, hypotheses, references = evaluated
     config = eval_config("translation", ("bleu", "chrf", "ter"), {"chrf": 99.0, "ter": 1000.0})
     result = tfma.run_model_analysis(
-        eval_shared_model=tfma.default_eval_shared_model(str(folder / "saved"), eval_config=config),
+        eval_shared_model=tfma.default_eval_shared_model(
+            str(folder / "model" / "Format-Serving"), eval_config=config
+        ),
         eval_config=config,
-        data_location=str(folder / "rows.gz"),
+        data_location=str(folder / "examples" / "Split-test" / "*"),
         output_path=str(tmp_path),
         writers=None,
     )
@@ -55,6 +69,37 @@ def test_the_figures_are_those_of_sacrebleu(evaluated, tmp_path):
     assert not validation.validation_ok
     (failed,) = validation.metric_validations_per_slice[0].failures
     assert failed.metric_key.name == "chrf"
+
+
+def test_a_process_that_has_not_imported_the_metric_does_so():
+    (metric,) = eval_config("translation", ["chrf"]).metrics_specs[0].metrics
+    created = metric_specs.metric_instance(metric, {"another": tfma.metrics.Metric})
+    assert isinstance(created, CorpusMetric)
+    assert created.name == "chrf"
+
+
+def test_bulk_inferrer_gives_the_outputs(evaluated, tmp_path):
+    folder, hypotheses, _ = evaluated
+    artifacts = {"examples": standard_artifacts.Examples(), "model": standard_artifacts.Model()}
+    for name, artifact in artifacts.items():
+        artifact.uri = str(folder / name)
+    artifacts["examples"].split_names = '["test"]'
+    result = standard_artifacts.InferenceResult()
+    result.uri = str(tmp_path / "result")
+    spec = bulk_inferrer_pb2.ModelSpec(model_signature_name=[EXAMPLES_SIGNATURE])
+    properties = {"model_spec": proto_utils.proto_to_json(spec), "data_spec": "{}"}
+    context = BaseBeamExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(tmp_path / "tmp"))
+    BulkInferrerExecutor(context).Do(
+        {name: [artifact] for name, artifact in artifacts.items()},
+        {"inference_result": [result]},
+        properties,
+    )
+    outputs = []
+    for path in (tmp_path / "result").glob("*.gz"):
+        for record in tf.data.TFRecordDataset(str(path), "GZIP").as_numpy_iterator():
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            outputs.append(log.predict_log.response.outputs["translation"].string_val[0].decode())
+    assert sorted(outputs) == sorted(hypotheses)
 
 
 @pytest.mark.parametrize(

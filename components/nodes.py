@@ -148,11 +148,11 @@ class TokenizerTrainer(Component):
 class Preprocess(Component):
     """Build the task's preprocessing as a TensorFlow graph, and transform the examples with it.
 
-    The train split is analyzed; train, eval and test are transformed. No statistics are computed:
+    The train split is analyzed; all splits are transformed. No statistics are computed:
     StatisticsGen has those of the text, and statistics of ids would be meaningless.
 
     Args:
-        examples: standard Examples with the splits train, eval and test.
+        examples: standard Examples with a split ``train``.
         schema: their schema.
         tokenizer: from TokenizerTrainer; None for a task without text.
         custom_config: ``task``, and ``settings``, what its preprocessing depends on apart from the
@@ -181,9 +181,7 @@ class Preprocess(Component):
         super().__init__(
             preprocessing_fn="regard.components.preprocess.transform_graph.preprocessing_fn",
             custom_config=json_utils.dumps(dict(custom_config)),
-            splits_config=transform_pb2.SplitsConfig(
-                analyze=["train"], transform=["train", "eval", "test"]
-            ),
+            splits_config=transform_pb2.SplitsConfig(analyze=["train"]),
             force_tf_compat_v1=0,
             disable_statistics=1,
             transformed_examples=transformed,
@@ -229,13 +227,14 @@ class Trainer(Component):
 
 
 class Predictor(Component):
-    """Decodes the test split once with each model, and keeps all outputs.
+    """Decodes a split once with each model, and keeps all outputs.
 
     A Beam pipeline runs for each model, whose workers load the SavedModel and share the batches.
 
     Args:
-        examples: the examples of CorpusGen, of which the split ``test`` is decoded.
+        examples: standard Examples with the features of the task.
         model: the exported model of the Trainer.
+        split: the split of the examples that is decoded.
         features: a JSON list of the fields of the task's features.
         production: the folder of the version in production; empty if there is none.
         production_version: its number. With ``latest``, ``production`` is the folder of all
@@ -248,6 +247,7 @@ class Predictor(Component):
 
     EXECUTOR = PredictorExecutor
     PARAMETERS = {
+        "split": str,
         "features": str,
         "production": str,
         "production_version": str,
@@ -257,6 +257,9 @@ class Predictor(Component):
     }
     INPUTS = {"examples": Examples, "model": Model}
     OUTPUTS = {"predictions": Predictions}
+
+    def __init__(self, split: str = "test", **arguments: Any):
+        super().__init__(split=split, **arguments)
 
 
 class Evaluator(Component):

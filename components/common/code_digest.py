@@ -96,7 +96,7 @@ def source_files(
         resolved |= new
         # The functions of the package itself import whatever a user asks for.
         files = [file for name in new for file in _module_files(name, package)]
-        pending += [(file, file.parent == package) for file in files]
+        pending += [(file, file == package / "__init__.py") for file in files]
         inside = path.relative_to(package).parents
         inits = (package / folder / "__init__.py" for folder in inside)
         pending += [(init, True) for init in inits if init.is_file()]
@@ -150,7 +150,8 @@ def _references(source: bytes, top_level_only: bool) -> tuple[frozenset[str], fr
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             strings.add(node.value)
-            if _MODULE_NAME.fullmatch(node.value):
+            # A parent package that names modules, such as a table of lazy imports, imports none.
+            if not top_level_only and _MODULE_NAME.fullmatch(node.value):
                 names.add(node.value.partition(":")[0])
     return frozenset(name for name in names if name.startswith("regard.")), frozenset(strings)
 

@@ -132,7 +132,9 @@ def _module_files(name: str, package: Path) -> list[Path]:
     base = package.joinpath(*name.split(".")[1:])
     if base.name == "*":
         return sorted(base.parent.glob("*.py"))
-    candidates = [base / "__init__.py", base.with_name(f"{base.name}.py")]
+    if base.is_dir():
+        return [path for path in (base / "__init__.py",) if path.is_file()]
+    candidates = [base.with_name(f"{base.name}.py")]
     candidates += [base.parent / "__init__.py", base.parent.with_name(f"{base.parent.name}.py")]
     return [path for path in candidates if path.is_file()][:1]
 
@@ -148,7 +150,8 @@ def _references(source: bytes, top_level_only: bool) -> tuple[frozenset[str], fr
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             strings.add(node.value)
-            if _MODULE_NAME.fullmatch(node.value):
+            # A package names modules for its functions, such as the names that it imports lazily.
+            if _MODULE_NAME.fullmatch(node.value) and not top_level_only:
                 names.add(node.value.partition(":")[0])
     return frozenset(name for name in names if name.startswith("regard.")), frozenset(strings)
 

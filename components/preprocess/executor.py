@@ -10,9 +10,9 @@ from tfx import types
 from tfx.components.transform import executor as transform_executor
 from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
-from tfx.proto import example_gen_pb2
+from tfx.proto import example_gen_pb2, transform_pb2
 from tfx.types import artifact_utils, standard_component_specs
-from tfx.utils import io_utils, json_utils
+from tfx.utils import io_utils, json_utils, proto_utils
 
 from regard.components.common.artifact_files import split_shards
 from regard.components.common.artifact_types import Artifacts, Properties
@@ -42,21 +42,28 @@ class PreprocessExecutor(transform_executor.Executor):
         graph = artifact_utils.get_single_uri(outputs[standard_component_specs.TRANSFORM_GRAPH_KEY])
         if folder is not None:
             _copy_tokenizer(folder, graph)
+        splits = transform_pb2.SplitsConfig()
+        proto_utils.json_to_proto(
+            exec_properties[standard_component_specs.SPLITS_CONFIG_KEY], splits
+        )
         self._transform(
             artifact_utils.get_single_instance(inputs[standard_component_specs.EXAMPLES_KEY]),
             artifact_utils.get_single_instance(transformed),
             graph,
+            list(splits.transform),
         )
 
-    def _transform(self, raw: types.Artifact, transformed: types.Artifact, graph: str) -> None:
+    def _transform(
+        self, raw: types.Artifact, transformed: types.Artifact, graph: str, splits: list[str]
+    ) -> None:
         """Write a transformed file for each file of the splits."""
-        transformed.split_names = raw.split_names
+        transformed.split_names = artifact_utils.encode_split_names(splits)
         # TFX has no name for Arrow; unspecified, its readers refuse the files.
         examples_utils.set_payload_format(
             transformed, example_gen_pb2.PayloadFormat.FORMAT_UNSPECIFIED
         )
         files: list[tuple[str, str]] = []
-        for split in artifact_utils.decode_split_names(raw.split_names):
+        for split in splits:
             shards = split_shards(artifact_utils.get_split_uri([raw], split))
             folder = artifact_utils.get_split_uri([transformed], split)
             fileio.makedirs(folder)

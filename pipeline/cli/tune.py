@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from regard.components.tuner.dimensions import dimensions
 from regard.components.tuner.trial_table import TrialTable, format_value, objective_label
 from regard.core.errors import UserError
 from regard.core.formatting import format_duration
@@ -17,7 +18,6 @@ from regard.pipeline.cli.options import ConfigArgument, JsonOption, WaitOption, 
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.cli.rendering.run_summary import print_failure
 from regard.pipeline.config.config import TUNER
-from regard.pipeline.config.tune_checks import dimensions
 from regard.pipeline.runs.launch import RunRequest, run_pipeline
 from regard.pipeline.tuning import tuned_config
 
@@ -50,14 +50,15 @@ def tune(
     failed trials; 130 interrupted.
     """
     original = tuned_config.OriginalConfig.read(config)
-    if original.config.tune is None:
+    section = original.config.tune
+    if section is None:
         remedy = (
             "Add one, for example tune: {search_space: {training.learning_rate: {log: "
             "[0.0001, 0.01]}}}. `regard config reference` shows all keys."
         )
         raise UserError("The configuration has no section tune.", where=str(config), remedy=remedy)
     path = tuned_config.output_path(config, out, force)
-    values = {d.key: d.test_values()[0] for d in dimensions(original.config)}
+    values = {d.key: d.test_values()[0] for d in dimensions(section, original.config)}
     tuned_config.check_output(original, path, values)
 
     console = terminal.err() if as_json else terminal.out()

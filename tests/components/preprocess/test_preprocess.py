@@ -17,9 +17,10 @@ from tfx.utils import io_utils, json_utils, proto_utils
 
 from regard.components.common import row_files
 from regard.components.common.artifact_types import Tokenizer
+from regard.components.common.node_code import preprocess_code
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
-from regard.components.nodes import Preprocess
+from regard.components.data_nodes import Preprocess
 from regard.components.preprocess import transform_graph
 from regard.components.preprocess.executor import PreprocessExecutor
 from regard.components.preprocess.transform_graph import (
@@ -100,15 +101,15 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         unfinished.write_bytes(b"half")
     run(
         root,
-        component_of(),
         examples,
         SCHEMA,
+        dict(component_of(tuple(SPLITS)).exec_properties),
         {"tokenizer": [artifact(Tokenizer, root / "tokenizer")]},
     )
     return root
 
 
-def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any = None) -> None:
+def run(root: Path, examples: Any, schema: str, properties: Any, more: Any = None) -> None:
     io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), schema.encode())
     context = PreprocessExecutor.Context(
         beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"), unique_id="1"
@@ -123,17 +124,17 @@ def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any
             "transform_graph": [artifact(standard_artifacts.TransformGraph, root / "graph")],
             "transformed_examples": [artifact(standard_artifacts.Examples, root / "transformed")],
         },
-        dict(component.exec_properties),
+        properties,
     )
 
 
-def component_of(task: str = "translation", tokenized: bool = True, **settings: Any) -> Preprocess:
+def component_of(splits: tuple[str, ...] = ("train", "eval")) -> Preprocess:
     return Preprocess(
         examples=channel_utils.as_channel([standard_artifacts.Examples()]),
         schema=channel_utils.as_channel([standard_artifacts.Schema()]),
-        tokenizer=channel_utils.as_channel([Tokenizer()]) if tokenized else None,
-        custom_config={"task": task, "settings": settings},
-        code="abc",
+        task="translation",
+        tokenizer=channel_utils.as_channel([Tokenizer()]),
+        splits=splits,
     )
 
 
@@ -203,14 +204,14 @@ def test_wiring() -> None:
     properties = component.exec_properties
     assert json_utils.loads(properties["custom_config"]) == {
         "task": "translation",
-        "settings": {},
+        "settings": {"copies": False, "tag_feature": None, "guided_alignment": None},
     }
-    assert properties["code"] == "abc"
+    assert properties["code"] == preprocess_code("translation") != preprocess_code("pointer")
     assert properties["disable_statistics"] == 1
     config = transform_pb2.SplitsConfig()
     proto_utils.json_to_proto(properties["splits_config"], config)
     assert list(config.analyze) == ["train"]
-    assert list(config.transform) == ["train", "eval", "test"]
+    assert list(config.transform) == ["train", "eval"]
 
 
 class ScalingConfig(Section):
@@ -246,10 +247,11 @@ def test_task_without_text_that_analyzes_train(
                 writer.write(encoded(line, [values]))
     names = json.dumps(list(rows))
     examples = artifact(standard_artifacts.Examples, tmp_path / "examples", split_names=names)
-    component = component_of("scaling", tokenized=False, largest=2.0)
-    assert set(component.inputs) == {"examples", "schema"}
+    settings = {"task": "scaling", "settings": {"largest": 2.0}}
+    properties = dict(component_of(tuple(SPLITS)).exec_properties)
+    properties["custom_config"] = json_utils.dumps(settings)
     schema = 'feature { name: "points" type: FLOAT presence { min_fraction: 1 min_count: 1 } }'
-    run(tmp_path, component, examples, schema)
+    run(tmp_path, examples, schema, properties)
     actual = {split: [row["points"] for row in rows_of(tmp_path, split)] for split in rows}
     assert actual == {
         "train": [[0.25, 0.5], [0.75, 1.0, 1.25, 2.0]],

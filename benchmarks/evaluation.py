@@ -76,6 +76,7 @@ def decode(run: Any, folder: Path, result: dict[str, Any]) -> Path:
     Path(output.uri).mkdir()
     config = config_from_values(run.settings())
     properties = {
+        "split": "test",
         "features": json.dumps([feature.to_json() for feature in config.features]),
         "production": "",
         "production_version": "",

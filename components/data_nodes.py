@@ -247,13 +247,13 @@ class Preprocess(Component):
     and statistics of ids would be meaningless.
 
     Args:
-        examples: standard Examples with the splits.
+        examples: standard Examples with a split ``train``.
         schema: their schema.
         task: the name of the task.
         tokenizer: from TokenizerTrainer; None for a task without text.
         model: the section ``model``.
         training: the section ``training``.
-        splits: the splits to transform.
+        splits: the splits to transform; empty: all.
         tags: the section ``data.tags``; None: no tags.
 
     Outputs: ``transform_graph`` (with the tokenizer, if there is one, in its folder
@@ -291,7 +291,7 @@ class Preprocess(Component):
         if description is not None and description.text_features and tokenizer is None:
             message = f"The task {task} needs one. Pass TokenizerTrainer.outputs['tokenizer']."
             arguments.add(("tokenizer",), message)
-        if "train" not in splits:
+        if splits and "train" not in splits:
             arguments.add(("splits",), "The split train is missing. It is analyzed; add it.")
         arguments.check()
         data = DataConfig.model_construct(tags=tag_config)

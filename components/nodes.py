@@ -131,14 +131,15 @@ def _run_inputs(
 
 
 class Predictor(Component):
-    """Decode the test split once with each model, and keep all outputs.
+    """Decode a split once with each model, and keep all outputs.
 
     A Beam pipeline runs for each model, whose workers load the SavedModel and share the batches.
 
     Args:
-        examples: raw examples, of which the split ``test`` is decoded.
+        examples: standard Examples with the features of the task.
         model: the exported model of the Trainer.
         task: the name of the task.
+        split: the split of the examples that is decoded.
         settings: the section ``model`` of the exported model, which limits the features of some
             tasks.
         evaluation: the section ``evaluation``: the batch size, and what metrics need.
@@ -152,6 +153,7 @@ class Predictor(Component):
 
     EXECUTOR = PredictorExecutor
     PARAMETERS = {
+        "split": str,
         "features": str,
         "production": str,
         "production_version": str,
@@ -167,6 +169,7 @@ class Predictor(Component):
         examples: BaseChannel,
         model: BaseChannel,
         task: str,
+        split: str = "test",
         settings: Settings | None = None,
         evaluation: Settings | None = None,
         extra: Sequence[Feature | str] = (),
@@ -180,6 +183,7 @@ class Predictor(Component):
         arguments.check()
         alignment = config.alignment
         super().__init__(
+            split=split,
             features=arguments.features_json(section, extra),
             production=production,
             production_version=production_version,

@@ -343,19 +343,21 @@ def artifact(kind: type[Artifact], path: Path) -> Artifact:
     return created
 
 
-def examples(path: Path, shards: Sequence[Sequence[dict[str, Any]]]) -> Artifact:
-    """An Examples artifact whose test split has the given rows in the given files."""
-    folder = path / "Split-test"
+def examples(
+    path: Path, shards: Sequence[Sequence[dict[str, Any]]], split: str = "test"
+) -> Artifact:
+    """An Examples artifact of which a split has the given rows in the given files."""
+    folder = path / f"Split-{split}"
     folder.mkdir(parents=True)
     options = tf.io.TFRecordOptions(compression_type="GZIP")
     for index, rows in enumerate(shards):
         name = f"data_tfrecord-{index:05d}-of-{len(shards):05d}.gz"
         with tf.io.TFRecordWriter(str(folder / name), options) as writer:
             for line, row in enumerate(rows, 1):
-                place = {"file": f"file {index}", "line": line}
+                place = {"file": f"file {index}", "line": line} if split == "test" else {}
                 writer.write(_example({**place, **row}).SerializeToString())
     created = artifact(standard_artifacts.Examples, path)
-    created.split_names = '["train", "eval", "test"]'
+    created.split_names = json.dumps(["train", "eval", split])
     return created
 
 

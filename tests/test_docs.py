@@ -34,7 +34,7 @@ PAGES = [
     for page in sorted(ROOT.glob(pattern))
     if ".venv" not in page.parts
 ]
-BLOCK = re.compile(r"^(<!-- not run: .+ -->\n)?( *)```(\w*)\n(.*?)^ *```", re.M | re.S)
+BLOCK = re.compile(r"^(<!-- not run: [^\n]+ -->\n)?( *)```(\w*)\n(.*?)^ *```", re.M | re.S)
 # Where one command ends and the next one begins, and what redirects its input and output.
 OPERATORS = {"|", "||", "&", "&&", ";", "(", ")", "do"}
 REDIRECTIONS = {"<", ">", ">>"}
@@ -57,6 +57,15 @@ def blocks(page, *languages, marked=True):
 
 def pages_with(language):
     return [page for page in PAGES if blocks(page, language)]
+
+
+def test_a_mark_is_about_the_next_block_only():
+    page = "<!-- not run: a -->\n```sh\none\n```\ntext\n```sh\ntwo\n```\n<!-- not run: b -->\n"
+    assert [bool(mark) for mark, *_ in BLOCK.findall(page + "```sh\nthree\n```\n")] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def calls(code, is_list):

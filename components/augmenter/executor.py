@@ -13,7 +13,7 @@ from tfx.types import artifact_utils
 
 from regard.components.augmenter.model_pass import NODE, run_pass
 from regard.components.augmenter.train_rows import TrainRows
-from regard.components.common.artifact_files import split_shards
+from regard.components.common.artifact_files import examples_split, split_shards
 from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.data.sources import expand_all
 from regard.components.registry.starting_models import find_teachers
@@ -64,7 +64,7 @@ class AugmenterExecutor(BaseBeamExecutor):
             encoding=settings["encoding"],
         )
         splits = {
-            name: split_shards(artifact_utils.get_split_uri([source], name))
+            name: split_shards(examples_split(source, name))
             for name in artifact_utils.decode_split_names(source.split_names)
         }
         steps: dict[str, str] = {}

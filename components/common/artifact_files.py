@@ -1,10 +1,12 @@
 """The files of artifacts: shards of examples, JSON files, and files behind a URI."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import Self
@@ -12,7 +14,13 @@ from typing_extensions import Self
 from regard.core.errors import UserError
 from regard.core.files import temporary_name, write_json
 
+if TYPE_CHECKING:
+    from tfx.types.artifact import Artifact
+
 _SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(.*)")
+# What TFX calls the format of tf.Examples, and of compressed files of records.
+_PAYLOAD_FORMAT = "FORMAT_TF_EXAMPLE"
+_FILE_FORMATS = ("tfrecords_gzip", "FORMAT_TFRECORDS_GZIP")
 # The property of examples that holds the rows of each split as JSON.
 ROWS = "rows"
 SHARD_REMEDY = "Restore the folder, or make it again with `regard run --from CorpusGen`."
@@ -36,6 +44,31 @@ class JsonFile(BaseModel):
             return cls.model_validate_json((folder / cls.FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
+
+
+def examples_split(examples: Artifact, split: str) -> str:
+    """Return the folder of a split of an Examples artifact, of CorpusGen or of an ExampleGen.
+
+    Raises:
+        UserError: there is no such split, or its files are not compressed files of tf.Examples.
+    """
+    from tfx.components.util import examples_utils
+    from tfx.types import artifact_utils
+
+    splits = artifact_utils.decode_split_names(examples.split_names)
+    if split not in splits:
+        message = f"The examples have no split {split!r} (available: {', '.join(splits)})."
+        remedy = "Set `data.{train,eval,test}` or `data.split`, or name another split."
+        raise UserError(message, examples.uri, remedy)
+    payload = examples_utils.get_payload_format_string(examples)
+    files = examples_utils.get_file_format(examples)
+    if payload != _PAYLOAD_FORMAT or files not in _FILE_FORMATS:
+        message = f"The examples have the payload format {payload} in files of {files}."
+        remedy = (
+            f"Regard reads {_PAYLOAD_FORMAT} in {_FILE_FORMATS[0]}, the default of ExampleGens."
+        )
+        raise UserError(message, examples.uri, remedy)
+    return artifact_utils.get_split_uri([examples], split)
 
 
 def split_shards(folder: str) -> list[str]:

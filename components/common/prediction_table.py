@@ -44,10 +44,12 @@ class ModelSummary(TypedDict):
 class PredictionsSummary(TypedDict, total=False):
     """The content of ``predictions.json``.
 
-    ``production`` is the folder of the model in production if it was decoded, ``production_error``
-    says why it was not, ``device`` is ``CPU`` or ``GPU``, and ``contract`` that of the new model.
+    ``split`` is that of the examples, ``production`` is the folder of the model in production if it
+    was decoded, ``production_error`` says why it was not, ``device`` is ``CPU`` or ``GPU``, and
+    ``contract`` that of the new model.
     """
 
+    split: str
     rows: int
     sentences_per_second: float
     production: str | None
@@ -61,7 +63,7 @@ class PredictionsSummary(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of the test split.
+    """A row of the split that is decoded.
 
     Attributes:
         inputs: the model's inputs by feature: a text, a number, points as ``[n, 2]``, or the bytes

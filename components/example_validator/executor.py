@@ -17,7 +17,13 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_artifacts
 
-from regard.components.common.artifact_files import ROWS, SHARD_REMEDY, split_shards, write_uri
+from regard.components.common.artifact_files import (
+    ROWS,
+    SHARD_REMEDY,
+    examples_split,
+    split_shards,
+    write_uri,
+)
 from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.data.near_duplicates import NearDuplicateIndex
 from regard.components.data.profiles import PROFILE_FILE, WordProfile
@@ -205,7 +211,7 @@ def _read_outputs(paths: Iterable[str]) -> Outputs:
 def _shards(examples: types.Artifact) -> list[Shard]:
     shards: list[Shard] = []
     for split in artifact_utils.decode_split_names(examples.split_names):
-        for path in split_shards(artifact_utils.get_split_uri([examples], split)):
+        for path in split_shards(examples_split(examples, split)):
             shards.append(Shard(len(shards), split, path))
     return shards
 

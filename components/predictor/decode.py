@@ -1,4 +1,4 @@
-"""Decodes the test split with one model in a Beam pipeline, and joins the outputs to a table."""
+"""Decodes a split with one model in a Beam pipeline, and joins the outputs to a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from apache_beam.utils.shared import Shared
 
 from regard.components.common import prediction_table
 from regard.components.common.prediction_table import ModelSummary
-from regard.components.data.example_rows import parse_record, read_records
+from regard.components.data.example_rows import (
+    Position,
+    parse_record,
+    read_positioned_records,
+)
 from regard.components.predictor import batch_results
 from regard.components.predictor.batch_plan import BatchPlan, PlannedShard
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
@@ -27,8 +31,8 @@ from regard.serving import saved_model
 from regard.serving.contract import Contract, SavedModelError, answer_kind, read_contract
 from regard.serving.saved_model import ServedModel
 
-# A row number and a serialized example; None announces a batch.
-Record = tuple[int, bytes] | None
+# A row number, a serialized example and its position; None announces a batch.
+Record = tuple[int, bytes, Position] | None
 
 
 def read_shard(shard: PlannedShard) -> Iterator[tuple[int, Record]]:
@@ -39,9 +43,9 @@ def read_shard(shard: PlannedShard) -> Iterator[tuple[int, Record]]:
     """
     for batch in range(shard.announced_batches):
         yield batch, None
-    records = zip(shard.rows, shard.batches, read_records(shard.path), strict=True)
-    for row, batch, record in records:
-        yield batch, (row, record)
+    records = zip(shard.rows, shard.batches, read_positioned_records(shard.path), strict=True)
+    for row, batch, (position, record) in records:
+        yield batch, (row, record, position)
 
 
 class ModelDoFn(beam.DoFn):
@@ -104,8 +108,8 @@ class PredictDoFn(ModelDoFn):
         batch, records = element
         with batch_results.record_failure(self._folder):
             parsed = [
-                (number, to_row(parse_record(record, self._features), self._features))
-                for number, record in filter(None, records)
+                (number, to_row(parse_record(record, self._features, position), self._features))
+                for number, record, position in filter(None, records)
             ]
             parsed.sort(key=lambda pair: (-row_length(pair[1]), pair[0]))
             rows = [row for _, row in parsed]

@@ -1,4 +1,4 @@
-"""The Predictor's executor: decodes the test split with each model, and keeps the outputs."""
+"""The Predictor's executor: decodes a split with each model, and keeps the outputs."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from regard.components.common import prediction_table
+from regard.components.common.artifact_files import examples_split
 from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.predictor.batch_plan import plan_batches
@@ -18,7 +19,6 @@ from regard.components.predictor.reference_outputs import (
     ReferenceOutput,
     ReferenceScores,
 )
-from regard.components.predictor.split_reader import test_split
 from regard.components.registry.store import production_baseline
 from regard.core import events
 from regard.core.formatting import truncate
@@ -35,7 +35,7 @@ class PredictorExecutor(BaseBeamExecutor):
         """Decode the split; a production model that fails is reported and left out.
 
         Raises:
-            UserError: there is no test split, an input is too long for the new model, or the model
+            UserError: there is no such split, an input is too long for the new model, or the model
                 has no such layer or head.
             SavedModelError: the new model does not fit its contract or the task.
             Exception: any other error in a worker.
@@ -49,7 +49,8 @@ class PredictorExecutor(BaseBeamExecutor):
         outputs: list[ReferenceOutput] = [attention] if attention else []
         outputs += [ReferenceScores()] if exec_properties.get("reference_scores") else []
         batch_size = int(exec_properties["batch_size"])
-        plan = plan_batches(test_split(examples), features, batch_size)
+        split = exec_properties["split"]
+        plan = plan_batches(examples_split(examples, split), features, batch_size)
         decoder = SplitDecoder(self._make_beam_pipeline, plan, features, outputs)
 
         candidate_path = Path(path_utils.serving_model_path(model.uri))
@@ -81,6 +82,7 @@ class PredictorExecutor(BaseBeamExecutor):
                 if attention and attention.layer and not has_attention:
                     _warn(f"{label} in production has no {attention}, so its aer is unknown")
         summary: PredictionsSummary = {
+            "split": split,
             "rows": plan.rows,
             "sentences_per_second": models["candidate"]["sentences_per_second"],
             "production": production if production and error is None else None,

@@ -1,38 +1,14 @@
-"""Reads the rows of the test split of an Examples artifact."""
-
-from __future__ import annotations
+"""Reads the rows of a split of an Examples artifact for a model."""
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import ExampleRow, read_rows
-from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import IMAGE
 from regard.models.tags import add_tag
-
-if TYPE_CHECKING:
-    from tfx.types.artifact import Artifact
-
-SPLIT = "test"
-
-
-def test_split(examples: Artifact) -> str:
-    """Return the folder of the test split.
-
-    Raises:
-        UserError: there is none.
-    """
-    from tfx.types import artifact_utils
-
-    splits = artifact_utils.decode_split_names(examples.split_names)
-    if SPLIT not in splits:
-        message = f"There is no {SPLIT!r} split to decode (available: {', '.join(splits)})"
-        raise UserError(message, remedy="Set `data.test`, or let `data.split` create the split.")
-    return artifact_utils.get_split_uri([examples], SPLIT)
 
 
 def to_row(example: ExampleRow, features: Sequence[Feature]) -> Row:

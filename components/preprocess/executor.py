@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import apache_beam as beam
 from apache_beam.utils.shared import Shared
@@ -14,10 +15,13 @@ from tfx.proto import example_gen_pb2, transform_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils, proto_utils
 
-from regard.components.common.artifact_files import split_shards
+from regard.components.common.artifact_files import examples_split, split_shards
 from regard.components.common.artifact_types import Artifacts, Properties
 from regard.components.preprocess import transform_graph
 from regard.core.files import temporary_name
+
+# What TFX's readers repeat in their errors as the format of the files.
+ROW_FORMAT = "rows of Regard's Preprocess, for regard.components.tf_dataset"
 
 
 class PreprocessExecutor(transform_executor.Executor):
@@ -29,8 +33,14 @@ class PreprocessExecutor(transform_executor.Executor):
         """Write the graph and the transformed examples.
 
         Building the graph reads the examples only if the task's preprocessing analyzes them.
+
+        Raises:
+            UserError: the examples lack a feature or a split, or have another format.
         """
         inputs, outputs = dict(input_dict), dict(output_dict)
+        examples = artifact_utils.get_single_instance(inputs[standard_component_specs.EXAMPLES_KEY])
+        splits = _splits(examples, exec_properties[standard_component_specs.SPLITS_CONFIG_KEY])
+        files = {split: split_shards(examples_split(examples, split)) for split in splits}
         # With this output TFX would transform the examples too, one row at a time. Without it, TFX
         # builds only the graph, and reads no examples if nothing is analyzed.
         transformed = outputs.pop(standard_component_specs.TRANSFORMED_EXAMPLES_KEY)
@@ -42,29 +52,20 @@ class PreprocessExecutor(transform_executor.Executor):
         graph = artifact_utils.get_single_uri(outputs[standard_component_specs.TRANSFORM_GRAPH_KEY])
         if folder is not None:
             _copy_tokenizer(folder, graph)
-        splits = transform_pb2.SplitsConfig()
-        proto_utils.json_to_proto(
-            exec_properties[standard_component_specs.SPLITS_CONFIG_KEY], splits
-        )
-        self._transform(
-            artifact_utils.get_single_instance(inputs[standard_component_specs.EXAMPLES_KEY]),
-            artifact_utils.get_single_instance(transformed),
-            graph,
-            list(splits.transform),
-        )
+        self._transform(files, artifact_utils.get_single_instance(transformed), graph)
 
     def _transform(
-        self, raw: types.Artifact, transformed: types.Artifact, graph: str, splits: list[str]
+        self, raw: Mapping[str, list[str]], transformed: types.Artifact, graph: str
     ) -> None:
         """Write a transformed file for each file of the splits."""
-        transformed.split_names = artifact_utils.encode_split_names(splits)
+        transformed.split_names = artifact_utils.encode_split_names(list(raw))
         # TFX has no name for Arrow; unspecified, its readers refuse the files.
         examples_utils.set_payload_format(
             transformed, example_gen_pb2.PayloadFormat.FORMAT_UNSPECIFIED
         )
+        examples_utils.set_file_format(transformed, ROW_FORMAT)
         files: list[tuple[str, str]] = []
-        for split in splits:
-            shards = split_shards(artifact_utils.get_split_uri([raw], split))
+        for split, shards in raw.items():
             folder = artifact_utils.get_split_uri([transformed], split)
             fileio.makedirs(folder)
             files += transform_graph.file_pairs(shards, folder)
@@ -76,6 +77,13 @@ class PreprocessExecutor(transform_executor.Executor):
         finally:
             # The process holds a shared object until another one is acquired.
             Shared().acquire(lambda: None)
+
+
+def _splits(examples: types.Artifact, splits_config: str) -> list[str]:
+    """Return the splits to transform: those of the configuration, by default all."""
+    config = transform_pb2.SplitsConfig()
+    proto_utils.json_to_proto(splits_config, config)
+    return list(config.transform) or artifact_utils.decode_split_names(examples.split_names)
 
 
 def _copy_tokenizer(tokenizer: str, graph: str) -> None:

@@ -18,13 +18,17 @@ from apache_beam.utils.shared import Shared
 from tensorflow_transform import impl_helper
 
 from regard.components.common import row_files
+from regard.core.errors import UserError
 from regard.models import tasks
+from regard.models.tasks.description import Description
 
 # The keys of custom_config: those of the pipeline, and the one that the executor adds.
 TASK = "task"
 SETTINGS = "settings"
 TOKENIZER = "tokenizer"
 
+# The types of parsed tf.Examples.
+_TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}
 # Larger batches are no faster, and an image can have as many bytes as a thousand sentences.
 _MAX_BATCH_ROWS = 1024
 _MAX_BATCH_BYTES = 4 * 2**20
@@ -33,14 +37,34 @@ _PARALLEL_BATCHES = 2  # transformed while another is written
 
 
 def preprocessing_fn(inputs: Mapping[str, Any], custom_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a batch's transformed features and training lengths; TFX Transform calls it."""
+    """Return a batch's transformed features and training lengths; TFX Transform calls it.
+
+    Raises:
+        UserError: a feature of the task is missing, or has another type.
+    """
     folder = custom_config[TOKENIZER]
     tokenizers = load_tokenizers(folder) if folder else {}
     preprocessing = tasks.get_preprocessing(custom_config[TASK])
+    _check_features(inputs, preprocessing.description)
     section = preprocessing.description.preprocessing_section
     settings = section.model_validate(custom_config[SETTINGS])
     features = preprocessing.transform(inputs, tokenizers, settings)
     return {**features, row_files.LENGTHS: tf.cast(preprocessing.lengths(features), tf.int64)}
+
+
+def _check_features(inputs: Mapping[str, Any], description: Description) -> None:
+    """Raise a UserError unless a batch has the features that a training reads, with their types."""
+    for feature in description.features:
+        if feature.name not in description.trained_features:
+            continue
+        if feature.name not in inputs:
+            message = f"The schema has no feature {feature.name!r}; it has {', '.join(inputs)}."
+            remedy = f"The task {description.name} needs {', '.join(description.trained_features)}."
+            raise UserError(message, feature.name, remedy)
+        kind, expected = inputs[feature.name].dtype, _TYPES[feature.kind.stored_list]
+        if kind != expected:
+            message = f"The feature {feature.name!r} is of {kind.name}, not of {expected.name}."
+            raise UserError(message, feature.name, "Change its type in the data or in the schema.")
 
 
 def load_tokenizers(folder: str) -> dict[str, text.SentencepieceTokenizer]:

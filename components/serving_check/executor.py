@@ -16,8 +16,9 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from regard.components.common import prediction_table
+from regard.components.common.artifact_files import examples_split
 from regard.components.common.artifact_types import Artifacts, Properties
-from regard.components.predictor.split_reader import read_images, test_split
+from regard.components.predictor.split_reader import read_images
 from regard.core import events
 from regard.core.errors import UserError
 from regard.core.files import atomic_write, write_json
@@ -180,12 +181,15 @@ def sample_rows(predictions: Path, examples: Artifact, count: int) -> list[Reque
         examples: the examples of the predictions, which contain the images.
         count: the maximum number of rows.
     """
-    contract = prediction_table.read_summary(predictions)["contract"]
+    summary = prediction_table.read_summary(predictions)
+    contract = summary["contract"]
     table = predictions / prediction_table.CANDIDATE
     indices = _sample_by_length(_lengths(table, contract), count)
     rows = prediction_table.rows_at(table, indices)
     names = [name for name, kind in input_kinds(contract).items() if kind.names_file]
-    images = read_images(test_split(examples), names, indices) if names else {}
+    images: dict[int, dict[str, bytes]] = {}
+    if names:
+        images = read_images(examples_split(examples, summary["split"]), names, indices)
     return [_request_row(row, contract, images.get(row["row"], {})) for row in rows]
 
 

@@ -13,8 +13,9 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from regard.components.common.artifact_files import split_shards, write_uri
+from regard.components.common.artifact_files import examples_split, split_shards, write_uri
 from regard.components.common.artifact_types import Artifacts, Properties
+from regard.components.data.example_rows import read_rows
 from regard.components.registry.starting_models import find_warm_start
 from regard.components.registry.store import Registry
 from regard.components.settings.tokenizer import TokenizerConfig
@@ -29,7 +30,9 @@ from regard.components.tokenizer_trainer.sentencepiece_training import (
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.core import events
 from regard.core.errors import UserError
+from regard.core.features import Feature
 from regard.core.formatting import format_count
+from regard.core.kinds import TEXT
 from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
@@ -85,7 +88,10 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
 
     def _sample(self, examples: types.Artifact, sampler: sampling.FileSampler) -> None:
         """Sample every file of the train split."""
-        files = list(enumerate(split_shards(artifact_utils.get_split_uri([examples], "train"))))
+        shards = split_shards(examples_split(examples, "train"))
+        texts = [Feature(name, TEXT) for group in sampler.groups for name in group]
+        next(read_rows(shards[0], texts), None)  # a missing feature is an error
+        files = list(enumerate(shards))
         with self._make_beam_pipeline() as pipeline:
             inputs = pipeline | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
             _ = inputs | "Sample" >> beam.Map(sampler)

@@ -4,6 +4,31 @@ import pytest
 
 from regard.components.common import artifact_files
 from regard.core.errors import UserError
+from tests import fake_models
+
+
+def test_a_split_of_tf_examples(tmp_path):
+    examples = fake_models.examples(tmp_path, [[{"source": "s", "target": "t"}]])
+    assert artifact_files.examples_split(examples, "test") == str(tmp_path / "Split-test")
+    with pytest.raises(UserError, match=r"no split 'dev'.*train, eval, test"):
+        artifact_files.examples_split(examples, "dev")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("payload_format", "FORMAT_TF_SEQUENCE_EXAMPLE"),
+        ("payload_format", "FORMAT_PROTO"),
+        ("payload_format", "FORMAT_UNSPECIFIED"),
+        ("file_format", "parquet"),
+    ],
+)
+def test_other_formats_are_refused_by_name(key, value, tmp_path):
+    examples = fake_models.examples(tmp_path, [[{"source": "s", "target": "t"}]])
+    examples.set_string_custom_property(key, value)
+    with pytest.raises(UserError, match=value) as caught:
+        artifact_files.examples_split(examples, "test")
+    assert "FORMAT_TF_EXAMPLE in tfrecords_gzip" in caught.value.remedy
 
 
 def test_two_attempts_at_one_uri(tmp_path, monkeypatch):

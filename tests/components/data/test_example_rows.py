@@ -7,6 +7,7 @@ from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data import example_rows
 from regard.components.data.example_rows import ExampleRow, read_rows
 from regard.components.data.images import Images
+from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import IMAGE, NUMBER, POINTS, POSITIONS, TEXT
 from regard.core.kinds.image import ImageFile
@@ -24,6 +25,34 @@ def test_read_rows_in_batches(tmp_path, monkeypatch):
     assert read[3].values == [["ü3"], []]
     monkeypatch.setattr(example_rows, "_RECORDS_PER_READ", 2)
     assert list(read_rows(path, TRANSLATION)) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [
+        ("Split-dev/data_tfrecord-00000-of-00001.gz", [("dev", 1), ("dev", 2)]),
+        ("Split-dev/data_tfrecord-00003-of-00012.gz", [("dev-00003", 1), ("dev-00003", 2)]),
+        ("rows.gz", [("rows.gz", 1), ("rows.gz", 2)]),
+    ],
+)
+def test_rows_without_a_file_are_named_by_split_and_number(name, positions, tmp_path):
+    rows = [{"source": ["a"], "target": ["b"]}, {"source": ["c"], "target": ["d"]}]
+    read = list(read_rows(write_records(tmp_path / name, rows), TRANSLATION))
+    assert [row.values for row in read] == [[["a"], ["b"]], [["c"], ["d"]]]
+    assert [(row.file, row.line) for row in read] == positions
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ({"english": ["a"], "target": ["b"]}, "no feature 'source'; it has english, target"),
+        ({"source": 3, "target": ["b"]}, "'source' is int64_list, not bytes_list"),
+    ],
+)
+def test_a_row_of_another_task_is_an_error(row, error, tmp_path):
+    path = write_records(tmp_path / "rows.gz", [row])
+    with pytest.raises(UserError, match=error):
+        list(read_rows(path, TRANSLATION))
 
 
 KINDS = [

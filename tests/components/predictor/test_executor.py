@@ -74,6 +74,7 @@ def run(
     production: Path | str = "",
     features=fake_models.FEATURES,
     beam=IN_MEMORY,
+    examples=None,
     **more,
 ):
     if shards is None:
@@ -83,11 +84,12 @@ def run(
     out = artifact(Predictions, tmp_path / "predictions")
     make_executor(tmp_path, beam).Do(
         {
-            "examples": [fake_models.examples(tmp_path / "examples", shards)],
+            "examples": [examples or fake_models.examples(tmp_path / "examples", shards)],
             "model": [artifact(standard_artifacts.Model, model)],
         },
         {"predictions": [out]},
         {
+            "split": "test",
             "features": json.dumps([feature.to_json() for feature in features]),
             "production": str(production),
             "production_version": "3" if production else "",
@@ -97,6 +99,17 @@ def run(
         },
     )
     return Path(out.uri)
+
+
+def test_another_split_whose_rows_have_no_file_and_line(models, tmp_path):
+    rows = [{"source": text, "target": text} for text in ("abc", "d", "ef")]
+    examples = fake_models.examples(tmp_path / "examples", [rows[:2], rows[2:]], split="held-out")
+    folder = run(tmp_path, models / "good", examples=examples, split="held-out")
+    table = prediction_table.read(folder / prediction_table.CANDIDATE)
+    assert table["hypothesis"] == ["CBA", "D", "FE"]
+    places = list(zip(table["file"], table["line"], strict=True))
+    assert places == [("held-out-00000", 1), ("held-out-00000", 2), ("held-out-00001", 1)]
+    assert prediction_table.read_summary(folder)["split"] == "held-out"
 
 
 def test_outputs_are_in_the_order_of_the_corpus(models, tmp_path, log):

@@ -1,12 +1,9 @@
 from pathlib import Path
 
-import pytest
-
 from regard.components.common.artifact_files import split_shards
 from regard.components.common.prediction_table import Row
 from regard.components.data.example_rows import read_rows as read
 from regard.components.predictor import split_reader
-from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import NUMBER, POINTS, POSITIONS, TEXT
 from tests import fake_models, fake_tasks
@@ -66,14 +63,6 @@ def test_images_of_some_rows(tmp_path):
     assert [read[index].paths["image"] for index in order] == ["0", "1", "2", "3", "4"]
     records = split_reader.read_images(folder, ["image"], [4, 1])
     assert records == {n: {"image": f"image {n}".encode()} for n in (1, 4)}
-
-
-def test_a_missing_test_split_is_an_error(tmp_path):
-    examples = fake_models.examples(tmp_path, [[row()]])
-    assert split_reader.test_split(examples) == str(Path(examples.uri, "Split-test"))
-    examples.split_names = '["train", "eval"]'
-    with pytest.raises(UserError, match="no 'test' split"):
-        split_reader.test_split(examples)
 
 
 def test_the_tag_begins_the_text_unless_it_is_blank(tmp_path):

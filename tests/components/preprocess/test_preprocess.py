@@ -11,11 +11,13 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 import tensorflow_transform as tft
+from tfx.components.util import tfxio_utils
 from tfx.proto import transform_pb2
 from tfx.types import channel_utils, standard_artifacts
 from tfx.utils import io_utils, json_utils, proto_utils
 
 from regard.components.common import row_files
+from regard.components.common.artifact_files import examples_split
 from regard.components.common.artifact_types import Tokenizer
 from regard.components.common.node_code import preprocess_code
 from regard.components.corpus_gen.example_writer import ExampleEncoder
@@ -30,6 +32,7 @@ from regard.components.preprocess.transform_graph import (
 )
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.tokenizer_trainer.sentencepiece_training import train_tokenizer
+from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import POINTS
 from regard.models import tasks
@@ -109,11 +112,13 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def run(root: Path, examples: Any, schema: str, properties: Any, more: Any = None) -> None:
+def run(root: Path, examples: Any, schema: str, properties: Any, more: Any = None) -> Any:
+    """Run Preprocess, and return the artifact of its transformed rows."""
     io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), schema.encode())
     context = PreprocessExecutor.Context(
         beam_pipeline_args=BEAM, tmp_dir=str(root / "tmp"), unique_id="1"
     )
+    rows = artifact(standard_artifacts.Examples, root / "transformed")
     PreprocessExecutor(context).Do(
         {
             "examples": [examples],
@@ -122,10 +127,11 @@ def run(root: Path, examples: Any, schema: str, properties: Any, more: Any = Non
         },
         {
             "transform_graph": [artifact(standard_artifacts.TransformGraph, root / "graph")],
-            "transformed_examples": [artifact(standard_artifacts.Examples, root / "transformed")],
+            "transformed_examples": [rows],
         },
         properties,
     )
+    return rows
 
 
 def component_of(splits: tuple[str, ...] = ("train", "eval")) -> Preprocess:
@@ -196,6 +202,51 @@ def test_tokenizer_is_stored_with_the_graph(transformed: Path) -> None:
     assert not list((transformed / "graph").glob(".*"))
 
 
+def write_columns(folder: Path, splits: list[str], **columns: str) -> Any:
+    """Examples of one row without a file and a line, as CsvExampleGen writes them."""
+    row = {name: bytes_feature(text) for name, text in columns.items()}
+    record = tf.train.Example(features=tf.train.Features(feature=row)).SerializeToString()
+    for split in splits:
+        (folder / f"Split-{split}").mkdir(parents=True)
+        path = folder / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
+        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+            writer.write(record)
+    return artifact(standard_artifacts.Examples, folder, split_names=json.dumps(splits))
+
+
+def schema_of(*columns: str) -> str:
+    return "".join(f'feature {{ name: "{name}" type: BYTES {SHAPE} }}\n' for name in columns)
+
+
+def tokenizer_of(transformed: Path) -> dict[str, Any]:
+    return {"tokenizer": [artifact(Tokenizer, transformed / "tokenizer")]}
+
+
+def test_any_examples_with_the_features_of_the_task(transformed: Path, tmp_path: Path) -> None:
+    splits = ["train", "dev", "held-out"]
+    source, target = SPLITS["train"][0]
+    examples = write_columns(tmp_path / "examples", splits, source=source, target=target)
+    schema = schema_of("source", "target")
+    properties = dict(component_of(()).exec_properties)
+    rows = run(tmp_path, examples, schema, properties, tokenizer_of(transformed))
+    for split in splits:
+        assert rows_of(tmp_path, split) == rows_of(transformed, "train")[:1]
+    assert json.loads(rows.split_names) == splits
+    with pytest.raises(ValueError, match=r"regard\.components\.tf_dataset"):  # a reader of TFX
+        tfxio_utils.get_split_tfxio([rows], "dev", ["test"])
+    with pytest.raises(UserError, match=r"regard\.components\.tf_dataset"):
+        examples_split(rows, "dev")
+
+
+def test_a_schema_of_another_task_is_an_error(transformed: Path, tmp_path: Path) -> None:
+    examples = write_columns(tmp_path / "examples", ["train"], english="one", target="eins")
+    schema = schema_of("english", "target")
+    properties = dict(component_of(()).exec_properties)
+    with pytest.raises(UserError, match="no feature 'source'; it has english, target") as caught:
+        run(tmp_path, examples, schema, properties, tokenizer_of(transformed))
+    assert "translation needs source, target" in caught.value.remedy
+
+
 def test_wiring() -> None:
     component = component_of()
     assert component.id == "Preprocess"
@@ -221,7 +272,11 @@ class ScalingConfig(Section):
 class Scaling:
     """A task without text, which scales points by the largest number of the training split."""
 
-    description = SimpleNamespace(preprocessing_section=ScalingConfig)
+    description = SimpleNamespace(
+        preprocessing_section=ScalingConfig,
+        features=[Feature("points", POINTS)],
+        trained_features=("points",),
+    )
 
     def transform(self, inputs: Any, tokenizers: Any, settings: ScalingConfig) -> dict[str, Any]:
         assert tokenizers == {}

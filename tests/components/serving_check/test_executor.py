@@ -29,7 +29,7 @@ def predict(folder: Path, model: Path, features, rows: list[Row], change=None) -
             predictions[0], outputs={**predictions[0].outputs, **change}
         )
     prediction_table.write(folder / prediction_table.CANDIDATE, features, rows, predictions)
-    summary = {"rows": len(rows), "device": "CPU", "contract": loaded.contract}
+    summary = {"split": "test", "rows": len(rows), "device": "CPU", "contract": loaded.contract}
     prediction_table.write_summary(folder, summary)
 
 

@@ -18,7 +18,7 @@ def predict(folder: Path, model, features, rows: list[Row]) -> Path:
     loaded = saved_model.load(fake_models.save(model, folder / "model"))
     predictions = loaded.predict(loaded.contract["detail"], [row.inputs for row in rows])
     prediction_table.write(folder / prediction_table.CANDIDATE, features, rows, predictions)
-    prediction_table.write_summary(folder, {"contract": loaded.contract})
+    prediction_table.write_summary(folder, {"split": "test", "contract": loaded.contract})
     return folder
 
 

@@ -29,6 +29,7 @@ from regard.components.common.component import Component
 from regard.components.common.node_arguments import NodeArguments, Settings
 from regard.components.common.node_code import evaluator_code
 from regard.components.evaluator.executor import EvaluatorExecutor
+from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.scoring import required_metrics
 from regard.components.predictor.executor import PredictorExecutor
 from regard.components.pusher.executor import PusherExecutor
@@ -40,6 +41,8 @@ from regard.components.settings.trainer import CONFIG, RUN, RunInputs, TrainerCo
 from regard.components.trainer.executor import TrainerExecutor
 from regard.components.trainer.training_key import trainer_code
 from regard.core.features import Feature
+from regard.core.suggestions import suggest
+from regard.models.metrics import metrics_for, supports
 
 RunParameters = Mapping[str, Any]
 
@@ -224,8 +227,15 @@ class Evaluator(Component):
     ):
         inputs = {"predictions": predictions, "findings": findings}
         arguments = self.check_inputs(task, **inputs)
-        config: EvaluationConfig = arguments.section("evaluation", evaluation)
-        arguments.check()
+        config: EvaluationConfig | None = arguments.section("evaluation", evaluation)
+        if config is not None:
+            kind, specs = arguments.description.output_kind, metric_specs(config)
+            for name in dict.fromkeys([*config.metrics, *config.thresholds]):
+                if not supports(name, kind, specs):
+                    choices = suggest(name, metrics_for(kind, specs))
+                    message = f"{name!r} is not a metric of the task {task}. {choices}."
+                    arguments.add(("evaluation", "metrics"), message)
+        config = arguments.check(config)
         super().__init__(config=config.to_json(), code=evaluator_code(config), **inputs)
 
 

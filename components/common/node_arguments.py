@@ -1,7 +1,7 @@
 """The arguments of a component: checked when the graph is built, with all problems in one error."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from tfx.types.artifact import Artifact
 from tfx.types.channel import BaseChannel
 
+from regard.components.settings.data_section import data_class
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.tags import TagsConfig
 from regard.components.settings.task_sections import section_defaults, task_sections
@@ -20,6 +21,7 @@ from regard.core.files import sha256_file
 from regard.core.kinds import TEXT
 from regard.core.suggestions import suggest
 from regard.models import tasks
+from regard.models.settings.annotations import models_in, type_of
 from regard.models.settings.base import KeyPath, Problem, Section, find_problems
 from regard.models.tasks.description import Description
 
@@ -82,7 +84,7 @@ class NodeArguments:
         try:
             section = TypeAdapter(kind).validate_python({} if value is None else value)
         except ValidationError as error:
-            self._problems += _problems(name, value, error)
+            self._problems += _problems(name, kind, value, error)
             return None
         section = _with_absolute_paths(section)
         self._problems += find_problems(section, (name,))
@@ -171,13 +173,15 @@ class NodeArguments:
             return cast(T, value)
         lines = (f"{'.'.join(map(str, p.path))}: {p.message}" for p in self._problems)
         title = "An argument is invalid:" if len(self._problems) == 1 else "Arguments are invalid:"
-        command = f"`regard config reference {self._task or 'TASK'}`"
+        name = self._task if self.description is not None else "TASK"
+        command = f"`regard config reference --task {name}`"
         remedy = f"{command} prints the keys of all sections with their defaults."
         raise UserError("\n  ".join([title, *dict.fromkeys(lines)]), self._node, remedy)
 
     def _conflicts(self, description: Description) -> Iterator[Problem]:
         """Yield the problems of the task's own checks that concern the arguments."""
         defaults = {name: default for name, (_, default) in task_sections(description).items()}
+        defaults["data"] = data_class(description).model_construct()
         sections = {"search": None, "tokenizer": None, **defaults, **self._sections}
         for problem in description.validate(SimpleNamespace(task=self._task, **sections)):
             if problem.path[0] in self._sections:
@@ -195,26 +199,33 @@ def _with_absolute_paths(section: Any) -> Any:
     return section
 
 
-def _problems(name: str, value: object, error: ValidationError) -> Iterator[Problem]:
+def _problems(name: str, kind: Any, value: object, error: ValidationError) -> Iterator[Problem]:
     """Yield pydantic's errors with the keys of the value."""
     for detail in error.errors(include_url=False):
         path: KeyPath = (name,)
         inner: Any = value
+        models, keys = models_in(kind), set[str]()
         for part in detail["loc"]:
-            keys: Any = inner if isinstance(inner, Mapping) else ()
-            keys = range(len(inner)) if isinstance(inner, list | tuple) else keys
-            if part in keys:  # pydantic's paths also contain the types of variants
+            items = range(len(inner)) if isinstance(inner, list | tuple) else inner
+            if isinstance(items, Mapping | range) and part in items:
                 path, inner = (*path, part), inner[part]
+                if isinstance(items, Mapping):
+                    fields = dict(item for model in models for item in model.model_fields.items())
+                    keys = set(fields)
+                    models = models_in(fields[part].annotation) if part in fields else []
+            else:  # pydantic's paths also contain the types of variants
+                models = [model for model in models if type_of(model) == part] or models
         if detail["type"] == "missing":
             path = (*path, detail["loc"][-1])
-        yield Problem(path, _message(detail))
+        yield Problem(path, _message(detail, keys))
 
 
-def _message(detail: Any) -> str:
-    kind = detail["type"]
-    if kind == "extra_forbidden":
-        return "Unknown key. Remove it, or correct its name."
-    if kind == "missing":
+def _message(detail: Any, keys: Collection[str]) -> str:
+    if detail["type"] == "extra_forbidden":
+        return f"Unknown key. {suggest(detail['loc'][-1], sorted(keys))}."
+    if detail["type"] == "missing":
         return "This key is required. Add it."
+    if detail["type"] == "union_tag_invalid":
+        return f"The type {detail['ctx']['tag']!r} is not one of {detail['ctx']['expected_tags']}."
     message = detail["msg"].replace("Input should be", "It must be")
     return f"{message}. {detail['input']!r} was given."

@@ -155,8 +155,7 @@ class NodeArguments:
     def check(self, value: T | None = None) -> T:
         """Raise an error with all problems, if there are any.
 
-        Sections that are valid are also checked together, as those of a YAML file are; sections
-        that the component does not have are those of an empty file.
+        Valid sections of a training are also checked together, as those of a YAML file are.
 
         Args:
             value: a result of these checks, which exists if there are no problems.
@@ -167,7 +166,7 @@ class NodeArguments:
         Raises:
             UserError: lists every problem with the name of its argument.
         """
-        if self.description is not None and not self._problems and "model" in self._sections:
+        if self.description is not None and not self._problems:
             self._problems += self._conflicts(self.description)
         if not self._problems:
             return cast(T, value)
@@ -179,10 +178,15 @@ class NodeArguments:
         raise UserError("\n  ".join([title, *dict.fromkeys(lines)]), self._node, remedy)
 
     def _conflicts(self, description: Description) -> Iterator[Problem]:
-        """Yield the problems of the task's own checks that concern the arguments."""
+        """Yield the problems that the task's own checks find in the sections of a training."""
         defaults = {name: default for name, (_, default) in task_sections(description).items()}
-        defaults["data"] = data_class(description).model_construct()
-        sections = {"search": None, "tokenizer": None, **defaults, **self._sections}
+        if not {"model", "training", "search"} & defaults.keys() <= self._sections.keys():
+            return
+        sections: dict[str, Any] = {"search": None, "tokenizer": None, **defaults, **self._sections}
+        # Another component knows the tokenizer. What needs a shared one is not refused here.
+        if sections["tokenizer"] is not None:
+            sections["tokenizer"] = sections["tokenizer"].model_copy(update={"shared": True})
+        sections["data"] = data_class(description).model_construct()
         for problem in description.validate(SimpleNamespace(task=self._task, **sections)):
             if problem.path[0] in self._sections:
                 yield problem

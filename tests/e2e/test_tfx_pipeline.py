@@ -1,4 +1,4 @@
-"""Regard's components between TFX's, as docs/how-to/tfx-pipeline.md shows them, under TFX's runners."""
+"""Regard's components between TFX's, as docs/how-to/tfx-pipeline.md shows, with TFX's runners."""
 
 import random
 from pathlib import Path

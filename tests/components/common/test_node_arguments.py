@@ -73,8 +73,19 @@ def test_all_problems_are_reported_together_with_their_keys():
 def test_sections_are_checked_together():
     arguments = NodeArguments("Trainer", "translation")
     arguments.section("model", {"embedding": 30, "encoder": {"type": "transformer", "heads": 4}})
+    arguments.check()  # of a component that does not train
+    arguments.section("training", None)
+    arguments.section("search", None)
     (line,) = problems(arguments)
     assert line.startswith("model.encoder.heads:")
+
+
+def test_the_tokenizer_of_another_component_may_be_shared():
+    arguments = NodeArguments("Trainer", "translation")
+    arguments.section("model", {"decoder": {"type": "luong", "pointer_generator": True}})
+    arguments.section("training", None)
+    arguments.section("search", None)
+    arguments.check()
 
 
 def test_a_section_that_the_task_does_not_have():

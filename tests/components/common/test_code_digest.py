@@ -148,6 +148,16 @@ def test_imports_inside_functions_and_names_in_strings_count(small):
     assert files == ["__init__", "a", "b", "c", "d", "e"]
 
 
+def test_the_name_of_a_folder_does_not_stand_for_the_package_around_it(small):
+    package = small(
+        nodes__in____init__="def f():\n    from regard.b import g\n",
+        nodes__in__inner__in__a='NAME = "regard.nodes.inner"\n',
+        b="",
+    )
+    files = source_files("regard.nodes.inner.a", package=package)
+    assert package / "b.py" not in files
+
+
 def test_a_module_that_does_not_exist_is_an_error(small):
     with pytest.raises(FileNotFoundError, match=r"regard\.nowhere"):
         source_files("regard.nowhere", package=small())

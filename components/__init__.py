@@ -1,12 +1,11 @@
-"""The nodes of a pipeline as TFX components, for pipelines of your own.
+"""TFX components, and what joins them to other components of TFX; imported at their first use."""
 
-The names are imported when they are used: TFX takes seconds.
-"""
+from __future__ import annotations
 
-from importlib import import_module
+import importlib
 from typing import Any
 
-# The names by the module that defines them.
+# The names of each module, which imports TensorFlow or TFX.
 _MODULES = {
     "regard.components.data_nodes": (
         "CorpusGen",
@@ -14,6 +13,9 @@ _MODULES = {
         "Preprocess",
         "TokenizerTrainer",
     ),
+    "regard.components.interop.dataset": ("tf_dataset",),
+    "regard.components.interop.evaluation": ("eval_config",),
+    "regard.components.interop.own_model": ("load_tokenizers", "write_contract"),
     "regard.components.nodes": (
         "Evaluator",
         "Predictor",
@@ -24,15 +26,15 @@ _MODULES = {
     ),
     "regard.components.tuner.component": ("Tuner",),
 }
-__all__ = sorted(name for names in _MODULES.values() for name in names)
+_OWNERS = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = sorted(_OWNERS)
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _OWNERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_OWNERS[name]), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*globals(), *__all__})

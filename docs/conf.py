@@ -51,6 +51,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False  # Keras describes `build` and `call` of any layer
 autodoc_default_options = {"members": True}
+# Imported by what joins Regard to TFX, in half a minute.
+autodoc_mock_imports = ["apache_beam", "tensorflow_model_analysis", "tensorflow_transform"]
 add_module_names = False
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

@@ -22,7 +22,7 @@ class Findings(Artifact):
 
 
 class Predictions(Artifact):
-    """The predictions for the test split: a Parquet file per model, and ``predictions.json``."""
+    """The predictions for a split: a Parquet file per model, and ``predictions.json``."""
 
     TYPE_NAME = "regard.Predictions"
 

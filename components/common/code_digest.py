@@ -150,8 +150,8 @@ def _references(source: bytes, top_level_only: bool) -> tuple[frozenset[str], fr
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             strings.add(node.value)
-            # A package names modules for its functions, such as the names that it imports lazily.
-            if _MODULE_NAME.fullmatch(node.value) and not top_level_only:
+            # A parent package that names modules, such as a table of lazy imports, imports none.
+            if not top_level_only and _MODULE_NAME.fullmatch(node.value):
                 names.add(node.value.partition(":")[0])
     return frozenset(name for name in names if name.startswith("regard.")), frozenset(strings)
 

@@ -76,11 +76,9 @@ class Component(BaseComponent):
             inputs: the channels.
         """
         arguments = NodeArguments(cls.__name__, task)
-        given = {name: value for name, value in inputs.items() if value is not None}
-        arguments.check_channels(cls.INPUTS, inputs)
-        arguments.check_channels(
-            {n: k for n, k in cls.OPTIONAL_INPUTS.items() if n in given}, given
-        )
+        connected = {name for name, channel in inputs.items() if channel is not None}
+        optional = {name: kind for name, kind in cls.OPTIONAL_INPUTS.items() if name in connected}
+        arguments.check_channels({**cls.INPUTS, **optional}, inputs)
         return arguments
 
     def __init__(self, run_parameters: Mapping[str, Any] | None = None, **arguments: Any):

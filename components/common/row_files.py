@@ -81,6 +81,17 @@ class RowFiles:
         self._row_starts = np.cumsum(np.concatenate([[0], *counts]))
         self._batch_starts = np.cumsum([0, *map(len, self._batches)])
 
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of a transformed row."""
+        return self._batches[0].schema.names if self._batches else []
+
+    def complete_rows(self) -> np.ndarray:
+        """Return the number of a complete training row of each transformed row that has one."""
+        numbers = np.flatnonzero(self.lengths > 0)
+        rows = np.searchsorted(self._row_starts, numbers, side="right")
+        return numbers[np.unique(rows, return_index=True)[1]]
+
     def sample(self, count: int) -> np.ndarray:
         """Draw rows from all files, always the same, as a mask of training rows."""
         counts = np.diff(self._row_starts)

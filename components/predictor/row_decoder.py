@@ -94,7 +94,7 @@ def predict_batch(model: Model, rows: Sequence[Row]) -> list[Prediction]:
     except InputLengthError as error:
         rejected = _first_rejected(model, rows)
         position = f"{rejected.file}:{rejected.line}: " if rejected and rejected.line else ""
-        message = f"The test split cannot be decoded: {position}{error}"
+        message = f"A row cannot be decoded: {position}{error}"
         remedy = "Increase search.max_source_length, or set long_source: truncate."
         raise UserError(message, "search.long_source", remedy) from None
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from regard.core.characters import BLANK
 from regard.core.kinds import KINDS
 from regard.models.tasks.description import Description
+from regard.models.tasks.example_inputs import parse_inputs
 from regard.models.tasks.search_outputs import create_search
 from regard.models.trainable_model import TrainableModel
 
@@ -20,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # The lengths of an output's dimensions after the batch, by the output that has them; see
 # ``ExportedModel.contract``.
 OutputLengths = dict[str, list[str | None]]
+# The signature for TFX's BulkInferrer, InfraValidator and Evaluator.
+EXAMPLES_SIGNATURE = "serving_examples"
 # The columns of a training row, by name.
 Row = Mapping[str, np.ndarray]
 
@@ -33,8 +36,9 @@ class ExportedModel:
     Attributes:
         module: Owns everything that the signatures need. Its ``weights`` are those of the model in
             the model's order, by which a warm start finds them in the SavedModel.
-        signatures: By name, with ``serving_default``. The first dimension of every output is the
-            batch.
+        signatures: By name, with ``serving_default``, and ``serving_examples``, which has its
+            outputs for serialized tf.Examples; one text for each row is ``[batch, 1]`` there. The
+            first dimension of every output is the batch.
         contract: What the signatures take and return, as plain data. It is written into the
             SavedModel, so that clients need nothing else. Its keys:
 
@@ -63,7 +67,7 @@ class ExportedModel:
             - ``signatures``: for each its ``inputs`` as above (one that is not an input of the
               model says which input or output it is ``like``, or has a ``default``) and its
               ``outputs``: for every dimension after the batch the output with its length, or None
-              if all of it is used.
+              if all of it is used. ``serving_examples`` is not among them.
     """
 
     module: tf.Module
@@ -185,6 +189,14 @@ class ServedModule(tf.Module):
         for name, signature in signatures.items():
             specs = [spec for entry in signature.inputs for spec in _specs(**entry)]
             functions[name] = with_signature(specs)(self._with_float_weights(signature.function))
+        default, inputs = functions["serving_default"], signatures["serving_default"].inputs
+
+        @with_signature([tf.TensorSpec([None], tf.string, "examples")])
+        def predict_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+            outputs = default(*parse_inputs(examples, inputs))
+            return {name: _as_column_of_texts(value) for name, value in outputs.items()}
+
+        functions[EXAMPLES_SIGNATURE] = predict_examples
         return ExportedModel(self, functions, contract)
 
     def _with_float_weights(self, function: F) -> F:
@@ -202,6 +214,12 @@ class ServedModule(tf.Module):
                 return function(*inputs, **named_inputs)
 
         return call  # type: ignore[return-value]
+
+
+def _as_column_of_texts(output: tf.Tensor) -> tf.Tensor:
+    """Return texts ``[batch]`` as ``[batch, 1]``; BulkInferrer of tfx-bsl 1.21 needs it."""
+    is_text = output.dtype == tf.string and output.shape.rank == 1
+    return output[:, None] if is_text else output
 
 
 def quantize(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

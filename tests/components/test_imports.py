@@ -25,14 +25,3 @@ def test_imports(modules, absent):
     code = f"import sys, {', '.join(modules)}\nprint([m for m in sys.modules if m == {absent!r}])"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert completed.stdout.strip() == "[]", completed.stderr
-
-
-def test_components_are_imported_when_they_are_used():
-    code = (
-        "import sys, regard.components as components\n"
-        "assert 'tfx' not in sys.modules and 'Trainer' in dir(components)\n"
-        "for name in components.__all__: assert getattr(components, name).__name__ == name\n"
-        "assert not hasattr(components, 'Trainers')"
-    )
-    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert completed.returncode == 0, completed.stderr

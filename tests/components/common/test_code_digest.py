@@ -158,6 +158,20 @@ def test_the_name_of_a_folder_does_not_stand_for_the_package_around_it(small):
     assert package / "b.py" not in files
 
 
+def test_a_table_of_lazy_imports_counts_for_who_reads_it_only(small):
+    """Whoever imports from a package may get any of its names; a module inside gets none."""
+    package = small(
+        nodes__in____init__='_MODULES = {"regard.nodes.b": ("B",)}\n',
+        nodes__in__a="",
+        nodes__in__b="",
+        c="from regard.nodes import B\n",
+    )
+    inside = source_files("regard.nodes.a", package=package)
+    assert [path.stem for path in inside] == ["__init__", "__init__", "a"]
+    outside = [path.stem for path in source_files("regard.c", package=package)]
+    assert outside == ["__init__", "c", "__init__", "b"]
+
+
 def test_a_module_that_does_not_exist_is_an_error(small):
     with pytest.raises(FileNotFoundError, match=r"regard\.nowhere"):
         source_files("regard.nowhere", package=small())

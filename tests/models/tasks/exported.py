@@ -108,3 +108,14 @@ def servable(folder):
     """Whether there are only operations that a model server has."""
     ops = used_ops(folder)
     return not unsupported(ops, core_ops(ops), "2.14") and not {o for o in ops if "Xla" in o}
+
+
+def serialized(**features):
+    """A tf.Example of lists of bytes or numbers."""
+    lists = {
+        bytes: lambda values: tf.train.Feature(bytes_list=tf.train.BytesList(value=values)),
+        float: lambda values: tf.train.Feature(float_list=tf.train.FloatList(value=values)),
+        int: lambda values: tf.train.Feature(int64_list=tf.train.Int64List(value=values)),
+    }
+    stored = {name: lists[type(values[0])](values) for name, values in features.items()}
+    return tf.train.Example(features=tf.train.Features(feature=stored)).SerializeToString()

@@ -178,10 +178,9 @@ def test_a_task_names_its_answer(summariser):
     word = SENTENCES[0].split()[0]
     sides = {"source": tf.constant(SENTENCES[:2]), "target": tf.constant(["a", ""])}
     sides |= {"prefix": tf.constant(["", word]), "phrases": tf.constant(["", f"{word}\n{word}"])}
-    for name, function in served.signatures.items():
-        promised = served.contract["signatures"][name]
+    for name, promised in served.contract["signatures"].items():
         arguments = [sides[entry["name"]] for entry in promised["inputs"]]
-        assert set(function(*arguments)) == set(promised["outputs"])
+        assert set(served.signatures[name](*arguments)) == set(promised["outputs"])
     assert served.contract["signatures"]["score"]["inputs"][1]["like"] == "summary"
 
 
@@ -311,17 +310,16 @@ def test_every_signature_reports_truncation(summariser):
     served = summariser
     inputs = {"source": tf.constant(["a", "the dog ran far away"])}
     inputs |= {name: tf.constant(["", ""]) for name in ("target", "prefix", "phrases")}
-    for name, function in served.signatures.items():
-        arguments = [inputs[one["name"]] for one in served.contract["signatures"][name]["inputs"]]
-        cut = function(*arguments)["source_cut"].numpy()
+    for name, signature in served.contract["signatures"].items():
+        arguments = [inputs[entry["name"]] for entry in signature["inputs"]]
+        cut = served.signatures[name](*arguments)["source_cut"].numpy()
         assert cut[0] == 0
         assert cut[1] > 0
 
 
 def test_n_best(several):
-    assert set(several.signatures) == {
-        *("serving_default", "align", "score", "nbest", "constrained")
-    }
+    names = {"serving_default", "align", "score", "nbest", "constrained", "serving_examples"}
+    assert set(several.signatures) == names
     sources = tf.constant(SENTENCES[:5])
     result = {name: value.numpy() for name, value in several.module.n_best(sources).items()}
     assert result.pop("source_cut").tolist() == [0] * 5

@@ -17,10 +17,11 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.captioning.description import CaptioningModelConfig
 from regard.models.tasks.captioning.preprocess import encode_images
 from regard.models.tasks.image_decoding import decode_images
+from regard.models.tasks.served_model import EXAMPLES_SIGNATURE
 from regard.models.tasks.text_preprocessing import MAX_TOKEN_CHARACTERS
 from regard.models.vocabulary import EOS
 from tests.marks import slow_except
-from tests.models.tasks.exported import servable
+from tests.models.tasks.exported import assert_equal_outputs, serialized, servable
 from tests.models.tasks.task_parts import as_rows, batch_decoding, check_output_names, module_of
 from tests.models.tasks.test_image_decoding import png_of
 from tests.models.tasks.tokenizers import trained
@@ -155,7 +156,12 @@ def test_trained_a_little_and_served(tokenizer, name, tmp_path):
     check_output_names(served.contract)
     assert served.contract["size"] is None
     assert not tasks.describe("captioning").has_input_length
-    assert set(served.contract["signatures"]) == set(loaded.signatures)
+    assert {*served.contract["signatures"], EXAMPLES_SIGNATURE} == set(loaded.signatures)
+    examples = tf.constant([serialized(image=[image]) for image in PNGS])
+    outputs = loaded.signatures[EXAMPLES_SIGNATURE](examples=examples)
+    outputs["caption"] = outputs["caption"][:, 0]
+    expected = loaded.signatures["serving_default"](image=tf.constant(PNGS))
+    assert_equal_outputs(outputs, expected)
     inside = served.module.align(tf.constant(PNGS))
     assert_close(batched["score"], inside["score"])
     assert batched["alignment"].shape[2:] == captioner.encoder.grid

@@ -7,9 +7,24 @@ from typing import Any
 
 # The names of each module, which imports TensorFlow or TFX.
 _MODULES = {
+    "regard.components.data_nodes": (
+        "CorpusGen",
+        "ExampleValidator",
+        "Preprocess",
+        "TokenizerTrainer",
+    ),
     "regard.components.interop.dataset": ("tf_dataset",),
     "regard.components.interop.evaluation": ("eval_config",),
     "regard.components.interop.own_model": ("load_tokenizers", "write_contract"),
+    "regard.components.nodes": (
+        "Evaluator",
+        "Predictor",
+        "Pusher",
+        "Reporter",
+        "ServingCheck",
+        "Trainer",
+    ),
+    "regard.components.tuner.component": ("Tuner",),
 }
 _OWNERS = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_OWNERS)

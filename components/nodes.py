@@ -1,204 +1,70 @@
-"""The TFX components of a pipeline: what each node takes and produces, in the order of the graph.
+"""The TFX components that train, evaluate and publish a model, in the order of the graph.
 
-Their executors, which do the work, are in the packages of the nodes.
+An argument that is a section of the YAML file, such as ``training``, is the section's model or its
+keys as plain values; None stands for the defaults. Arguments are checked when the graph is built,
+and one ``UserError`` lists all problems. The executors, which do the work, are in the packages of
+the nodes.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfx.proto import trainer_pb2, transform_pb2
-from tfx.types.channel import Channel
+from tfx.proto import trainer_pb2
+from tfx.types.channel import BaseChannel
 from tfx.types.standard_artifacts import (
-    ExampleAnomalies,
     Examples,
-    ExampleStatistics,
     InfraBlessing,
     Model,
     ModelBlessing,
     ModelEvaluation,
     ModelRun,
     PushedModel,
-    Schema,
     TransformGraph,
 )
 from tfx.utils import json_utils
 
-from regard.components.augmenter.executor import AugmenterExecutor
-from regard.components.common.artifact_types import Findings, Predictions, Report, Tokenizer
+from regard.components.common.artifact_types import Findings, Predictions, Report
 from regard.components.common.component import Component
-from regard.components.corpus_gen.driver import FingerprintDriver
-from regard.components.corpus_gen.executor import CorpusGenExecutor
+from regard.components.common.node_arguments import NodeArguments, Settings
+from regard.components.common.node_code import evaluator_code
 from regard.components.evaluator.executor import EvaluatorExecutor
-from regard.components.example_validator.executor import ExampleValidatorExecutor
+from regard.components.evaluator.external_metrics import metric_specs
+from regard.components.evaluator.scoring import required_metrics
 from regard.components.predictor.executor import PredictorExecutor
-from regard.components.preprocess.executor import PreprocessExecutor
 from regard.components.pusher.executor import PusherExecutor
 from regard.components.reporter.executor import ReporterExecutor
 from regard.components.serving_check.executor import ServingCheckExecutor
-from regard.components.settings.trainer import CONFIG, RUN
-from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
+from regard.components.settings.evaluation import EvaluationConfig
+from regard.components.settings.serving import ServingConfig
+from regard.components.settings.trainer import CONFIG, RUN, RunInputs, TrainerConfig
 from regard.components.trainer.executor import TrainerExecutor
+from regard.components.trainer.training_key import trainer_code
+from regard.core.features import Feature
+from regard.core.suggestions import suggest
+from regard.models.metrics import metrics_for, supports
 
-
-class CorpusGen(Component):
-    """Convert files to tf.Examples in the splits train, eval and test.
-
-    It is not one of TFX's ExampleGens, because open-source Kubeflow Pipelines never runs their
-    drivers: the cache key is the fingerprint, which the caller or `FingerprintDriver` computes.
-
-    Args:
-        corpus: JSON of the ``Corpus``, with absolute paths.
-        fingerprint: the digest of the files' content; empty if it is computed when the node runs.
-            TFX's local runners compute it before they look for cached outputs.
-
-    Outputs: ``examples`` (standard Examples: the features, ``file`` and ``line``) and
-    ``findings`` (``corpus.json``: the fingerprint, rows of each split and span, the first row by
-    feature, and what was skipped).
-    """
-
-    EXECUTOR = CorpusGenExecutor
-    PARAMETERS = {"corpus": str, "fingerprint": str}
-    RUN_SECTIONS = ("data",)
-    OUTPUTS = {"examples": Examples, "findings": Findings}
-
-    def __init__(self, fingerprint: str = "", **arguments: Any):
-        super().__init__(fingerprint=fingerprint, **arguments)
-        if not fingerprint:
-            self.driver_class = FingerprintDriver
-
-
-class ExampleValidator(Component):
-    """Compare the statistics with the schema, as TFX does, and check the rows themselves.
-
-    Args:
-        statistics: from StatisticsGen.
-        schema: from SchemaGen.
-        examples: the examples of the statistics.
-        checks: JSON of ``data.checks``.
-        pinned_schema: a comment with the name of ``data.schema``, and its content; empty without.
-        features: JSON list of the features.
-        targets: JSON of ``TargetSettings``.
-        production: JSON with the ``version`` in production, the path of its ``profile``, and the
-            ``digest`` of that file, for the cache; or with ``latest`` as ``version`` and the folder
-            of all ``versions``, of which the newest is used; empty if there is none.
-
-    Outputs: ``anomalies`` (as TFX's) and ``findings``: ``checks.json`` (count, share and first
-    examples of every check, with file and line; lengths; drift), ``profile.json`` (words and
-    lengths of the training split) and ``target_overlap.json`` (hashes of references of the other
-    splits that the training split contains).
-    """
-
-    EXECUTOR = ExampleValidatorExecutor
-    _TEXTS = ("checks", "pinned_schema", "features", "targets", "production")
-    PARAMETERS = dict.fromkeys(_TEXTS, str)
-    INPUTS = {"statistics": ExampleStatistics, "schema": Schema, "examples": Examples}
-    OUTPUTS = {"anomalies": ExampleAnomalies, "findings": Findings}
-
-
-class Augmenter(Component):
-    """Change the train split with published models; the other splits are copied.
-
-    Each model runs as a Beam pipeline. The parts that it has finished are kept in a folder that
-    outlives the run, under a key of the model, the rows and the code.
-
-    Args:
-        examples: standard Examples with a split ``train``.
-        settings: JSON with the section ``augmentation`` (as JSON), the ``task``, the ``features``,
-            the ``batch_size``, ``root`` and ``monolingual`` of the section ``data``, and the
-            digests of these files.
-        models: JSON of the result of ``find_teachers``; without models, the node looks
-            them up.
-        registry: the registry's folder.
-        folder: the folder for finished parts.
-
-    Outputs: ``augmented_examples``, and ``findings`` (``augmentation.json``: the models, and a
-    sentence on each step).
-    """
-
-    EXECUTOR = AugmenterExecutor
-    PARAMETERS = {"settings": str, "models": str, "registry": str, "folder": str}
-    INPUTS = {"examples": Examples}
-    OUTPUTS = {"augmented_examples": Examples, "findings": Findings}
-
-
-class TokenizerTrainer(Component):
-    """Train one SentencePiece model for each text feature, or one for all, on the train split.
-
-    Args:
-        examples: standard Examples with a split ``train``.
-        config: the section ``tokenizer`` as JSON.
-        features: the symbols of the vocabulary of each text feature, as a JSON object, in addition
-            to those of ``config``.
-        word_list_digest: the digest of ``tokenizer.word_list``, for the cache; empty without one.
-        start: the result of ``find_warm_start`` whose tokenizers are kept, as a JSON object; on a
-            cluster only the ``model`` to find. Empty: new ones are trained.
-        published: the registry's folder of the pipeline's model.
-        seed: the seed of the sample, which ``tokenizer.input_sentence_size`` limits.
-
-    Outputs: ``tokenizer`` (``<feature>.model``, ``<feature>.vocab``, ``tokenizer.json``).
-    """
-
-    EXECUTOR = TokenizerTrainerExecutor
-    _TEXTS = ("config", "features", "word_list_digest", "start", "published")
-    PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
-    INPUTS = {"examples": Examples}
-    OUTPUTS = {"tokenizer": Tokenizer}
-
-
-class Preprocess(Component):
-    """Build the task's preprocessing as a TensorFlow graph, and transform the examples with it.
-
-    The train split is analyzed; all splits are transformed. No statistics are computed:
-    StatisticsGen has those of the text, and statistics of ids would be meaningless.
-
-    Args:
-        examples: standard Examples with a split ``train``.
-        schema: their schema.
-        tokenizer: from TokenizerTrainer; None for a task without text.
-        custom_config: ``task``, and ``settings``, what its preprocessing depends on apart from the
-            examples.
-        code: the digest of the preprocessing code, for the cache.
-
-    Outputs: ``transform_graph`` (with the tokenizer, if there is one, in its folder
-    ``tokenizer``) and ``transformed_examples``.
-    """
-
-    EXECUTOR = PreprocessExecutor
-    PARAMETERS = {
-        "preprocessing_fn": str,
-        "custom_config": str,
-        "splits_config": transform_pb2.SplitsConfig,
-        "force_tf_compat_v1": int,
-        "disable_statistics": int,
-    }
-    INPUTS = {"examples": Examples, "schema": Schema}
-    OPTIONAL_INPUTS = {"tokenizer": Tokenizer}
-    OUTPUTS = {"transform_graph": TransformGraph, "transformed_examples": Examples}
-
-    def __init__(self, custom_config: Mapping[str, object], **arguments: Any):
-        transformed = Channel(type=Examples)
-        transformed.matching_channel_name = "examples"
-        super().__init__(
-            preprocessing_fn="regard.components.preprocess.transform_graph.preprocessing_fn",
-            custom_config=json_utils.dumps(dict(custom_config)),
-            splits_config=transform_pb2.SplitsConfig(analyze=["train"]),
-            force_tf_compat_v1=0,
-            disable_statistics=1,
-            transformed_examples=transformed,
-            **arguments,
-        )
+RunParameters = Mapping[str, Any]
 
 
 class Trainer(Component):
-    """Trains and exports the model with ``regard.components.trainer.run_fn``.
+    """Train and export a model.
 
     Args:
         examples: the transformed examples; the model is trained on the split ``train`` and
             evaluated on ``eval``.
         transform_graph: the Transform graph, with the tokenizers.
-        config: a ``TrainerConfig`` as plain JSON values.
-        run: a ``RunInputs`` as plain JSON values.
-        code: the digest of the code that trains, for the cache.
+        task: the name of the task.
+        model: the section ``model``.
+        training: the section ``training``.
+        search: the section ``search``.
+        checkpoints: the folder of the checkpoints of trainings, which outlives a run: a killed
+            training resumes. Empty: a folder next to the outputs of the node.
+        serving: the section ``serving``, whose keys about the export are used.
+        tags: the section ``data.tags``; None: no tags.
+        published: the folder that models of this pipeline are published to, REGISTRY/NAME, in
+            which ``training.warm_start`` and ``training.ensemble`` are found when the node runs.
+        run: what our own graph knows about a run; replaces ``checkpoints`` and ``published``.
         run_parameters: the run-time parameters by name; None for a local run.
 
     Outputs: ``model`` and ``model_run``.
@@ -215,34 +81,77 @@ class Trainer(Component):
     INPUTS = {"examples": Examples, "transform_graph": TransformGraph}
     OUTPUTS = {"model": Model, "model_run": ModelRun}
 
-    def __init__(self, config: Mapping[str, object], run: Mapping[str, object], **arguments: Any):
+    def __init__(
+        self,
+        examples: BaseChannel,
+        transform_graph: BaseChannel,
+        task: str,
+        model: Settings | None = None,
+        training: Settings | None = None,
+        search: Settings | None = None,
+        checkpoints: str = "",
+        serving: Settings | None = None,
+        tags: Settings | None = None,
+        published: str = "",
+        run: RunInputs | None = None,
+        run_parameters: RunParameters | None = None,
+    ):
+        inputs = {"examples": examples, "transform_graph": transform_graph}
+        arguments = self.check_inputs(task, **inputs)
+        config = arguments.trainer_config(model, training, search, serving, tags)
+        if run is None and config is not None:
+            run = _run_inputs(arguments, config, checkpoints, published)
+        config, run = arguments.check(config), arguments.check(run)
+        custom = {CONFIG: config.to_plain_values(), RUN: run.model_dump(mode="json")}
         super().__init__(
             train_args=trainer_pb2.TrainArgs(splits=["train"]),
             eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
             # TFX's executor, which `TrainerExecutor` extends, imports it and calls it.
             run_fn="regard.components.trainer.run_fn.run_fn",
-            custom_config=json_utils.dumps({CONFIG: dict(config), RUN: dict(run)}),
-            **arguments,
+            custom_config=json_utils.dumps(custom),
+            code=trainer_code(config),
+            run_parameters=run_parameters,
+            **inputs,
         )
 
 
+def _run_inputs(
+    arguments: NodeArguments, config: TrainerConfig, checkpoints: str, published: str
+) -> RunInputs:
+    """Return what a run adds to the settings; the Trainer finds models when it runs."""
+    training = config.training
+    if (training.warm_start or training.ensemble) and not published:
+        key = "warm_start" if training.warm_start else "ensemble"
+        message = "It needs the argument `published`, the folder REGISTRY/NAME of published models."
+        arguments.add(("training", key), message)
+    pretrained = getattr(config.model, "pretrained", None)
+    files = pretrained.files() if pretrained else {}
+    return RunInputs(
+        checkpoints=checkpoints,
+        published=published,
+        vectors=arguments.digests(("model", "pretrained"), files),
+    )
+
+
 class Predictor(Component):
-    """Decodes a split once with each model, and keeps all outputs.
+    """Decode a split once with each model, and keep all outputs.
 
     A Beam pipeline runs for each model, whose workers load the SavedModel and share the batches.
 
     Args:
         examples: standard Examples with the features of the task.
         model: the exported model of the Trainer.
+        task: the name of the task.
         split: the split of the examples that is decoded.
-        features: a JSON list of the fields of the task's features.
+        settings: the section ``model`` of the exported model, which limits the features of some
+            tasks.
+        evaluation: the section ``evaluation``: the batch size, and what metrics need.
+        extra: features in addition to those of the task, for slices; a name stands for a text.
         production: the folder of the version in production; empty if there is none.
         production_version: its number. With ``latest``, ``production`` is the folder of all
             versions, and the newest is chosen when the node runs.
-        batch_size: the number of rows in a batch.
-        reference_attention: JSON with the ``layer`` and the ``head`` whose attention for the
-            reference of each row is kept; null selects the model's default. Empty: none is kept.
-        reference_scores: 1 to keep the log-probability of each row's reference, otherwise 0.
+
+    Outputs: ``predictions``.
     """
 
     EXECUTOR = PredictorExecutor
@@ -258,19 +167,49 @@ class Predictor(Component):
     INPUTS = {"examples": Examples, "model": Model}
     OUTPUTS = {"predictions": Predictions}
 
-    def __init__(self, split: str = "test", **arguments: Any):
-        super().__init__(split=split, **arguments)
+    def __init__(
+        self,
+        examples: BaseChannel,
+        model: BaseChannel,
+        task: str,
+        split: str = "test",
+        settings: Settings | None = None,
+        evaluation: Settings | None = None,
+        extra: Sequence[Feature | str] = (),
+        production: str = "",
+        production_version: str = "",
+    ):
+        inputs = {"examples": examples, "model": model}
+        arguments = self.check_inputs(task, **inputs)
+        section = arguments.section("model", settings)
+        config = arguments.section("evaluation", evaluation)
+        arguments.check()
+        alignment = config.alignment
+        super().__init__(
+            split=split,
+            features=arguments.features_json(section, extra),
+            production=production,
+            production_version=production_version,
+            batch_size=config.batch_size,
+            # What selects the attention for the reference of each row that is kept.
+            reference_attention=alignment.heads_json() if alignment else "",
+            reference_scores=int("perplexity" in required_metrics(config)),
+            **inputs,
+        )
 
 
 class Evaluator(Component):
-    """Computes the metrics, and blesses the model or gives the reasons against it.
+    """Compute the metrics, and bless the model or give the reasons against it.
 
     Args:
         predictions: the predictions of the Predictor.
+        task: the name of the task.
+        evaluation: the section ``evaluation``.
         findings: the findings of the ExampleValidator, with the words and the overlapping
             references of the training split; None: there are no slices by unknown words or
             overlap.
-        config: the ``evaluation`` section as JSON.
+
+    Outputs: ``evaluation`` and ``blessing``.
     """
 
     EXECUTOR = EvaluatorExecutor
@@ -279,17 +218,38 @@ class Evaluator(Component):
     OPTIONAL_INPUTS = {"findings": Findings}
     OUTPUTS = {"evaluation": ModelEvaluation, "blessing": ModelBlessing}
 
+    def __init__(
+        self,
+        predictions: BaseChannel,
+        task: str,
+        evaluation: Settings | None = None,
+        findings: BaseChannel | None = None,
+    ):
+        inputs = {"predictions": predictions, "findings": findings}
+        arguments = self.check_inputs(task, **inputs)
+        config: EvaluationConfig | None = arguments.section("evaluation", evaluation)
+        if config is not None:
+            kind, specs = arguments.description.output_kind, metric_specs(config)
+            for name in dict.fromkeys([*config.metrics, *config.thresholds]):
+                if not supports(name, kind, specs):
+                    choices = suggest(name, metrics_for(kind, specs))
+                    message = f"{name!r} is not a metric of the task {task}. {choices}."
+                    arguments.add(("evaluation", "metrics"), message)
+        config = arguments.check(config)
+        super().__init__(config=config.to_json(), code=evaluator_code(config), **inputs)
+
 
 class ServingCheck(Component):
-    """Checks that the exported model works alone, as in TensorFlow Serving.
+    """Check that the exported model works alone, as in TensorFlow Serving.
 
     Args:
         model: the exported model of the Trainer.
         predictions: the Predictor's predictions of the model.
         examples: the examples of the predictions, which contain the images.
-        tf_serving_versions: a JSON list of versions of TensorFlow Serving whose operations the
-            model may use.
-        rows: the number of real rows to check.
+        serving: the section ``serving``: versions of TensorFlow Serving whose operations the model
+            may use, and the number of real rows to check.
+
+    Outputs: ``blessing``.
     """
 
     EXECUTOR = ServingCheckExecutor
@@ -297,30 +257,50 @@ class ServingCheck(Component):
     INPUTS = {"model": Model, "predictions": Predictions, "examples": Examples}
     OUTPUTS = {"blessing": InfraBlessing}
 
+    def __init__(
+        self,
+        model: BaseChannel,
+        predictions: BaseChannel,
+        examples: BaseChannel,
+        serving: Settings | None = None,
+    ):
+        inputs = {"model": model, "predictions": predictions, "examples": examples}
+        arguments = self.check_inputs(**inputs)
+        config = arguments.parse("serving", ServingConfig, serving)
+        arguments.check()
+        super().__init__(
+            tf_serving_versions=json.dumps(config.tf_serving_versions),
+            rows=config.check_rows,
+            **inputs,
+        )
+
 
 class Pusher(Component):
-    """Copies a blessed and checked model to the next version of the registry.
+    """Copy a blessed and checked model to the next version of the registry.
 
     Args:
         model: the exported model of the Trainer.
         model_blessing: the decision of the Evaluator.
-        infra_blessing: the result of the ServingCheck.
         registry: the registry's folder.
         name: the model's name.
-        record: JSON fields for the version's record, such as the configuration.
+        task: the name of the task.
+        infra_blessing: the result of the ServingCheck; None: the model is not checked.
         evaluation: the metrics of the Evaluator, for the record.
         findings: the findings of the ExampleValidator; the profile of the training split is
             stored with the version.
         corpus: the findings of CorpusGen; fingerprint, rows and spans are recorded.
-        publish_anyway: 1 if a model that the gate rejects is published as well.
+        record: fields for the version's record, such as the configuration.
+        publish_anyway: whether a model that the gate rejects is published as well.
+        run_parameters: the run-time parameters by name; None for a local run.
+
+    Outputs: ``pushed_model``.
     """
 
     EXECUTOR = PusherExecutor
     PARAMETERS = {"registry": str, "name": str, "record": str, "publish_anyway": int}
     RUN_SECTIONS = ("data", "training")
-    INPUTS = {
-        "model": Model,
-        "model_blessing": ModelBlessing,
+    INPUTS = {"model": Model, "model_blessing": ModelBlessing}
+    OPTIONAL_INPUTS = {
         "infra_blessing": InfraBlessing,
         "evaluation": ModelEvaluation,
         "findings": Findings,
@@ -328,22 +308,63 @@ class Pusher(Component):
     }
     OUTPUTS = {"pushed_model": PushedModel}
 
+    def __init__(
+        self,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        registry: str,
+        name: str,
+        task: str,
+        infra_blessing: BaseChannel | None = None,
+        evaluation: BaseChannel | None = None,
+        findings: BaseChannel | None = None,
+        corpus: BaseChannel | None = None,
+        record: Mapping[str, Any] | None = None,
+        publish_anyway: bool = False,
+        run_parameters: RunParameters | None = None,
+    ):
+        inputs = {
+            "model": model,
+            "model_blessing": model_blessing,
+            "infra_blessing": infra_blessing,
+            "evaluation": evaluation,
+            "findings": findings,
+            "corpus": corpus,
+        }
+        self.check_inputs(task, **inputs).check()
+        fields = {"config": {"name": name, "task": task}, **(record or {})}
+        super().__init__(
+            registry=registry,
+            name=name,
+            record=json.dumps(fields, sort_keys=True),
+            publish_anyway=int(publish_anyway),
+            run_parameters=run_parameters,
+            **inputs,
+        )
+
 
 class Reporter(Component):
-    """Writes the report of a run, ``report.html``.
-
-    Its inputs have the names in `run_facts.ARTIFACTS`.
+    """Write the report of a run, ``report.html``.
 
     Args:
-        about: JSON with ``name``, ``task``, ``config`` and the data's ``fingerprint``.
+        name: the name of the pipeline.
+        task: the name of the task.
+        config: the configuration as plain values, for the report; None: it is not shown.
+        fingerprint: the digest of the data.
+        run_parameters: the run-time parameters by name; None for a local run.
+        artifacts: the inputs, with the names in `run_facts.ARTIFACTS`; the report omits sections
+            without their artifact.
+
+    Outputs: ``report``.
     """
 
     EXECUTOR = ReporterExecutor
     PARAMETERS = {"about": str}
     RUN_SECTIONS = ("data", "training")
-    INPUTS = {
+    OPTIONAL_INPUTS = {
         "corpus": Findings,
         "checks": Findings,
+        "augmentation": Findings,
         "model_run": ModelRun,
         "model": Model,
         "predictions": Predictions,
@@ -352,5 +373,24 @@ class Reporter(Component):
         "serving": InfraBlessing,
         "pushed": PushedModel,
     }
-    OPTIONAL_INPUTS = {"augmentation": Findings}
     OUTPUTS = {"report": Report}
+
+    def __init__(
+        self,
+        name: str,
+        task: str,
+        config: Mapping[str, Any] | None = None,
+        fingerprint: str = "",
+        run_parameters: RunParameters | None = None,
+        **artifacts: BaseChannel | None,
+    ):
+        self.check_inputs(task, **artifacts).check()
+        about = {
+            "name": name,
+            "task": task,
+            "config": config or {"name": name, "task": task},
+            "fingerprint": fingerprint,
+        }
+        super().__init__(
+            about=json.dumps(about, sort_keys=True), run_parameters=run_parameters, **artifacts
+        )

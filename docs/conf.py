@@ -4,6 +4,7 @@ The source folder is the repository, so that Sphinx also checks the links to pag
 """
 
 import inspect
+import logging
 import os
 import re
 import sys
@@ -20,6 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 # Imports the layers without TensorFlow; their reference is the same on every backend.
 os.environ["KERAS_BACKEND"] = "numpy"
+# The components import TFX, which logs hundreds of lines.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+for _name in ("absl", "apache_beam"):
+    logging.getLogger(_name).setLevel(logging.ERROR)
 
 project = "Regard"
 author = "The authors of Regard"

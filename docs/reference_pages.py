@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from regard.models import tasks
 from regard.models.metrics import METRICS, Rows, compute
+from regard.models.settings.annotations import models_in, type_of
 from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config import reference
-from regard.pipeline.config.annotations import models_in, type_of
 from regard.pipeline.config.config import config_class
 
 _STYLE = re.compile(r"\[/?bold\]")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.code_digest import code_digest
+from regard.components.common.node_code import preprocess_code
 from regard.components.data.sources import expand_all
 from regard.components.trainer.training_key import (
     library_versions,
@@ -19,7 +20,6 @@ from regard.components.trainer.training_key import (
 from regard.core.errors import UserError
 from regard.core.files import check_no_special_file, sha256_file
 from regard.core.plugins import plugin_modules
-from regard.models import tasks
 
 if TYPE_CHECKING:
     from regard.pipeline.config import Config
@@ -30,20 +30,9 @@ WORD_LIST = "words"
 MONOLINGUAL = "data.monolingual"
 
 
-def preprocess_code(task: str) -> str:
-    """Return a digest of the code that preprocesses for a task."""
-    return code_digest("regard.components.preprocess", *tasks.preprocessing_modules(task))
-
-
 def code_modules(config: Config) -> list[str]:
     """Return the modules of the task, and those of other packages, that are used."""
     return [*training_modules(config), *plugin_modules(config.section_json("evaluation"))]
-
-
-def evaluator_code(config: Config) -> str:
-    """Return a digest of the code that evaluates a configuration's models."""
-    plugins = plugin_modules(config.section_json("evaluation"))
-    return code_digest("regard.components.evaluator", *plugins)
 
 
 def training_key(

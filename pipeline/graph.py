@@ -12,27 +12,19 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.channel import BaseChannel
 
-from regard.components import nodes
-from regard.components.evaluator.scoring import required_metrics
-from regard.components.example_validator.target_checks import TargetSettings
+from regard.components import data_nodes, nodes
 from regard.components.registry.store import LATEST
-from regard.components.trainer.training_key import trainer_code
-from regard.models.tags import user_symbols
+from regard.components.settings.data import SPLITS
+from regard.components.settings.trainer import RunInputs
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext
 
 
-def trainer_sections(config: Config) -> dict[str, JsonValue]:
-    """Return the task and the sections that the Trainer receives, as plain values."""
-    sections = config.model_dump(mode="json", include={"task", "model", "training", "search"})
-    return {**sections, "serving": config.serving.for_trainer(), **config.data.for_trainer()}
-
-
 def build_pipeline(
     context: PipelineContext,
     config: Config,
-    extra_node: Callable[[nodes.Preprocess], BaseComponent] | None = None,
+    extra_node: Callable[[data_nodes.Preprocess], BaseComponent] | None = None,
 ) -> Pipeline:
     """Return the TFX pipeline of a configuration in a context.
 
@@ -44,7 +36,7 @@ def build_pipeline(
         config: The configuration.
         extra_node: Creates an additional node from Preprocess, whose outputs it reads.
     """
-    corpus = _corpus_gen(context)
+    corpus = _corpus_gen(context, config)
     examples = corpus.outputs["examples"]
     statistics = _statistics_gen(config, examples)
     schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
@@ -103,9 +95,10 @@ def _assemble(
     )
 
 
-def _corpus_gen(context: PipelineContext) -> nodes.CorpusGen:
-    return nodes.CorpusGen(
-        corpus=context.data.corpus,
+def _corpus_gen(context: PipelineContext, config: Config) -> data_nodes.CorpusGen:
+    return data_nodes.CorpusGen(
+        data=context.data.corpus,
+        task=config.task,
         fingerprint=context.data.fingerprint,
         run_parameters=context.run_parameters,
     )
@@ -127,20 +120,25 @@ def _example_validator(
     examples: BaseChannel,
     statistics: StatisticsGen,
     schema: SchemaGen,
-) -> nodes.ExampleValidator:
-    return nodes.ExampleValidator(
+) -> data_nodes.ExampleValidator:
+    return data_nodes.ExampleValidator(
         statistics=statistics.outputs["statistics"],
         schema=schema.outputs["schema"],
         examples=examples,
-        checks=config.data.checks.to_json(),
+        task=config.task,
+        checks=config.data.checks,
+        model=config.model,
+        tokenizer=config.tokenizer,
+        evaluation=config.evaluation,
+        extra=config.extra_features,
         pinned_schema=cache_keys.pinned_schema(config),
-        features=_features_json(config),
-        targets=_targets_json(config),
         production=context.production.profile,
     )
 
 
-def _augmenter(context: PipelineContext, config: Config, examples: BaseChannel) -> nodes.Augmenter:
+def _augmenter(
+    context: PipelineContext, config: Config, examples: BaseChannel
+) -> data_nodes.Augmenter:
     settings = {
         **config.model_dump(mode="json", include={"task", "augmentation"}),
         **config.data.model_dump(include={"root", "monolingual", "encoding"}),
@@ -148,7 +146,7 @@ def _augmenter(context: PipelineContext, config: Config, examples: BaseChannel) 
         "batch_size": config.evaluation.batch_size,
         "digests": dict(context.data.word_vectors),  # also of the monolingual texts
     }
-    return nodes.Augmenter(
+    return data_nodes.Augmenter(
         examples=examples,
         settings=json.dumps(settings, sort_keys=True),
         models=json.dumps(context.models.augmentation, sort_keys=True),
@@ -159,25 +157,20 @@ def _augmenter(context: PipelineContext, config: Config, examples: BaseChannel) 
 
 def _tokenizer_trainer(
     context: PipelineContext, config: Config, examples: BaseChannel
-) -> nodes.TokenizerTrainer:
-    symbols: dict[str, list[str]] = {name: [] for name in config.description.text_features}
-    if config.data.tags:
-        tags = user_symbols(config.data.tag_names, config.tokenizer.type)
-        symbols[config.description.text_features[0]] = tags
+) -> data_nodes.TokenizerTrainer:
     warm_start = config.training.warm_start
     start: dict[str, str] = {}
     if warm_start and warm_start.keep_tokenizer:
         # On a cluster, the node finds the model.
         start = dict(context.models.start) if context.is_local else {"model": warm_start.model}
-    word_list = context.data.word_vectors.get(cache_keys.WORD_LIST, "")
-    return nodes.TokenizerTrainer(
+    return data_nodes.TokenizerTrainer(
         examples=examples,
-        config=config.tokenizer_json,
-        word_list_digest=word_list,
-        features=json.dumps(symbols),
-        start=json.dumps(start, sort_keys=True),
+        task=config.task,
+        tokenizer=config.trained_tokenizer,
+        tags=config.data.tags,
+        word_list_digest=context.data.word_vectors.get(cache_keys.WORD_LIST, ""),
+        start=start,
         published=_published_folder(context, config) if start else "",
-        seed=0,  # trainings with different seeds share a tokenizer
     )
 
 
@@ -185,20 +178,22 @@ def _preprocess(
     config: Config,
     examples: BaseChannel,
     schema: SchemaGen,
-    tokenizer: nodes.TokenizerTrainer | None,
-) -> nodes.Preprocess:
-    settings = config.description.preprocessing_settings(config.model, config.training, config.data)
-    return nodes.Preprocess(
+    tokenizer: data_nodes.TokenizerTrainer | None,
+) -> data_nodes.Preprocess:
+    return data_nodes.Preprocess(
         examples=examples,
         schema=schema.outputs["schema"],
+        task=config.task,
         tokenizer=tokenizer.outputs["tokenizer"] if tokenizer else None,
-        custom_config={"task": config.task, "settings": settings.model_dump(mode="json")},
-        code=cache_keys.preprocess_code(config.task),
+        model=config.model,
+        training=config.training,
+        splits=SPLITS,
+        tags=config.data.tags,
     )
 
 
 def _trainer(
-    context: PipelineContext, config: Config, preprocess: nodes.Preprocess
+    context: PipelineContext, config: Config, preprocess: data_nodes.Preprocess
 ) -> nodes.Trainer:
     run = {
         "vectors": context.data.word_vectors,
@@ -213,9 +208,13 @@ def _trainer(
     return nodes.Trainer(
         examples=preprocess.outputs["transformed_examples"],
         transform_graph=preprocess.outputs["transform_graph"],
-        config=trainer_sections(config),
-        run=run,
-        code=trainer_code(config),
+        task=config.task,
+        model=config.model,
+        training=config.training,
+        search=config.search,
+        serving=config.serving,
+        tags=config.data.tags,
+        run=RunInputs.model_validate(run),
         run_parameters=context.run_parameters,
     )
 
@@ -223,28 +222,26 @@ def _trainer(
 def _predictor(
     context: PipelineContext, config: Config, examples: BaseChannel, trainer: nodes.Trainer
 ) -> nodes.Predictor:
-    alignment = config.evaluation.alignment
     return nodes.Predictor(
         examples=examples,
         model=trainer.outputs["model"],
-        features=_features_json(config),
-        targets=_targets_json(config),
+        task=config.task,
+        settings=config.model,
+        evaluation=config.evaluation,
+        extra=config.extra_features,
         production=context.production.folder,
         production_version=context.production.version,
-        batch_size=config.evaluation.batch_size,
-        reference_attention=alignment.heads_json() if alignment else "",
-        reference_scores=int("perplexity" in required_metrics(config.evaluation)),
     )
 
 
 def _evaluator(
-    config: Config, predictor: nodes.Predictor, validator: nodes.ExampleValidator
+    config: Config, predictor: nodes.Predictor, validator: data_nodes.ExampleValidator
 ) -> nodes.Evaluator:
     return nodes.Evaluator(
         predictions=predictor.outputs["predictions"],
+        task=config.task,
+        evaluation=config.evaluation,
         findings=validator.outputs["findings"],
-        config=config.section_json("evaluation"),
-        code=cache_keys.evaluator_code(config),
     )
 
 
@@ -255,16 +252,15 @@ def _serving_check(
         model=trainer.outputs["model"],
         predictions=predictor.outputs["predictions"],
         examples=examples,
-        tf_serving_versions=json.dumps(config.serving.tf_serving_versions),
-        rows=config.serving.check_rows,
+        serving=config.serving,
     )
 
 
 def _pusher(
     context: PipelineContext,
     config: Config,
-    corpus: nodes.CorpusGen,
-    validator: nodes.ExampleValidator,
+    corpus: data_nodes.CorpusGen,
+    validator: data_nodes.ExampleValidator,
     trainer: nodes.Trainer,
     evaluator: nodes.Evaluator,
     check: nodes.ServingCheck,
@@ -289,8 +285,9 @@ def _pusher(
         corpus=corpus.outputs["findings"],
         registry=context.folders.registry,
         name=config.name,
-        record=json.dumps(record, sort_keys=True),
-        publish_anyway=int(context.publish_anyway),
+        task=config.task,
+        record=record,
+        publish_anyway=context.publish_anyway,
         run_parameters=context.run_parameters,
     )
 
@@ -298,23 +295,14 @@ def _pusher(
 def _reporter(
     context: PipelineContext, config: Config, **artifacts: BaseChannel | None
 ) -> nodes.Reporter:
-    about = {
-        "name": config.name,
-        "task": config.task,
-        "config": _published_config(config),
-        "fingerprint": context.data.fingerprint,
-    }
     return nodes.Reporter(
-        about=json.dumps(about, sort_keys=True), run_parameters=context.run_parameters, **artifacts
+        name=config.name,
+        task=config.task,
+        config=_published_config(config),
+        fingerprint=context.data.fingerprint,
+        run_parameters=context.run_parameters,
+        **artifacts,
     )
-
-
-def _features_json(config: Config) -> str:
-    return json.dumps([feature.to_json() for feature in config.stored_features])
-
-
-def _targets_json(config: Config) -> str:
-    return TargetSettings.from_sections(config.tokenizer, config.evaluation).to_json()
 
 
 def _published_config(config: Config) -> dict[str, JsonValue]:

@@ -20,10 +20,10 @@ from regard.components.data.cell_values import CellParser
 from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.metrics import METRICS
+from regard.models.settings.annotations import sections_of
 from regard.pipeline import config
 from regard.pipeline.cli.app import app
 from regard.pipeline.cli.commands import COMMANDS, load
-from regard.pipeline.config.annotations import sections_of
 from regard.pipeline.config.config import config_class
 
 ROOT = Path(__file__).resolve().parent.parent

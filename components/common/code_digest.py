@@ -134,7 +134,9 @@ def _module_files(name: str, package: Path) -> list[Path]:
     base = package.joinpath(*name.split(".")[1:])
     if base.name == "*":
         return sorted(base.parent.glob("*.py"))
-    candidates = [base / "__init__.py", base.with_name(f"{base.name}.py")]
+    if base.is_dir():
+        return [path for path in (base / "__init__.py",) if path.is_file()]
+    candidates = [base.with_name(f"{base.name}.py")]
     candidates += [base.parent / "__init__.py", base.parent.with_name(f"{base.parent.name}.py")]
     return [path for path in candidates if path.is_file()][:1]
 

@@ -8,11 +8,12 @@ from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec, ExecutorClassSpec
 from tfx.types.artifact import Artifact
-from tfx.types.channel import Channel
+from tfx.types.channel import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from regard.components.common import runtime_parameters
 from regard.components.common.code_digest import code_digest
+from regard.components.common.node_arguments import NodeArguments
 
 ArtifactTypes = Mapping[str, type[Artifact]]
 
@@ -65,6 +66,20 @@ class Component(BaseComponent):
         uses_beam = issubclass(cls.EXECUTOR, BaseBeamExecutor)
         spec_class = BeamExecutorSpec if uses_beam else ExecutorClassSpec
         cls.EXECUTOR_SPEC = spec_class(cls.EXECUTOR)
+
+    @classmethod
+    def check_inputs(cls, task: str | None = None, **inputs: BaseChannel | None) -> NodeArguments:
+        """Return the checks of a component's arguments, begun with its input channels.
+
+        Args:
+            task: the name of the task; None for a component that does not depend on one.
+            inputs: the channels.
+        """
+        arguments = NodeArguments(cls.__name__, task)
+        connected = {name for name, channel in inputs.items() if channel is not None}
+        optional = {name: kind for name, kind in cls.OPTIONAL_INPUTS.items() if name in connected}
+        arguments.check_channels({**cls.INPUTS, **optional}, inputs)
+        return arguments
 
     def __init__(self, run_parameters: Mapping[str, Any] | None = None, **arguments: Any):
         if "code" not in arguments:

@@ -36,7 +36,7 @@ class PusherExecutor(BaseExecutor):
         """
         pushed = artifact_utils.get_single_instance(output_dict["pushed_model"])
         blessing = artifact_utils.get_single_instance(input_dict["model_blessing"])
-        infra = artifact_utils.get_single_instance(input_dict["infra_blessing"])
+        infra = _optional(input_dict, "infra_blessing")
         decision = Decision.read(Path(blessing.uri))
         sentence = decision.sentence if decision else ""
         if not model_utils.is_model_blessed(blessing):
@@ -44,7 +44,7 @@ class PusherExecutor(BaseExecutor):
                 _finish(pushed, None, f"Not pushed. {sentence}")
                 return
             sentence += " Published with --publish-anyway."
-        if not model_utils.is_infra_validated(infra):
+        if infra is not None and not model_utils.is_infra_validated(infra):
             _finish(pushed, None, "Not pushed. The serving check failed.")
             return
 
@@ -55,11 +55,10 @@ class PusherExecutor(BaseExecutor):
         if self._context is not None and self._context.pipeline_run_id:
             record = record.model_copy(update={"run": self._context.pipeline_run_id})
         extra_files = {}
-        requests = Path(infra.uri) / Path(WARMUP).name
-        if requests.exists():
+        if infra is not None and (requests := Path(infra.uri) / Path(WARMUP).name).exists():
             extra_files[WARMUP] = requests.read_bytes()
-        profile = Path(artifact_utils.get_single_uri(input_dict["findings"])) / PROFILE_FILE
-        extra_files[PROFILE] = profile.read_bytes()
+        if (checks := _optional(input_dict, "findings")) is not None:
+            extra_files[PROFILE] = (Path(checks.uri) / PROFILE_FILE).read_bytes()
         source = Path(path_utils.serving_model_path(model.uri))
         try:
             number, is_new = push(source, registry, name, record, extra_files)
@@ -84,6 +83,12 @@ class PusherExecutor(BaseExecutor):
         _finish(pushed, destination, text)
 
 
+def _optional(input_dict: Artifacts, name: str) -> Artifact | None:
+    """Return an input; None if the component was created without it."""
+    artifacts = input_dict.get(name)
+    return artifact_utils.get_single_instance(artifacts) if artifacts else None
+
+
 def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
     """Mark the artifact with the properties of TFX's Pusher, and report the result."""
     pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
@@ -101,16 +106,17 @@ def _record(input_dict: Artifacts, exec_properties: Properties) -> records.Versi
     """Combine the record that the graph knows with the results of this run."""
     fields = json.loads(exec_properties["record"])
     fields["config"] = runtime_parameters.apply_parameters(fields["config"], exec_properties)
-    corpus = Path(artifact_utils.get_single_uri(input_dict["corpus"])) / "corpus.json"
-    findings = json.loads(corpus.read_text(encoding="utf-8"))
-    keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
-    fields |= {name: findings[key] for key, name in keys.items() if key in findings}
+    if (corpus := _optional(input_dict, "corpus")) is not None:
+        findings = json.loads((Path(corpus.uri) / "corpus.json").read_text(encoding="utf-8"))
+        keys = {"fingerprint": "data_fingerprint", "rows": "rows", "spans": "spans"}
+        fields |= {name: findings[key] for key, name in keys.items() if key in findings}
     model = artifact_utils.get_single_instance(input_dict["model"])
     if start := model.get_string_custom_property(records.WARM_START):
         fields[records.WARM_START] = json.loads(start)
     fields["code"] = exec_properties["code"]
     fields["regard"], fields["stack"] = provenance.code_version(), provenance.stack_versions()
-    evaluation = Evaluation.read(Path(artifact_utils.get_single_uri(input_dict["evaluation"])))
+    metrics = _optional(input_dict, "evaluation")
+    evaluation = Evaluation.read(Path(metrics.uri)) if metrics is not None else None
     if evaluation is not None:
         fields["metrics"] = {
             name: records.RecordedMetric(value=metric.value, signature=metric.signature)

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 from regard.components.data import formats
 from regard.components.data.span_patterns import is_pattern
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.components.settings.tags import TAG_FEATURE, TagsConfig
+from regard.components.settings.tags import TagsConfig
 from regard.core.bounds import Count, Fraction, Positive, Rate, Share
 from regard.models.settings.base import Listed, NotInTrainingKey, ReadByTrainer, Section, absolute
 
@@ -244,7 +244,7 @@ class DataConfig(PinnedSchemaConfig):
     @property
     def tag_feature(self) -> str | None:
         """The feature that holds the tag of a row; None without tags."""
-        return (self.tags.column or TAG_FEATURE) if self.tags else None
+        return self.tags.feature if self.tags else None
 
     @property
     def tag_names(self) -> tuple[str, ...]:

@@ -41,3 +41,8 @@ class TagsConfig(Section):
     def known(self) -> tuple[str, ...]:
         """All tags of the model, each once."""
         return tuple(dict.fromkeys(self.names or self.train))
+
+    @property
+    def feature(self) -> str:
+        """The feature that holds the tag of a row."""
+        return self.column or TAG_FEATURE

@@ -4,9 +4,10 @@ The way of a key from the YAML file to the training loop, for example ``training
 
 1. ``pipeline/config/load.py`` reads the file, checks it, and returns a ``Config``. Its sections are
    classes in ``components/settings`` and ``models/settings``, here ``TrainingConfig``.
-2. ``pipeline/graph.py`` takes the sections that a training depends on, and the folders and models
-   of the run. Both become JSON values in the property ``custom_config`` of the Trainer, under the
-   keys `CONFIG` and `RUN`. TFX stores the property and compares it in its cache.
+2. ``pipeline/graph.py`` passes the sections that a training depends on, and the folders and models
+   of the run, to the component (``components/nodes.py``). Both become JSON values in its property
+   ``custom_config``, under the keys `CONFIG` and `RUN`. TFX stores the property and compares it in
+   its cache.
 3. ``components/trainer/executor.py`` replaces the settings that a run on a cluster may change, and
    parses both parts, once in the process: a `TrainerConfig` and a `RunInputs`.
 4. ``components/trainer/run_fn.py`` adds the files: a `TrainingJob`. It is immutable, and JSON or
@@ -84,6 +85,10 @@ class TrainerConfig(BaseModel):
     def model_settings(self) -> dict[str, Any]:
         """The section ``model`` as plain JSON values."""
         return self.model.model_dump(mode="json")
+
+    def to_plain_values(self) -> dict[str, Any]:
+        """Return all settings as JSON values; of ``serving`` only those that the Trainer reads."""
+        return {**self.model_dump(mode="json"), "serving": self.serving.for_trainer()}
 
     def with_training(self, **changes: Any) -> Self:
         """Return the settings with other values in the section ``training``."""

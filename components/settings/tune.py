@@ -3,9 +3,11 @@
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
+from typing_extensions import Self
 
 from regard.core.bounds import Positive, PositiveFloat
 from regard.models.settings.base import Listed, Section
+from regard.models.settings.training import TrainingConfig
 
 DEFAULT_TRIALS = 20  # of random and Bayesian search
 DEFAULT_FACTOR = 3  # of Hyperband
@@ -66,3 +68,15 @@ class TuneConfig(Section):
     iterations: Positive | None = None
     max_failed_trials: Positive = 3
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 17
+
+    def with_defaults(self, training: TrainingConfig) -> Self:
+        """Return the section with the defaults that other sections and keys determine."""
+        stop = training.early_stopping
+        defaults: dict[str, str | int | None] = {"objective": stop.metric if stop else "loss"}
+        if self.algorithm == "hyperband":
+            defaults |= {"max_epochs": training.max_epochs}
+            defaults |= {"factor": DEFAULT_FACTOR, "iterations": 1}
+        else:
+            defaults |= {"max_trials": DEFAULT_TRIALS}
+        missing = {name: value for name, value in defaults.items() if getattr(self, name) is None}
+        return self.model_copy(update=missing)

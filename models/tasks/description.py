@@ -86,6 +86,10 @@ class Description:
         section = self.preprocessing_section
         return section.model_validate(section(**values).model_dump())
 
+    def row_features(self, model: Section) -> tuple[Feature, ...]:
+        """Return the features of a raw row, with the limits of a section ``model``."""
+        return self.limit_features(model) if self.limit_features else self.features
+
     @property
     def text_features(self) -> tuple[str, ...]:
         """The names of the features that a tokenizer is trained for."""

@@ -16,8 +16,10 @@ from regard.components.data.sources import SPAN_FEATURE as SPAN
 from regard.components.data.sources import Corpus, extra_features
 from regard.components.settings.augmentation import AugmentationConfig
 from regard.components.settings.data import DataConfig
+from regard.components.settings.data_section import data_class
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
+from regard.components.settings.task_sections import section_defaults, task_sections
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.components.settings.tune import TuneConfig
 from regard.core.errors import UserError
@@ -29,7 +31,6 @@ from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
 from regard.pipeline.config.changes import OPTION
-from regard.pipeline.config.data_section import data_class
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.located import LocatedMapping
@@ -136,7 +137,7 @@ class Config(Section):
         if not isinstance(value, dict):
             return value
         (task,) = typing.get_args(cls.model_fields["task"].annotation)
-        defaults = _section_defaults(tasks.describe(task))
+        defaults = section_defaults(tasks.describe(task))
         filled = dict(value)
         for name, keys in defaults.items():
             if isinstance(value.get(name), dict):
@@ -180,11 +181,12 @@ class Config(Section):
     @property
     def features(self) -> tuple[Feature, ...]:
         """The features of a raw row, as ``model`` limits them, ``data.extra``, and the tag."""
-        limit = self.description.limit_features
-        task_features = limit(self.model) if limit else self.description.features
+        return (*self.description.row_features(self.model), *self._extra_columns)
+
+    @property
+    def _extra_columns(self) -> tuple[Feature, ...]:
         guidance = self.training.guided_alignment
-        links = guidance.links if guidance else None
-        return (*task_features, *extra_features(self.data, links))
+        return extra_features(self.data, guidance.links if guidance else None)
 
     @property
     def corpus(self) -> Corpus:
@@ -194,20 +196,31 @@ class Config(Section):
     @property
     def stored_features(self) -> tuple[Feature, ...]:
         """The features of the rows that CorpusGen writes: ``features`` and the span."""
-        span = (Feature(SPAN, TEXT, "extra"),) if self.data.has_spans else ()
-        return (*self.features, *span)
+        return (*self.description.row_features(self.model), *self.extra_features)
 
     @property
-    def tokenizer_json(self) -> str:
-        """The section ``tokenizer`` as JSON, with the tags of other sections as symbols."""
+    def extra_features(self) -> tuple[Feature, ...]:
+        """The features of the rows that CorpusGen writes in addition to those of the task."""
+        span = (Feature(SPAN, TEXT, "extra"),) if self.data.has_spans else ()
+        return (*self._extra_columns, *span)
+
+    @property
+    def trained_tokenizer(self) -> TokenizerConfig | None:
+        """The section ``tokenizer``, with the tags of other sections as symbols."""
         if self.tokenizer is None:
-            return "null"
+            return None
         symbols = list(self.tokenizer.user_defined_symbols)
         tag = getattr(self.augmentation and self.augmentation.back_translation, "tag", None)
         if tag:
             symbols.append(tag)
         changes = {"user_defined_symbols": tuple(dict.fromkeys(symbols))}
-        return self.tokenizer.model_copy(update=changes).to_json()
+        return self.tokenizer.model_copy(update=changes)
+
+    @property
+    def tokenizer_json(self) -> str:
+        """``trained_tokenizer`` as JSON."""
+        tokenizer = self.trained_tokenizer
+        return tokenizer.to_json() if tokenizer is not None else "null"
 
     @property
     def has_references(self) -> bool:
@@ -284,13 +297,6 @@ class Config(Section):
         return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
-def _section_defaults(task: Description) -> dict[str, dict[str, JsonValue]]:
-    """Return the task's own defaults of sections that all tasks have."""
-    sections = {name: dict(values) for name, values in task.defaults.items()}
-    sections["evaluation"] = {"metrics": task.metrics, **sections.get("evaluation", {})}
-    return sections
-
-
 def require_task(name: str, where: str) -> str:
     """Return the name of a task.
 
@@ -310,19 +316,11 @@ def config_class(task: str) -> type[Config]:
         ValueError: The task does not exist.
     """
     described = tasks.describe(task)
-    defaults = _section_defaults(described)
-    sections: dict[str, tuple[Any, object]] = {"model": (described.model, described.model())}
-    kinds: dict[str, type[Section]] = {"training": TrainingConfig, "evaluation": EvaluationConfig}
-    kinds |= {"tokenizer": TokenizerConfig} if described.text_features else {}
-    for name, kind in kinds.items():
-        sections[name] = (kind, kind.model_validate(defaults.get(name, {})))
-    if described.search is not None:
-        sections["search"] = described.search
     fields: dict[str, tuple[Any, Any]] = dict.fromkeys(("tokenizer", "search"), (type(None), None))
     task_options = {"default": task} if task == DEFAULT_TASK else {"examples": [task]}
     fields["task"] = (Literal[task], _field("task", **task_options))
     fields["data"] = (data_class(described), _field("data"))
-    for name, (annotation, default) in sections.items():
+    for name, (annotation, default) in task_sections(described).items():
         fields[name] = (annotation, _field(name, default=default))
     return create_model("Config", __base__=Config, __doc__=Config.__doc__, **fields)  # type: ignore[call-overload]
 

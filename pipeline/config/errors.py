@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from regard.core.suggestions import closest_matches, suggest
+from regard.models.settings.annotations import models_in, sections_of, type_of
 from regard.models.settings.base import KeyPath, Problem
-from regard.pipeline.config.annotations import models_in, sections_of, type_of
 from regard.pipeline.config.other_toolkits import KeyExplainer
 from regard.pipeline.config.synonyms import SYNONYMS
 

@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from regard.core.formatting import join_words
+from regard.models.settings.annotations import models_in, sections_of, type_of
 from regard.models.settings.base import KeyPath
-from regard.pipeline.config.annotations import models_in, sections_of, type_of
 
 # The pages about the toolkits, in docs/coming-from.
 PAGES = {

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.models import tasks
-from regard.pipeline.config.annotations import choices_in, models_in
+from regard.models.settings.annotations import choices_in, models_in
 from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task
 
 _WIDTH = 96

@@ -1,16 +1,14 @@
 """Validation of the section ``tune``: values are tried on the whole configuration."""
 
-import functools
-import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from regard.components.settings.tune import DEFAULT_FACTOR, Range, TuneConfig
-from regard.components.tuner.space import Dimension, lookup, replace_values
+from regard.components.tuner.dimensions import dimensions, number_type
+from regard.components.tuner.space import replace_values
 from regard.models.settings.base import KeyPath, Problem
-from regard.pipeline.config.annotations import models_in
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import problems, show, suggest
 from regard.pipeline.config.synonyms import SYNONYMS
@@ -66,19 +64,12 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
     if errors:
         yield from errors
         return
-    for dimension in dimensions(config):
+    for dimension in dimensions(tune, config):
         for value in dimension.test_values():
             if message := _rejection(config, dimension.key, value, validate_rest):
                 message = f"the value {show(value)} is invalid: {message}"
                 yield Problem((*path, dimension.key), message)
                 break
-
-
-def dimensions(config: Config) -> tuple[Dimension, ...]:
-    """Return the dimensions of the search space of a valid configuration."""
-    assert config.tune is not None
-    ranges = config.tune.search_space.items()
-    return tuple(_dimension(key, range_, config) for key, range_ in ranges)
 
 
 def _algorithm_problems(tune: TuneConfig, limit: int | None) -> Iterator[tuple[str, str]]:
@@ -105,7 +96,7 @@ def _range_problems(key: str, config: Config) -> Iterator[tuple[KeyPath, str]]:
     if message := _key_error(key, space, config):
         yield (key,), message
         return
-    for name, message in _form_problems(space[key], _number_type(key, config)):
+    for name, message in _form_problems(space[key], number_type(key, config)):
         yield ((key, name) if name else (key,)), message
 
 
@@ -197,33 +188,3 @@ def _preprocessing(config: Config) -> object:
     """Return everything that the nodes before the Tuner depend on."""
     settings = config.description.preprocessing_settings(config.model, config.training, config.data)
     return settings, config.features
-
-
-def _dimension(key: str, range_: Range, config: Config) -> Dimension:
-    if range_.choice is not None:
-        return Dimension(key, choices=list(range_.choice))
-    low, high = range_.log or range_.linear or ()
-    integer = _number_type(key, config) is int
-    return Dimension(key, low, high, range_.step, log=range_.log is not None, integer=integer)
-
-
-def _number_type(key: str, config: Config) -> type | None:
-    """Return the type of number that a key takes, float or int; None if it takes none."""
-    *sections, name = key.split(".")
-    owner = functools.reduce(lookup, sections, config)
-    annotation = type(owner).model_fields[name].annotation if isinstance(owner, BaseModel) else None
-    if models_in(annotation):
-        return None
-    types = set(_scalar_types(annotation))
-    if float in types:
-        return float
-    return int if int in types else None
-
-
-def _scalar_types(annotation: Any) -> Iterator[Any]:
-    """Yield the types inside an annotation."""
-    parts = typing.get_args(annotation)
-    if not parts:
-        yield annotation
-    for part in parts:
-        yield from _scalar_types(part)

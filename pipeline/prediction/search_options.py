@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.models.settings.annotations import models_in, type_of
 from regard.models.tasks import describe
-from regard.pipeline.config.annotations import models_in, type_of
 from regard.pipeline.config.load import validate_values
 from regard.serving.saved_model import ServedModel
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from regard.components.tuner.dimensions import dimensions
 from regard.components.tuner.trial_table import TrialRow, TrialTable
 from regard.core.errors import UserError
 from regard.pipeline.config import Config
 from regard.pipeline.config.config import TUNER
-from regard.pipeline.config.tune_checks import dimensions
 from regard.pipeline.runs.launch import Display, RunRequest, RunResult, run_pipeline
 from regard.pipeline.tuning.tuned_config import (
     OriginalConfig,
@@ -80,7 +80,9 @@ def tune(
         where = config.origin.file or None
         raise UserError("The configuration has no section tune.", where, remedy)
     path = output_path(original.path, out, force)
-    check_output(original, path, {d.key: d.test_values()[0] for d in dimensions(config)})
+    check_output(
+        original, path, {d.key: d.test_values()[0] for d in dimensions(config.tune, config)}
+    )
     request = RunRequest(config, TUNER if restart else None, TUNER, wait=wait, tune=True)
     run = run_pipeline(request, display)
     if run.outcome.exit_status != 0:

@@ -11,8 +11,8 @@ from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, TransformGraph
 
-from regard.components import nodes
-from tests.components.corpora import BEAM, corpus_of
+from regard.components import CorpusGen, Trainer
+from tests.components.corpora import BEAM
 from tests.components.tuner import tiny
 
 STEPS = {"max_epochs": None, "max_steps": 4, "evaluate_every": 2}
@@ -61,11 +61,11 @@ def run(root, source, checkpoints, monkeypatch, **training):
     properties = {"split_names": '["train", "eval"]'}
     examples = Importer(str(source[0]), Examples, properties=properties).with_id("Rows")
     graph = Importer(str(source[1]), TransformGraph).with_id("Graph")
-    trainer = nodes.Trainer(
+    trainer = Trainer(
         examples=examples.outputs["result"],
         transform_graph=graph.outputs["result"],
-        config=config,
-        run={"checkpoints": str(checkpoints or "")},
+        **config,
+        checkpoints=str(checkpoints or ""),
     )
     metadata = sqlite_metadata_connection_config(str(root.with_suffix(".sqlite")))
     LocalDagRunner().run(
@@ -133,8 +133,8 @@ def test_a_folder_of_the_user_is_kept_and_resumed_only_with_equal_settings(
 
 def generate(root, data):
     """Run a pipeline of one CorpusGen without a fingerprint; return its rows and their folder."""
-    corpus = corpus_of(data, train="a.tsv", eval="a.tsv", test="a.tsv").to_json()
-    node = nodes.CorpusGen(corpus=json.dumps(corpus))
+    files = {"root": str(data), "train": "a.tsv", "eval": "a.tsv", "test": "a.tsv"}
+    node = CorpusGen(files, task="translation")
     metadata = sqlite_metadata_connection_config(str(root.with_suffix(".sqlite")))
     pipeline = Pipeline(
         pipeline_name="own",

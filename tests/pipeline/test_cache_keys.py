@@ -2,6 +2,7 @@
 
 import pytest
 
+from regard.components.common import node_code
 from regard.components.trainer import training_key
 from regard.core.errors import UserError
 from regard.pipeline import cache_keys
@@ -94,7 +95,7 @@ def test_other_code_on_the_way_is_another_training(key, monkeypatch, module):
     def changed(*modules):
         return digest(*modules) + ("changed" if module in modules else "")
 
-    for owner in (cache_keys, training_key):
+    for owner in (cache_keys, node_code, training_key):
         monkeypatch.setattr(owner, "code_digest", changed)
     assert key() != before
 
@@ -115,7 +116,7 @@ def test_the_code_of_a_plugin_that_is_used_is_in_the_key(tmp_path, install_plugi
             path.write_text(f"name: {name}\ndata: {{train: t.tsv}}\n{text}\n")
             config = load(path, home=tmp_path)
             result[f"{name} training"] = cache_keys.training_key(config, "content", {})
-            result[f"{name} evaluation"] = cache_keys.evaluator_code(config)
+            result[f"{name} evaluation"] = node_code.evaluator_code(config.evaluation)
         return result
 
     before = keys()

@@ -156,6 +156,16 @@ def test_functions_of_the_package_itself_do_not_count(small):
     assert files == ["__init__", "a", "b"]
 
 
+def test_the_name_of_a_folder_does_not_stand_for_the_package_around_it(small):
+    package = small(
+        nodes__in____init__="def f():\n    from regard.b import g\n",
+        nodes__in__inner__in__a='NAME = "regard.nodes.inner"\n',
+        b="",
+    )
+    files = source_files("regard.nodes.inner.a", package=package)
+    assert package / "b.py" not in files
+
+
 def test_a_table_of_lazy_imports_counts_for_who_reads_it_only(small):
     """Whoever imports from a package may get any of its names; a module inside gets none."""
     package = small(

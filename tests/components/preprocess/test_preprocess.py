@@ -19,9 +19,10 @@ from tfx.utils import io_utils, json_utils, proto_utils
 from regard.components.common import row_files
 from regard.components.common.artifact_files import examples_split
 from regard.components.common.artifact_types import Tokenizer
+from regard.components.common.node_code import preprocess_code
 from regard.components.corpus_gen.example_writer import ExampleEncoder
 from regard.components.data.images import Images
-from regard.components.nodes import Preprocess
+from regard.components.data_nodes import Preprocess
 from regard.components.preprocess import transform_graph
 from regard.components.preprocess.executor import PreprocessExecutor
 from regard.components.preprocess.transform_graph import (
@@ -103,15 +104,15 @@ def transformed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         unfinished.write_bytes(b"half")
     run(
         root,
-        component_of(),
         examples,
         SCHEMA,
+        dict(component_of(tuple(SPLITS)).exec_properties),
         {"tokenizer": [artifact(Tokenizer, root / "tokenizer")]},
     )
     return root
 
 
-def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any = None) -> Any:
+def run(root: Path, examples: Any, schema: str, properties: Any, more: Any = None) -> Any:
     """Run Preprocess, and return the artifact of its transformed rows."""
     io_utils.write_bytes_file(str(root / "schema" / "schema.pbtxt"), schema.encode())
     context = PreprocessExecutor.Context(
@@ -128,18 +129,18 @@ def run(root: Path, component: Preprocess, examples: Any, schema: str, more: Any
             "transform_graph": [artifact(standard_artifacts.TransformGraph, root / "graph")],
             "transformed_examples": [rows],
         },
-        dict(component.exec_properties),
+        properties,
     )
     return rows
 
 
-def component_of(task: str = "translation", tokenized: bool = True, **settings: Any) -> Preprocess:
+def component_of(splits: tuple[str, ...] = ("train", "eval")) -> Preprocess:
     return Preprocess(
         examples=channel_utils.as_channel([standard_artifacts.Examples()]),
         schema=channel_utils.as_channel([standard_artifacts.Schema()]),
-        tokenizer=channel_utils.as_channel([Tokenizer()]) if tokenized else None,
-        custom_config={"task": task, "settings": settings},
-        code="abc",
+        task="translation",
+        tokenizer=channel_utils.as_channel([Tokenizer()]),
+        splits=splits,
     )
 
 
@@ -226,7 +227,8 @@ def test_any_examples_with_the_features_of_the_task(transformed: Path, tmp_path:
     source, target = SPLITS["train"][0]
     examples = write_columns(tmp_path / "examples", splits, source=source, target=target)
     schema = schema_of("source", "target")
-    rows = run(tmp_path, component_of(), examples, schema, tokenizer_of(transformed))
+    properties = dict(component_of(()).exec_properties)
+    rows = run(tmp_path, examples, schema, properties, tokenizer_of(transformed))
     for split in splits:
         assert rows_of(tmp_path, split) == rows_of(transformed, "train")[:1]
     assert json.loads(rows.split_names) == splits
@@ -239,8 +241,9 @@ def test_any_examples_with_the_features_of_the_task(transformed: Path, tmp_path:
 def test_a_schema_of_another_task_is_an_error(transformed: Path, tmp_path: Path) -> None:
     examples = write_columns(tmp_path / "examples", ["train"], english="one", target="eins")
     schema = schema_of("english", "target")
+    properties = dict(component_of(()).exec_properties)
     with pytest.raises(UserError, match="no feature 'source'; it has english, target") as caught:
-        run(tmp_path, component_of(), examples, schema, tokenizer_of(transformed))
+        run(tmp_path, examples, schema, properties, tokenizer_of(transformed))
     assert "translation needs source, target" in caught.value.remedy
 
 
@@ -252,14 +255,14 @@ def test_wiring() -> None:
     properties = component.exec_properties
     assert json_utils.loads(properties["custom_config"]) == {
         "task": "translation",
-        "settings": {},
+        "settings": {"copies": False, "tag_feature": None, "guided_alignment": None},
     }
-    assert properties["code"] == "abc"
+    assert properties["code"] == preprocess_code("translation") != preprocess_code("pointer")
     assert properties["disable_statistics"] == 1
     config = transform_pb2.SplitsConfig()
     proto_utils.json_to_proto(properties["splits_config"], config)
     assert list(config.analyze) == ["train"]
-    assert list(config.transform) == []  # all
+    assert list(config.transform) == ["train", "eval"]
 
 
 class ScalingConfig(Section):
@@ -299,10 +302,11 @@ def test_task_without_text_that_analyzes_train(
                 writer.write(encoded(line, [values]))
     names = json.dumps(list(rows))
     examples = artifact(standard_artifacts.Examples, tmp_path / "examples", split_names=names)
-    component = component_of("scaling", tokenized=False, largest=2.0)
-    assert set(component.inputs) == {"examples", "schema"}
+    settings = {"task": "scaling", "settings": {"largest": 2.0}}
+    properties = dict(component_of(tuple(SPLITS)).exec_properties)
+    properties["custom_config"] = json_utils.dumps(settings)
     schema = 'feature { name: "points" type: FLOAT presence { min_fraction: 1 min_count: 1 } }'
-    run(tmp_path, component, examples, schema)
+    run(tmp_path, examples, schema, properties)
     actual = {split: [row["points"] for row in rows_of(tmp_path, split)] for split in rows}
     assert actual == {
         "train": [[0.25, 0.5], [0.75, 1.0, 1.25, 2.0]],

@@ -114,6 +114,15 @@ def test_a_blessed_model_is_pushed_with_a_record(case, tmp_path, monkeypatch):
     assert note["text"] == f"Pushed as m@1: {folder}"
 
 
+def test_a_model_is_pushed_without_optional_inputs(case):
+    for name in ("infra_blessing", "evaluation", "findings", "corpus"):
+        del case.inputs[name]
+    assert case.push()["pushed"]
+    record = Registry(case.registry).record("m", 1)
+    assert (record.metrics, record.rows) == ({}, {})
+    assert not (case.registry / "m" / "1" / PROFILE).exists()
+
+
 def test_the_record_contains_run_time_values(case):
     """On a cluster: CorpusGen's fingerprint and the run's parameters."""
     Path(case.corpus.uri, "corpus.json").write_text(json.dumps({"fingerprint": "f00"}))

@@ -8,8 +8,8 @@ import pytest
 from pydantic import Field
 
 from regard.models import tasks
+from regard.models.settings.annotations import sections_of
 from regard.models.settings.base import Section
-from regard.pipeline.config.annotations import sections_of
 from regard.pipeline.config.config import config_class
 
 SECTIONS = sorted(

@@ -11,11 +11,11 @@ from regard.models.layers.positions import MERGES, POSITIONS
 from regard.models.losses import PENALTIES
 from regard.models.search import SEARCHES, Search
 from regard.models.settings import networks, search
+from regard.models.settings.annotations import models_in, type_of
 from regard.models.settings.training import AttentionPenaltiesConfig
 from regard.models.similarity import COMPARISONS
 from regard.models.tasks.search_outputs import create_search
 from regard.models.tasks.similarity import description as similarity
-from regard.pipeline.config.annotations import models_in, type_of
 
 
 def choices(section: type, key: str) -> set[str]:

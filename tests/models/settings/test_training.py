@@ -10,6 +10,7 @@ import yaml
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core.errors import UserError
 from regard.models.schedules import SCHEDULES, schedule
+from regard.models.settings.annotations import models_in, type_of
 from regard.models.settings.base import find_problems
 from regard.models.settings.checks import check_xla
 from regard.models.settings.training import (
@@ -18,7 +19,6 @@ from regard.models.settings.training import (
     TrainingConfig,
 )
 from regard.pipeline.config import load
-from regard.pipeline.config.annotations import models_in, type_of
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.training_checks import validate_training
 from tests.pipeline.config.refusals import compare

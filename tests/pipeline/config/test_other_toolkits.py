@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from regard.core.errors import UserError
+from regard.models.settings.annotations import sections_of
 from regard.pipeline.config import load
-from regard.pipeline.config.annotations import sections_of
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer, read_table
 

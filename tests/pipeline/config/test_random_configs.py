@@ -14,11 +14,11 @@ from hypothesis import settings
 from pydantic import BaseModel
 
 from regard.core.errors import UserError
+from regard.models.settings.annotations import models_in
 from regard.models.settings.base import Problem
 from regard.models.tasks import TASKS
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.config import load
-from regard.pipeline.config.annotations import models_in
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.load import is_comparison, read_document, validate_values
 from regard.pipeline.workspace import Workspace

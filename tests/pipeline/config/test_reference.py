@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from regard.core.errors import UserError
+from regard.models.settings.annotations import models_in
 from regard.models.tasks import TASKS
 from regard.pipeline.config import load
-from regard.pipeline.config.annotations import models_in
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.reference import (
     config_reference,

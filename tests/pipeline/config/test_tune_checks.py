@@ -2,8 +2,7 @@
 
 import pytest
 
-from regard.pipeline.config.tune_checks import dimensions
-from tests.pipeline.config.refusals import compare, load_text, problems_of
+from tests.pipeline.config.refusals import compare, problems_of
 
 HEAD = "name: a\ndata: {train: a.tsv}\n"
 OVER = "training.learning_rate: {log: [1e-4, 1e-2]}"
@@ -18,42 +17,7 @@ def problems(folder, *parts):
     return problems_of(folder, text(*parts))
 
 
-def config(folder, over):
-    return load_text(folder, text(over))
-
-
-def test_number_type_follows_from_the_key(tmp_path):
-    over = (
-        f"{OVER}, model.dropout: {{linear: [0, 0.5]}}, model.encoder.layers: {{linear: [1, 3]}}, "
-        "training.batch_tokens: {log: [1024, 8192], step: 2}, "
-        "training.schedule.warmup_steps: {linear: [0, 100], step: 50}, "
-        "training.clip_norm: {choice: [null, 1.0, 5]}"
-    )
-    rate, dropout, layers, tokens, warmup, clip = dimensions(config(tmp_path, over))
-    assert (rate.low, rate.high, rate.log, rate.integer) == (1e-4, 1e-2, True, False)
-    assert (dropout.log, dropout.integer) == (False, False)
-    assert layers.integer
-    assert (tokens.log, tokens.integer, tokens.step) == (True, True, 2)
-    assert (warmup.integer, warmup.step) == (True, 50)
-    assert clip.choices == [None, 1.0, 5]
-
-
-def test_choices_of_whole_sections(tmp_path):
-    over = "model.attention: {choice: [{score: general}, {score: additive, alignment: local_p}]}"
-    (attention,) = dimensions(config(tmp_path, over))
-    assert attention.choices[0] == {"score": "general"}
-
-
 ENCODERS = "model: {encoder: [{type: convolutional, units: 64}, {units: 32}]}\n"
-
-
-def test_keys_of_the_items_of_a_list(tmp_path):
-    over = (
-        "model.encoder.0.kernel_size: {linear: [2, 5]}, model.encoder.1.cell: {choice: [gru, rnn]}"
-    )
-    kernel, cell = dimensions(load_text(tmp_path, text(over, "", ENCODERS)))
-    assert (kernel.key, kernel.integer, kernel.low) == ("model.encoder.0.kernel_size", True, 2)
-    assert cell.choices == ["gru", "rnn"]
 
 
 @pytest.mark.parametrize(

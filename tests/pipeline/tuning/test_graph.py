@@ -9,7 +9,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from regard.pipeline.config import load
 from regard.pipeline.config.config import NODES
 from regard.pipeline.runners import local
-from regard.pipeline.tuning.graph import create_tuning, with_defaults
+from regard.pipeline.tuning.graph import create_tuning
 from regard.pipeline.workspace import Workspace
 from tests.pipeline.graphs import create_pipeline
 
@@ -76,15 +76,3 @@ def test_search_folder_depends_on_the_settings(read, tmp_path):
     assert folder(more=", algorithm: random", low=0.01) != first
     (tmp_path / "train.tsv").write_text("a\tA\nb\tC\n")
     assert folder(more=", algorithm: random") != first
-
-
-def test_default_settings(read):
-    tune = with_defaults(read())
-    assert (tune.algorithm, tune.max_trials) == ("hyperband", None)
-    assert (tune.max_epochs, tune.factor, tune.iterations) == (9, 3, 1)
-    assert tune.objective == "loss"
-    tune = with_defaults(read(", algorithm: bayesian", metric="bleu"))
-    assert (tune.max_trials, tune.max_epochs) == (20, None)
-    assert tune.objective == "bleu"
-    tune = with_defaults(read(", objective: ter, max_epochs: 5, factor: 2", metric="bleu"))
-    assert (tune.objective, tune.max_epochs, tune.factor) == ("ter", 5, 2)

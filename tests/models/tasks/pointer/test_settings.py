@@ -9,6 +9,7 @@ from regard.models.decoders.pointer import VISITS, PointerDecoder
 from regard.models.encoders import ENCODERS
 from regard.models.layers.cells import CELLS
 from regard.models.layers.positions import POSITIONS
+from regard.models.settings.annotations import choices_in, models_in, type_of
 from regard.models.tasks import describe
 from regard.models.tasks.pointer.description import (
     EncoderConfig,
@@ -18,7 +19,6 @@ from regard.models.tasks.pointer.description import (
     SetEncoderConfig,
 )
 from regard.pipeline.config import load
-from regard.pipeline.config.annotations import choices_in, models_in, type_of
 from tests.pipeline.config.refusals import compare, problems_of
 
 HEAD = "name: x\ntask: pointer\ndata: {train: train.jsonl.gz}\n"

@@ -12,7 +12,7 @@ from regard.models.tasks.description import Description
 
 def data_class(task: Description) -> type[DataConfig]:
     """Return the class of the section ``data`` of a task."""
-    checks = _checks_class(task)
+    checks = checks_class(task)
     fields = {
         "train": _changed_field("train", examples=[task.example_files]),
         "checks": _changed_field("checks", annotation=checks, default=checks()),
@@ -48,7 +48,7 @@ def _changed_field(name: str, **changes: Any) -> tuple[Any, Any]:
     return annotation, Field(**{**options, **changes})
 
 
-def _checks_class(task: Description) -> type[DataChecksConfig]:
+def checks_class(task: Description) -> type[DataChecksConfig]:
     """Return the class of the section ``data.checks`` with the task's own defaults."""
     fields: dict[str, Any] = {}
     for name, values in task.data_checks.items():

@@ -1,0 +1,122 @@
+"""Arguments of components: sections, channels, and all problems in one error."""
+
+import pytest
+from tfx.types.channel_utils import as_channel
+from tfx.types.standard_artifacts import Examples, Model
+
+from regard.components.common.node_arguments import NodeArguments
+from regard.components.settings.task_sections import section_defaults, task_sections
+from regard.core.errors import UserError
+from regard.models import tasks
+from regard.pipeline.config.config import config_class
+
+
+def problems(arguments):
+    with pytest.raises(UserError) as caught:
+        arguments.check()
+    return [line.strip() for line in caught.value.message.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("task", tasks.TASKS.own)
+def test_missing_and_empty_sections_have_the_defaults_of_a_yaml_file(task):
+    arguments = NodeArguments("Trainer", task)
+    content = {"name": "x", "task": task, "data": {"train": "x"}}
+    sections = task_sections(tasks.describe(task))
+    missing = config_class(task).model_validate(content)
+    empty = config_class(task).model_validate({**content, **{name: {} for name in sections}})
+    for name in sections:
+        assert arguments.section(name, None) == getattr(missing, name)
+        assert arguments.section(name, {}) == getattr(empty, name)
+
+
+def test_given_keys_keep_the_defaults_of_the_task_for_the_others():
+    training = NodeArguments("Trainer", "pointer").section("training", {"max_epochs": 3})
+    assert (training.max_epochs, training.precision) == (3, "float32")
+    assert section_defaults(tasks.describe("pointer"))["training"]["precision"] == "float32"
+
+
+def test_a_section_of_a_configuration_is_kept():
+    section = tasks.describe("translation").model(embedding=8)
+    assert NodeArguments("Trainer", "translation").section("model", section) is section
+
+
+def test_relative_paths_are_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = NodeArguments("Trainer", "translation")
+    model = arguments.section("model", {"pretrained": {"source": "vectors.txt"}})
+    tokenizer = arguments.section("tokenizer", {"type": "word", "word_list": "words.txt"})
+    assert list(model.pretrained.files().values()) == [str(tmp_path / "vectors.txt")]
+    assert tokenizer.word_list == str(tmp_path / "words.txt")
+
+
+def test_all_problems_are_reported_together_with_their_keys():
+    arguments = NodeArguments("Trainer", "translation")
+    encoder, decoder = {"type": "recurrent", "unitz": 5}, {"type": "luong", "units": "x"}
+    arguments.section("model", {"encoder": encoder, "decoder": decoder})
+    arguments.section("training", {"max_epochs": None, "early_stopping": None})
+    arguments.section("search", {"type": "bem"})
+    arguments.section("tokenizer", 3)
+    arguments.check_channels({"examples": Examples}, {"examples": as_channel([Model()])})
+    lines = problems(arguments)
+    assert [line.partition(":")[0] for line in lines] == [
+        "model.encoder.unitz",
+        "model.decoder.units",
+        "training.max_epochs",
+        "search",
+        "tokenizer",
+        "examples",
+    ]
+    assert "Did you mean units?" in lines[0]
+    assert "'greedy', 'beam', 'sampling'" in lines[3]
+
+
+def test_sections_are_checked_together():
+    arguments = NodeArguments("Trainer", "translation")
+    arguments.section("model", {"embedding": 30, "encoder": {"type": "transformer", "heads": 4}})
+    arguments.check()  # of a component that does not train
+    arguments.section("training", None)
+    arguments.section("search", None)
+    (line,) = problems(arguments)
+    assert line.startswith("model.encoder.heads:")
+
+
+def test_the_tokenizer_of_another_component_may_be_shared():
+    arguments = NodeArguments("Trainer", "translation")
+    arguments.section("model", {"decoder": {"type": "luong", "pointer_generator": True}})
+    arguments.section("training", None)
+    arguments.section("search", None)
+    arguments.check()
+
+
+def test_a_section_that_the_task_does_not_have():
+    arguments = NodeArguments("Trainer", "similarity")
+    assert arguments.section("search", None) is None
+    arguments.check()
+    arguments.section("search", {"beam_size": 3})
+    (line,) = problems(arguments)
+    assert line.startswith("search:")
+
+
+def test_an_unknown_task_is_one_problem():
+    arguments = NodeArguments("Trainer", "translatio")
+    assert arguments.section("model", {"anything": 1}) is None
+    (line,) = problems(arguments)
+    assert line.startswith("task:")
+    assert "translation" in line
+
+
+def test_a_missing_channel_is_a_problem():
+    arguments = NodeArguments("Trainer", "translation")
+    arguments.check_channels({"examples": Examples}, {"examples": None})
+    (line,) = problems(arguments)
+    assert line.startswith("examples:")
+
+
+def test_files_are_digested_and_missing_ones_reported(tmp_path):
+    (tmp_path / "a").write_text("a")
+    arguments = NodeArguments("Trainer", "translation")
+    files = {"source": str(tmp_path / "a"), "target": str(tmp_path / "b")}
+    digests = arguments.digests(("model", "pretrained"), files)
+    assert list(digests) == ["source"]
+    (line,) = problems(arguments)
+    assert line.startswith("model.pretrained.target:")

@@ -115,8 +115,8 @@ def _remedy(value: Any) -> str:
 def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Problem]]:
     """Return the configuration of plain values, and its problems."""
     task = value.get("task", DEFAULT_TASK)
-    if isinstance(task, Mapping):  # a file of fairseq
-        task = DEFAULT_TASK
+    if isinstance(task, Mapping):
+        return None, _section_task_problems(value, task)
     if str(task) not in TASKS:  # the valid keys depend on the task
         return None, [Problem(("task",), unknown(task, TASKS))]
     try:
@@ -124,6 +124,19 @@ def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Probl
     except ValidationError as error:
         return None, problems(error, config_class(task), value)
     return config, list(validate(config))
+
+
+def _section_task_problems(value: Mapping[str, Any], task: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of a file whose task is a section, as in files of fairseq."""
+    root = config_class(DEFAULT_TASK)
+    hints = KeyExplainer(value, root).explain_section(("task",), task)
+    result = [Problem(("task",), unknown(task, TASKS))]
+    result += [Problem(path, f"unknown key{hint}") for path, hint in hints]
+    try:
+        root.model_validate({**value, "task": DEFAULT_TASK})
+    except ValidationError as error:
+        result += problems(error, root, value)
+    return result
 
 
 def config_from_values(value: Mapping[str, JsonValue]) -> Config:

@@ -126,9 +126,10 @@ def test_keys_in_an_unknown_section_are_explained(tmp_path):
     path.write_text(f"{FILES['fairseq']}\n", encoding="utf-8")
     with pytest.raises(UserError) as caught:
         load(path)
-    assert f"{path}:2: optimization.max_update: unknown key. max_update of fairseq is" in str(
-        caught.value
-    )
+    text = str(caught.value)
+    assert f"{path}:1: task: {{'_name': 'translation'}} is not a choice. " in text
+    assert f"{path}:1: task._name: unknown key. _name of fairseq is task" in text
+    assert f"{path}:2: optimization.max_update: unknown key. max_update of fairseq is" in text
 
 
 def test_file_of_regard_is_not_of_another_toolkit():

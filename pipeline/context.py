@@ -228,9 +228,12 @@ def check_start(config: Config, workspace: Workspace) -> None:
     if newest and task != config.task:
         message = f"The name belongs to a model for {task} in the registry, not {config.task}."
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
-    find_warm_start(config.training, registry, config.name)
-    find_ensemble(config.training, registry, config.task)
-    find_teachers(config.augmentation, registry, config.task)
+    try:
+        find_warm_start(config.training, registry, config.name)
+        find_ensemble(config.training, registry, config.task)
+        find_teachers(config.augmentation, registry, config.task)
+    except UserError as error:
+        raise UserError(error.message, config.locate(error.where), error.remedy) from error
     cache_keys.vector_digests(config)
 
 

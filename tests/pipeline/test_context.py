@@ -61,7 +61,7 @@ def make(tmp_path):
     ("record", "change", "where", "message"),
     [
         ({"config": {"task": "pointer"}}, ("", ""), "name", "belongs to a model for pointer"),
-        ({}, ("null", "{model: none@3}"), "training.warm_start.model", "no model 'none'"),
+        ({}, ("null", "{model: none@3}"), "yaml:5: training.warm_start.model", "no model 'none'"),
         ({}, ("tiny\n", "tiny\nserving: {registry: train.tsv/x}\n"), "train.tsv/x", "not writable"),
         ({}, ("char", "word, word_list: none.txt"), "tokenizer.word_list", "none.txt"),
         ({}, ("tiny\n", "tiny\nserving: {registry: 'a[1]'}\n"), "serving.registry", "pattern"),

@@ -61,10 +61,10 @@ class Prediction:
     hypotheses: Sequence[Prediction] = ()
 
     def __repr__(self) -> str:
-        name = self.contract["answer"]
-        text = f"{self.hypothesis!r}" if name in self.outputs else f"outputs={[*self.outputs]}"
+        facts = [repr(self.hypothesis)] if self.contract["answer"] in self.outputs else []
         score = self.outputs.get(self.contract["score"] or "")
-        return f"Prediction({text}{'' if score is None else f', score={score:.6g}'})"
+        facts += [] if score is None else [f"score={score:.6g}"]
+        return f"Prediction({', '.join(facts)})"
 
     @property
     def hypothesis(self) -> Any:

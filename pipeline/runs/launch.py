@@ -75,8 +75,12 @@ class RunResult:
 
     run: Run
     outcome: Outcome
-    progress: Progress = dataclasses.field(repr=False)
-    summary: dict[str, Any] = dataclasses.field(repr=False)
+    progress: Progress
+    summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        facts = f"{self.run.full_id!r}, status={self.status!r}, metrics={self.metrics}"
+        return f"RunResult({facts}, version={self.version!r})"
 
     @property
     def status(self) -> str:

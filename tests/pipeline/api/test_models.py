@@ -86,6 +86,7 @@ def test_constraints(tmp_path):
 def test_score():
     first, empty, third = score("reverser", [("abc", "CBA"), ("", ""), ("ab", "BAAB")])
     assert (first.score, empty, third.score) == (-1.5, None, -2.0)
+    assert repr(first) == "Prediction(score=-1.5)"
     with pytest.raises(UserError, match="1 value, but the model has 2 inputs"):
         score("reverser", ["abc"])
     with pytest.raises(UserError, match="cannot score given outputs"):

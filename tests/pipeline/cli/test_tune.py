@@ -48,3 +48,10 @@ def test_relative_paths_in_another_folder(run_error, tmp_path):
 def test_missing_data(run_error, tmp_path):
     assert "a.tsv" in str(run_error(CONFIG + TUNE))
     assert not (tmp_path / "a.tuned.yaml").exists()
+
+
+def test_given_values(run_error, tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tA\nb\tB\n")
+    error = run_error(CONFIG + TUNE, "--set", "tune.search_space={model.dropout: {linear: [0, 2]}}")
+    assert error.message.startswith("--set tune.search_space")
+    assert "b.tsv" in str(run_error(CONFIG + TUNE, "--set", "data.train=b.tsv"))

@@ -145,13 +145,14 @@ def test_versions_that_cannot_be_part_of_an_ensemble(make_ensemble, tmp_path, mo
 def test_training_starts_from_scratch_by_default(make, tmp_path):
     write_version(tmp_path, 1, digest="d1")
     trainer, record = make("null")
-    assert trainer["start"] == {}
+    assert trainer["start"] is None
     assert "warm_start" not in record
 
 
 def test_production_is_the_newest_version(make, tmp_path):
     trainer, record = make()
-    assert trainer["start"] == record["warm_start"]["start"] == {}
+    assert trainer["start"] is None
+    assert record["warm_start"]["start"] == {}
     write_version(tmp_path, 1, digest="d1")
     write_version(tmp_path, 2, digest="d2")
     folder = str(tmp_path / "registry/tiny/2")

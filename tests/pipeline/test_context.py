@@ -151,7 +151,8 @@ def test_training_starts_from_scratch_by_default(make, tmp_path):
 
 def test_production_is_the_newest_version(make, tmp_path):
     trainer, record = make()
-    assert (trainer["start"], record["warm_start"]["start"]) == (None, {})
+    assert trainer["start"] is None
+    assert record["warm_start"]["start"] == {}
     write_version(tmp_path, 1, digest="d1")
     write_version(tmp_path, 2, digest="d2")
     folder = str(tmp_path / "registry/tiny/2")

@@ -78,7 +78,7 @@ def test_paths_are_those_of_the_containers(pipeline):
     assert constant(pipeline, "Pusher", "registry") == "/regard/registry"
     run = json.loads(constant(pipeline, "Trainer", "custom_config"))["run"]
     assert run["checkpoints"] == "/regard/pipelines/tiny/checkpoints"
-    assert "checkpoint_key" not in run  # the Trainer computes it from the data
+    assert run["checkpoint_key"] == ""  # the Trainer computes it from the data
     assert pipeline.pipeline_root == "minio://mlpipeline/v2/artifacts"
 
 
@@ -174,7 +174,7 @@ def test_the_nodes_find_the_models_that_they_start_from(tmp_path, setting):
     assert folder == ("/regard/registry/tiny" if setting else "")
     run = json.loads(constant(pipeline, "Trainer", "custom_config"))["run"]
     assert run["published"] == "/regard/registry/tiny"
-    assert (run["start"], run["ensemble"]) == ({}, [])
+    assert (run["start"], run["ensemble"]) == (None, [])
 
 
 def test_beam_options_are_arguments_of_the_nodes(rich):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 _PIPELINE, _RUN = "pipeline", "pipeline_run"  # TFX's types of contexts
 _TIMEOUT_SECONDS = 5.0
+# Reasons of ML Metadata if another process creates the tables, or writes.
+_TEMPORARY = ("concurrent connection", "already exists", "database is locked")
+_ATTEMPTS, _WAIT_SECONDS = 20, 0.25
 UNREACHABLE_REMEDY = "Check metadata.mysql.host and port, and that the server runs."
 
 
@@ -123,10 +127,15 @@ class MetadataStore(ABC):
         """Connect to the store; it gets its tables if it is empty."""
         from ml_metadata.metadata_store import MetadataStore as Client
 
-        try:
-            return Client(connection_config(self.section, self.paths.metadata))
-        except RuntimeError as error:
-            raise self._explain(str(error)) from error
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return Client(connection_config(self.section, self.paths.metadata))
+            except RuntimeError as error:
+                is_temporary = any(text in str(error) for text in _TEMPORARY)
+                if not is_temporary or attempt == _ATTEMPTS:
+                    raise self._explain(str(error)) from error
+                time.sleep(_WAIT_SECONDS)
+        raise AssertionError
 
     def _explain(self, reason: str) -> UserError:
         """Return an error for the reason that ML Metadata gives."""

@@ -15,8 +15,9 @@ from pathlib import Path
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry, size_of
 from regard.core import owned_folders
-from regard.pipeline import metadata_file
+from regard.pipeline.config.metadata import MetadataConfig
 from regard.pipeline.metadata_file import REMOVED
+from regard.pipeline.metadata_store import MetadataStore, metadata_store, store_of_run
 from regard.pipeline.runs.store import RECORD, REPORT, Run, runs_of
 from regard.pipeline.scheduling.state import read_state
 from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline
@@ -61,17 +62,22 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
             lock = stack.enter_context(lock_pipeline(paths.lock, remedy=remedy))
             with contextlib.suppress(OSError):  # the disk may be full
                 lock.describe("of regard clean")
-            metadata_file.check(paths.metadata)
         runs = runs_of(paths)
+        stores = _stores(paths, runs)
+        if not dry_run:
+            for metadata in stores:
+                metadata.check()
         needed = _needed_runs(workspace, paths, runs, keep)
         records = [run.record() for run in runs if run.id in needed]
         owners = [str(record.executions_of) for record in records]
-        executions = metadata_file.needed_executions(paths.metadata, [*needed, *owners])
-        outputs, folders = [*_unneeded_outputs(paths, executions)], [*_unneeded_runs(paths, needed)]
+        executions = [metadata.needed_executions([*needed, *owners]) for metadata in stores]
+        outputs = [*_unneeded_outputs(stores, executions)]
+        folders = [*_unneeded_runs(paths, needed)]
         size = sum(map(size_of, (*outputs, *folders)))
         if not dry_run:
             removals = [*map(_remove_output, outputs), *map(_remove_run, folders)]
-            size += metadata_file.keep_executions(paths.metadata, executions)
+            for metadata, kept in zip(stores, executions, strict=True):
+                size += metadata.keep_executions(kept)
             for error in filter(None, removals):
                 raise error
     reasons = {run.id: needed.get(run.id) for run in runs} | {
@@ -130,12 +136,20 @@ def _needed_runs(
     return needed | {run.id: f"among the newest {keep}" for run in runs[-keep:]}
 
 
-def _unneeded_outputs(paths: PipelinePaths, executions: set[int] | None) -> Iterator[Path]:
-    """Yield the outputs of other executions; none if the executions are not known."""
-    if executions is not None:
-        names = set(map(str, executions))
-        outputs = metadata_file.own_outputs(paths.artifacts, paths.metadata)
-        yield from (path for path in outputs if path.name not in names)
+def _stores(paths: PipelinePaths, runs: Sequence[Run]) -> list[MetadataStore]:
+    """Return the pipeline's own metadata, and the shared databases that its runs used."""
+    stores = [metadata_store(MetadataConfig(), paths), *map(store_of_run, runs)]
+    return [*{metadata.artifacts: metadata for metadata in stores}.values()]
+
+
+def _unneeded_outputs(
+    stores: Sequence[MetadataStore], executions: Sequence[set[int] | None]
+) -> Iterator[Path]:
+    """Yield the outputs of other executions; none of a store whose executions are not known."""
+    for metadata, needed in zip(stores, executions, strict=True):
+        if needed is not None:
+            names = set(map(str, needed))
+            yield from (path for path in metadata.own_outputs() if path.name not in names)
 
 
 def _unneeded_runs(paths: PipelinePaths, needed: dict[str, str]) -> Iterator[Path]:

@@ -24,6 +24,7 @@ from regard.core.files import sha256_file
 from regard.core.storage import refuse_pattern
 from regard.pipeline import cache_keys, datasets
 from regard.pipeline.config import Config
+from regard.pipeline.metadata_store import metadata_store
 from regard.pipeline.workspace import VARIABLE, Workspace
 from regard.serving.contract import PROFILE
 
@@ -37,7 +38,8 @@ class RunFolders:
         registry: The folder of the published models.
         checkpoints: The folder of the trainings' checkpoints.
         augmentation: The folder of the finished work of models that change the train split.
-        metadata: The SQLite file of ML Metadata; None on a cluster, which has its own.
+        metadata: The pipeline's SQLite file of ML Metadata, unless the configuration names another
+            database; None on a cluster, which has its own.
     """
 
     artifacts: str
@@ -167,10 +169,11 @@ def local_context(
         augmentation=augmentation,
     )
     keys = _model_keys(config, training_key, models)
-    owned_folders.create(paths.artifacts, owned_folders.ARTIFACTS)
+    artifacts = metadata_store(config.metadata, paths).artifacts
+    owned_folders.create(artifacts, owned_folders.ARTIFACTS)
     return PipelineContext(
         folders=RunFolders(
-            artifacts=str(paths.artifacts),
+            artifacts=str(artifacts),
             registry=str(registry.root),
             checkpoints=str(paths.checkpoints),
             augmentation=str(workspace.augmentation),
@@ -210,8 +213,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
     Raises:
         UserError: A folder is not writable or its path would be read as a pattern, the name
             belongs to a model of another task, a model of a warm start, of an ensemble or of the
-            augmentation does not exist, or a file of word vectors or of monolingual texts cannot
-            be read.
+            augmentation does not exist, a file of word vectors or of monolingual texts cannot be
+            read, or the shared database of ML Metadata cannot be used.
     """
     refuse_pattern(workspace.home, VARIABLE)
     registry = Registry(config.serving.registry or workspace.registry)
@@ -235,6 +238,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
     except UserError as error:
         raise UserError(error.message, config.locate(error.where), error.remedy) from error
     cache_keys.vector_digests(config)
+    if config.metadata.address:
+        metadata_store(config.metadata, workspace.pipeline(config.name)).check()
 
 
 def resolve_data(

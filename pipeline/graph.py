@@ -3,12 +3,12 @@
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from pydantic import JsonValue
 from tensorflow_data_validation import StatsOptions
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.channel import BaseChannel
 
@@ -19,6 +19,7 @@ from regard.components.settings.trainer import RunInputs
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext
+from regard.pipeline.metadata_store import connection_config
 
 
 def build_pipeline(
@@ -84,7 +85,7 @@ def _assemble(
 ) -> Pipeline:
     connection = None
     if context.folders.metadata is not None:
-        connection = metadata.sqlite_metadata_connection_config(context.folders.metadata)
+        connection = connection_config(config.metadata, Path(context.folders.metadata))
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=context.folders.artifacts,
@@ -307,7 +308,7 @@ def _reporter(
 
 def _published_config(config: Config) -> dict[str, JsonValue]:
     """Return the configuration without the sections that do not change the model."""
-    return config.recorded(exclude={"schedule", "beam", "tune", "tracking"})
+    return config.recorded(exclude={"schedule", "beam", "tune", "tracking", "metadata"})
 
 
 def _published_folder(context: PipelineContext, config: Config) -> str:

@@ -25,7 +25,7 @@ WITH RECURSIVE needed(id) AS (
     JOIN Execution ON Execution.id = made.execution_id AND last_known_state = 3
 ) SELECT id FROM needed
 """
-# The nodes of all executions, as "<pipeline>.<node>".
+# The executions of all nodes, whose contexts are named "<pipeline>.<node>".
 _NODES = """
 SELECT Context.name, execution_id FROM Association JOIN Context ON Context.id = context_id
 JOIN Type ON Type.id = type_id WHERE Type.name = 'node'
@@ -109,7 +109,7 @@ def needed_executions(path: Path, runs: Iterable[str]) -> set[int] | None:
         return {row[0] for row in database.execute(_NEEDED, (json.dumps([*runs]),))}
 
 
-def own_outputs(artifacts: Path, metadata: Path) -> list[Path]:
+def own_outputs(artifacts: Path, metadata: Path | None, name: str) -> list[Path]:
     """Return the folders of outputs that the pipeline's runs created.
 
     All of them are, if the pipeline root carries Regard's mark. Earlier versions of Regard wrote
@@ -117,7 +117,9 @@ def own_outputs(artifacts: Path, metadata: Path) -> list[Path]:
 
     Args:
         artifacts: TFX's pipeline root.
-        metadata: the file, which may be missing.
+        metadata: the file, which may be missing, and may have nodes of other pipelines; None for
+            another database.
+        name: the pipeline.
 
     Raises:
         UserError: the file cannot be read.
@@ -125,12 +127,13 @@ def own_outputs(artifacts: Path, metadata: Path) -> list[Path]:
     folders = output_folders(artifacts)
     if owned_folders.is_owned(artifacts.resolve(), owned_folders.ARTIFACTS):
         return folders
-    if not folders or not metadata.exists():
+    if not folders or metadata is None or not metadata.exists():
         return []
     with _open(metadata) as database:
         recorded = {
-            (context.rpartition(".")[2], str(execution))
+            (context.removeprefix(f"{name}."), str(execution))
             for context, execution in database.execute(_NODES)
+            if context.startswith(f"{name}.")
         }
     nodes = {node for node, _ in recorded}
 

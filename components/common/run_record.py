@@ -171,7 +171,7 @@ class RunRecord(Origin):
         reason: The reason for that decision, or why the model was not pushed.
         pushed_version: The version of the registry.
         directory: The folder of the run, in listings.
-        metadata: The state of ML Metadata's file after the run.
+        metadata: The state of ML Metadata's database after the run.
         executions_of: The id of the run whose executions are those of a run without any.
     """
 

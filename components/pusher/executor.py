@@ -53,7 +53,9 @@ class PusherExecutor(BaseExecutor):
         record = _record(input_dict, exec_properties).model_copy(update={"blessing": sentence})
         # The run's id is not an execution property, because it would change the cache key.
         if self._context is not None and self._context.pipeline_run_id:
-            record = record.model_copy(update={"run": self._context.pipeline_run_id})
+            # In a shared store of ML Metadata, the id begins with the name of the pipeline.
+            run = self._context.pipeline_run_id.removeprefix(f"{name}.")
+            record = record.model_copy(update={"run": run})
         extra_files = {}
         if infra is not None and (requests := Path(infra.uri) / Path(WARMUP).name).exists():
             extra_files[WARMUP] = requests.read_bytes()

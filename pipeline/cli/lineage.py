@@ -14,6 +14,7 @@ def lineage(
     """Show where a model came from: its run, the outputs of each node, and its data.
 
     For steps that the run took from the cache, the run that executed them is shown.
+    Contexts and executions are shown with their ids in ML Metadata.
     The earlier versions that this one was compared with follow, and then what could
     not be found.
 

@@ -34,6 +34,7 @@ from regard.pipeline.config.changes import OPTION
 from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.located import LocatedMapping
+from regard.pipeline.config.metadata import MetadataConfig
 from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.config.tracking import TrackingConfig
 
@@ -105,6 +106,7 @@ class Config(Section):
         kubeflow: Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster.
         tune: Which keys `regard tune` searches, and how; null: none.
         tracking: Experiment trackers that record finished runs.
+        metadata: Database of ML Metadata, which several pipelines may share.
     """
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["quickstart"])]
@@ -126,6 +128,7 @@ class Config(Section):
     kubeflow: KubeflowConfig | None = None
     tune: TuneConfig | None = None
     tracking: TrackingConfig = TrackingConfig()
+    metadata: MetadataConfig = MetadataConfig()
 
     _references: References = PrivateAttr(default_factory=dict)
     _origin: ConfigOrigin = PrivateAttr(default_factory=ConfigOrigin)

@@ -78,7 +78,11 @@ def _validate(config: Config) -> Iterator[Problem]:
 
 def _uris(config: Config) -> Iterator[Problem]:
     """Yield the URIs of keys that need local paths."""
-    paths = [*input_paths(config), (("data", "schema"), config.data.schema or "")]
+    paths = [
+        *input_paths(config),
+        (("data", "schema"), config.data.schema or ""),
+        (("metadata", "sqlite"), config.metadata.sqlite or ""),
+    ]
     for key, value in paths:
         # Without Kubeflow, a run copies the files of these keys to its machine.
         is_copied = key[0] == "data" and key[1] not in ("schema", "monolingual")

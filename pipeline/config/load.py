@@ -23,6 +23,7 @@ from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.config.located import LocatedMapping, whole
+from regard.pipeline.config.metadata import validate_password
 from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
 from regard.pipeline.workspace import Workspace
 
@@ -79,6 +80,8 @@ def _build(
 ) -> Config:
     """Return a valid configuration, or raise an error with all problems."""
     config, more = validate_values(mapping.value)
+    if config is not None:
+        more += validate_password(config.metadata, mapping.references)
     # Errors that follow from an invalid value would only confuse.
     broken = {problem.path for problem in all_problems}
     if config is None or not broken:
@@ -227,5 +230,6 @@ def absolute_paths(config: Config, folder: Callable[..., Path]) -> Config:
         "model": model,
         "training": config.training.resolved(folder("training", "warm_start", "model")),
         "serving": serving,
+        "metadata": config.metadata.resolved(folder),
     }
     return config.model_copy(update=resolved)

@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from regard.components.common.run_record import CACHED, Node
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import find_files
 from regard.components.registry.records import RECORD, RecordedSpan, VersionRecord, read_record
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
 from regard.pipeline.config import config_from_values
-from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.config_changes import ConfigChange, config_changes
+from regard.pipeline.lineage.executions import NodeExecution, trace_executions
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
-from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths, Workspace
 
@@ -42,40 +40,6 @@ _RECORD_FIELDS = (
 )
 _RUN_FIELDS = ("started", "seconds", "command", "machine", "config")
 UNCHANGED, CHANGED, MISSING, UNKNOWN = "unchanged", "changed", "missing", "unknown"
-
-
-@dataclasses.dataclass(frozen=True)
-class OutputArtifact:
-    """An artifact that a node wrote.
-
-    Attributes:
-        key: the output's key.
-        uri: the folder.
-        exists: whether the folder exists.
-    """
-
-    key: str
-    uri: str
-    exists: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class NodeExecution:
-    """An execution of a node.
-
-    Attributes:
-        node: the node's name.
-        run: the run that executed it; empty if `regard clean` removed that run.
-        cached: whether the pushing run took its result from the cache.
-        seconds: the duration.
-        outputs: the artifacts that it wrote.
-    """
-
-    node: str
-    run: str
-    cached: bool
-    seconds: float
-    outputs: list[OutputArtifact]
 
 
 class Parent(TypedDict, total=False):
@@ -115,7 +79,8 @@ class Lineage:
         record: the version's record.
         path: its folder.
         seed: the seed of the training.
-        run: the id and the facts of the run that pushed it.
+        run: the id and the facts of the run that pushed it, with the id of its ``context`` in ML
+            Metadata.
         nodes: the executions from the Pusher back to the data.
         data: the data.
         failed_before: runs between its parent and it that pushed nothing; see
@@ -171,10 +136,11 @@ class _Tracer:
         registry, name = Registry(version.parent.parent), version.parent.name
         self.records = {number: registry.record(name, number) for number in registry.versions(name)}
         self.missing: list[str] = []
+        self.contexts: dict[str, int] = {}  # of ML Metadata, by the ids of runs
 
     def trace(self) -> Lineage:
         record = self.record
-        nodes = self._executions()
+        nodes, self.contexts = trace_executions(Run(self.paths.runs / record.run), self.missing)
         later = [self.records[number] for number in self.records if number > record.version]
         following = later[0] if later else None
         return Lineage(
@@ -191,17 +157,6 @@ class _Tracer:
             missing=self.missing,
         )
 
-    def _executions(self) -> list[NodeExecution]:
-        """Return the nodes of the pushing run, from the Pusher back to the data."""
-        run = Run(self.paths.runs / self.record.run)
-        nodes = run.progress().nodes if run.events.is_file() else {}
-        if not nodes:
-            remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
-            self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
-        originals = store.original_nodes(run, nodes)
-        names = [name for name in reversed(ALL_NODES) if name in nodes and nodes[name].outputs]
-        return [_trace_node(nodes[name], originals.get(name)) for name in names]
-
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""
         if not run_id:
@@ -213,6 +168,8 @@ class _Tracer:
             self.missing.append(f"Run: there is no record at {run.directory}.")
             return {"id": run_id}
         facts = {key: value for key, value in record.items() if key in _RUN_FIELDS}
+        if run_id in self.contexts:
+            facts["context"] = self.contexts[run_id]
         return {"id": run_id, **facts, "directory": str(run.directory)}
 
     def _failed_before(self, record: VersionRecord) -> list[FailedRun]:
@@ -268,16 +225,6 @@ class _Tracer:
             )
             child = parent
         return parents
-
-
-def _trace_node(node: Node, original: tuple[Run, Node] | None) -> NodeExecution:
-    return NodeExecution(
-        node=node.name,
-        run=original[0].id if original else "",
-        cached=node.state == CACHED,
-        seconds=(original[1].seconds if original else None) or 0.0,
-        outputs=[OutputArtifact(key, uri, Path(uri).exists()) for key, uri in node.outputs.items()],
-    )
 
 
 def _span_changes(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from regard.core.errors import Failure, UserError
 from regard.core.formatting import truncate
+from regard.pipeline.metadata_store import UNREACHABLE_REMEDY as DATABASE_REMEDY
 from regard.pipeline.workspace import Workspace
 
 UNREACHABLE_REMEDY = "Check beam.options.job_endpoint, and that the job service runs."
@@ -53,7 +54,7 @@ def is_transient(failure: Failure) -> bool:
 
     Full disks and missing permissions are for the user to fix, but a retry may succeed.
     """
-    remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values()}
+    remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values(), DATABASE_REMEDY}
     return not failure.user or failure.remedy in remedies
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from regard.core.errors import UserError
@@ -20,6 +21,11 @@ def run_nodes(ir: pipeline_pb2.Pipeline, runner: str) -> None:
         runner: ``local`` for one node after another in this process, or ``beam`` for a Beam
             pipeline of the nodes, whose failure is a RuntimeError.
     """
+    with _hidden_password(ir):
+        _run_nodes(ir, runner)
+
+
+def _run_nodes(ir: pipeline_pb2.Pipeline, runner: str) -> None:
     if runner == "local":
         from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 
@@ -35,6 +41,41 @@ def run_nodes(ir: pipeline_pb2.Pipeline, runner: str) -> None:
     # download another runner, Prism, from the network.
     StandardOptions.DEFAULT_RUNNER = "FnApiRunner"
     BeamDagRunner().run_with_ir(ir)
+
+
+@contextlib.contextmanager
+def _hidden_password(ir: pipeline_pb2.Pipeline) -> Iterator[None]:
+    """Remove the password of a MySQL database from the pipeline, which TFX's runners log.
+
+    TFX gets it when it connects: both runners look up ``metadata.Metadata`` when a node starts.
+    """
+    from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
+    from tfx.orchestration import metadata
+    from tfx.proto.orchestration.pipeline_pb2 import IntermediateDeploymentConfig
+
+    deployment, config = IntermediateDeploymentConfig(), ConnectionConfig()
+    ir.deployment_config.Unpack(deployment)
+    deployment.metadata_connection_config.Unpack(config)
+    password = config.mysql.password
+    if not password:
+        yield
+        return
+    config.mysql.ClearField("password")
+    deployment.metadata_connection_config.Pack(config)
+    ir.deployment_config.Pack(deployment)
+    original = metadata.Metadata
+
+    def connect(connection_config: ConnectionConfig) -> metadata.Metadata:
+        complete = ConnectionConfig()
+        complete.CopyFrom(connection_config)
+        complete.mysql.password = password
+        return original(complete)
+
+    metadata.Metadata = connect
+    try:
+        yield
+    finally:
+        metadata.Metadata = original
 
 
 def check_node(name: str, nodes: Iterable[str], option: str) -> str:

@@ -80,8 +80,12 @@ class Observation:
 
 
 @contextlib.contextmanager
-def observe_nodes() -> Iterator[Observation]:
-    """Emit events when nodes start, finish, are cached, or fail while the block runs."""
+def observe_nodes(own_root: Path | None = None) -> Iterator[Observation]:
+    """Emit events when nodes start, finish, are cached, or fail while the block runs.
+
+    Args:
+        own_root: Only outputs in this folder are taken from the cache; None: all are.
+    """
     observation = Observation()
     original_launcher, original_cache = launcher.Launcher, cache_utils.get_cached_outputs
     original_context = cache_utils.get_cache_context
@@ -104,6 +108,8 @@ def observe_nodes() -> Iterator[Observation]:
         if set(outputs) != names[cache_context.name]:
             return None  # the node runs again
         for artifact in itertools.chain.from_iterable(outputs.values()):
+            if own_root is not None and not Path(artifact.uri).is_relative_to(own_root):
+                return None
             if not _is_intact(artifact, observation.digests):
                 return None
         return outputs

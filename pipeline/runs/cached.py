@@ -21,10 +21,11 @@ from regard.components.common.run_record import (
 )
 from regard.core import events, provenance
 from regard.core.errors import UserError
-from regard.core.files import file_state, folder_digest
+from regard.core.files import folder_digest
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context
+from regard.pipeline.metadata_store import metadata_store
 from regard.pipeline.runs.store import Run, runs_of
 
 
@@ -38,15 +39,6 @@ def plan_digest(context: PipelineContext, config: Config) -> str:
         package_digest(*cache_keys.code_modules(config)),
         json.dumps(provenance.stack_versions(), sort_keys=True),
     )
-
-
-def metadata_state(run: Run) -> list[int]:
-    """Return the state of ML Metadata's file, which each execution changes.
-
-    Raises:
-        OSError: there is no such file.
-    """
-    return list(file_state(run.workspace.pipeline(run.name).metadata))
 
 
 def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord | None:
@@ -68,10 +60,11 @@ def repeat(config: Config, run: Run, publish_anyway: bool) -> RunRecord | None:
     if record.status not in (SUCCEEDED, NOT_BLESSED) or record.last is not None:
         return None
     state = earlier.progress()
+    metadata = metadata_store(config.metadata, run.workspace.pipeline(run.name))
     try:
         context = local_context(config, run.workspace, publish_anyway)
         is_equal = (
-            record.metadata == metadata_state(run)
+            record.metadata == metadata.state()
             and state.origin.plan == plan_digest(context, config)
             and all(map(_is_intact, state.nodes.values()))
         )

@@ -26,10 +26,11 @@ from regard.core.yaml_text import to_yaml
 from regard.pipeline.config import Config, load
 from regard.pipeline.context import check_start, resolve_data
 from regard.pipeline.doctor import machine
+from regard.pipeline.metadata_store import metadata_store
 from regard.pipeline.runners.failures import as_user_error, explain
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.runs import store, supervise
-from regard.pipeline.runs.cached import metadata_state, repeat
+from regard.pipeline.runs.cached import repeat
 from regard.pipeline.runs.outcome import Outcome, judge
 from regard.pipeline.runs.store import Run
 from regard.pipeline.runs.summary import summarize, training_record
@@ -215,8 +216,9 @@ def _run_locked(
         else:
             command = supervise.worker_command(run)
             ending = supervise.supervise(command, run, state, view, lock_descriptor)
-            with contextlib.suppress(OSError):  # the worker may have failed early
-                executions = RunRecord(metadata=metadata_state(run))
+            metadata = metadata_store(config.metadata, run.workspace.pipeline(run.name))
+            with contextlib.suppress(OSError, UserError):  # the worker may have failed early
+                executions = RunRecord(metadata=metadata.state())
     outcome = judge(ending, state)
     end = RunRecord(
         status=outcome.status,

@@ -30,6 +30,7 @@ from regard.pipeline import metadata_file
 from regard.pipeline.config import config_from_values
 from regard.pipeline.config.config import TUNER
 from regard.pipeline.context import local_context
+from regard.pipeline.metadata_store import MetadataStore, store_of_run
 from regard.pipeline.runners import local
 from regard.pipeline.runners.failures import explain
 from regard.pipeline.runs.cached import plan_digest
@@ -51,19 +52,21 @@ def main(directory: str) -> int:
     _stop_on_signals()
     stored_run = Run(Path(directory))
     record = stored_run.record()
-    build = functools.partial(_build, stored_run, record)
-    status = run(build, record.runner, stored_run.id, record.first, record.last)
+    metadata = store_of_run(stored_run)
+    build = functools.partial(_build, stored_run, record, metadata)
+    run_id = metadata.run_context(stored_run.id)
+    status = run(build, record.runner, run_id, record.first, record.last, metadata.is_shared)
     if status == OK:
-        metadata_file.store_copy(stored_run.workspace.pipeline(stored_run.name).metadata)
+        metadata.store_copy()
     return status
 
 
-def _build(stored_run: Run, record: RunRecord) -> Pipeline:
+def _build(stored_run: Run, record: RunRecord, metadata: MetadataStore) -> Pipeline:
     """Build the pipeline of a run, or of its search, and emit what the run starts from."""
     workspace = stored_run.workspace
     paths = workspace.pipeline(stored_run.name)
     config = config_from_values(from_yaml(stored_run.config.read_text(encoding="utf-8")))
-    metadata_file.check(paths.metadata)
+    metadata.check()
     if record.last == TUNER:
         from regard.pipeline.tuning.graph import create_tuning  # imports TFX
 
@@ -97,6 +100,7 @@ def run(
     run_id: str = "",
     first: str | None = None,
     last: str | None = None,
+    own_outputs_only: bool = False,
 ) -> int:
     """Build and run a pipeline, or a part of it, and report its progress as events.
 
@@ -106,6 +110,8 @@ def run(
         run_id: The id of the run in ML Metadata.
         first: Run this node and its descendants again.
         last: Run only this node and its ancestors.
+        own_outputs_only: Whether only outputs in the pipeline root are taken from the cache, not
+            those of a pipeline of the same name in another workspace.
 
     Returns:
         The exit status: 0, 1 (a bug), 2 (a user error) or 130 (interrupted).
@@ -126,7 +132,8 @@ def run(
             ir = compile_part(pipeline, run_id, first, last)
             for path in remove_incomplete_outputs(pipeline):
                 print(f"Removed {path}, an incomplete output of an earlier run.")
-            with node_events.observe_nodes() as observation:
+            root = Path(pipeline.pipeline_info.pipeline_root) if own_outputs_only else None
+            with node_events.observe_nodes(root) as observation:
                 try:
                     local.run_nodes(ir, runner)
                 finally:
@@ -192,13 +199,16 @@ def remove_incomplete_outputs(pipeline: Pipeline) -> list[Path]:
     if not root.is_dir():
         return []
     state = metadata_store_pb2.Execution
-    with Metadata(pipeline.metadata_connection_config) as handle:
-        executions = handle.store.get_executions()
+    name, connection = pipeline.pipeline_info.pipeline_name, pipeline.metadata_connection_config
+    with Metadata(connection) as handle:
+        # Another pipeline may use the same database.
+        context = handle.store.get_context_by_type_and_name("pipeline", name)
+        executions = handle.store.get_executions_by_context(context.id) if context else []
     states = {str(execution.id): execution.last_known_state for execution in executions}
     finished = (state.COMPLETE, state.CACHED)
     complete = {name for name, last_state in states.items() if last_state in finished}
-    metadata = Path(pipeline.metadata_connection_config.sqlite.filename_uri)
-    outputs = metadata_file.own_outputs(root, metadata)
+    metadata = Path(connection.sqlite.filename_uri) if connection.HasField("sqlite") else None
+    outputs = metadata_file.own_outputs(root, metadata, name)
     leftovers = [path for path in outputs if path.name not in complete]
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)

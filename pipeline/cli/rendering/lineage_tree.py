@@ -13,8 +13,9 @@ from rich.tree import Tree
 from regard.components.settings.data import paths_in
 from regard.core import formatting
 from regard.pipeline.lineage.config_changes import ConfigChange
+from regard.pipeline.lineage.executions import NodeExecution
 from regard.pipeline.lineage.failed_runs import FailedRun
-from regard.pipeline.lineage.trace import DataLineage, Lineage, NodeExecution, Parent
+from regard.pipeline.lineage.trace import DataLineage, Lineage, Parent
 
 _LABEL_WIDTH = 11
 _UNLIMITED = 100_000
@@ -63,6 +64,7 @@ def _facts(lineage: Lineage) -> Iterator[tuple[str, str]]:
     record, run = lineage.record, lineage.run
     yield "folder", lineage.path
     by_run = f"by run {run['id']}" if "id" in run else ""
+    by_run += f" (context {run['context']})" if "context" in run else ""
     description = _join(by_run, formatting.format_duration(run.get("seconds")))
     if record.rollback_of is not None:
         reason = f": {record.reason}" if record.reason else ""
@@ -106,8 +108,10 @@ def _add_nodes(root: Tree, nodes: Sequence[NodeExecution]) -> None:
     width = max(len(node.node) for node in nodes)
     for node in nodes:
         text = Text(f"{node.node:<{width}}  {formatting.format_duration(node.seconds):<7}")
+        if node.execution is not None:
+            text.append(f"  execution {node.execution}", "dim")
         if node.cached:
-            text.append(f"cached, of run {node.run}" if node.run else "cached", "cyan")
+            text.append(f"  cached, of run {node.run}" if node.run else "  cached", "cyan")
         leaf = branch.add(text)
         for output in node.outputs:
             uri = Text(os.path.relpath(output.uri, folder), "dim")

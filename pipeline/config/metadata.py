@@ -1,0 +1,78 @@
+"""The section ``metadata``: the database in which ML Metadata records the runs."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import Self
+
+from regard.components.common.references import References
+from regard.models.settings.base import KeyPath, Problem, Section, absolute
+
+_PASSWORD: KeyPath = ("metadata", "mysql", "password")
+
+
+class MysqlConfig(Section):
+    """A database of a MySQL or MariaDB server.
+
+    Attributes:
+        host: Name or address of the server.
+        port: TCP port of the server.
+        database: Name of the database, which must exist. Regard creates the tables.
+        user: Name of a user with all privileges on the database, who authenticates by
+            mysql_native_password.
+        password: Password of the user, as a reference to an environment variable such as
+            "${MLMD_PASSWORD}"; null: none.
+    """
+
+    host: Annotated[str, Field(pattern=r"^[^\s/:]+$", examples=["database.example.com"])]
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    database: Annotated[str, Field(pattern=r"^[\w$-]{1,64}$", examples=["ml_metadata"])]
+    user: Annotated[str, Field(min_length=1, examples=["regard"])]
+    password: str | None = None
+
+
+class MetadataConfig(Section):
+    """The database of ML Metadata, which pipelines may share. Kubeflow Pipelines uses its own.
+
+    Attributes:
+        sqlite: SQLite file on a local disk; null: a file of its own for each pipeline.
+        mysql: MySQL or MariaDB database; null: a SQLite file.
+    """
+
+    sqlite: Annotated[str, Field(min_length=1)] | None = None
+    mysql: MysqlConfig | None = None
+
+    @property
+    def address(self) -> str:
+        """The file or the database, for messages; empty for the pipeline's own file."""
+        if self.mysql is not None:
+            return f"{self.mysql.host}:{self.mysql.port}/{self.mysql.database}"
+        return self.sqlite or ""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Yield a problem if there are two databases."""
+        if self.sqlite is not None and self.mysql is not None:
+            yield Problem(("sqlite",), "cannot be used with metadata.mysql; remove one of them")
+
+    def resolved(self, folder: Callable[..., Path]) -> Self:
+        """Return the section with an absolute path; see `absolute_paths`."""
+        if self.sqlite is None:
+            return self
+        path = absolute(folder("metadata", "sqlite"), self.sqlite)
+        return self.model_copy(update={"sqlite": path})
+
+
+def validate_password(metadata: MetadataConfig, references: References) -> Iterator[Problem]:
+    """Yield a problem if the file has a password instead of a reference to a variable.
+
+    Args:
+        metadata: The section.
+        references: The variables that the file refers to. What refers to one is recorded as the
+            reference, so that no file has the password.
+    """
+    password = metadata.mysql.password if metadata.mysql is not None else None
+    if password is not None and password not in references.get(_PASSWORD, {}).values():
+        message = 'must refer to an environment variable that is set, as "${MLMD_PASSWORD}" does'
+        yield Problem(_PASSWORD, message)

@@ -88,7 +88,6 @@ def test_tuner_checks_its_algorithm(tmp_path):
             Tuner(EXAMPLES, GRAPH, "translation", {**tune, **given}, str(tmp_path))
 
 
-
 def test_predictor_keeps_what_the_metrics_need():
     def properties(task="translation", **arguments):
         return Predictor(EXAMPLES, MODEL, task, **arguments).exec_properties

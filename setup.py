@@ -88,6 +88,7 @@ EXTRAS = {
         "mlflow-skinny>=3.17,<4",
         "moto[s3]>=5.1",
         "mypy>=1.15",
+        "nbformat>=5.10",  # of TFX's InteractiveContext; Jupyter has it
         "py3langid>=0.4,<0.5",
         "pytest>=8.3",
         "pytest-xdist>=3.8",

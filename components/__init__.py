@@ -15,6 +15,7 @@ _MODULES = {
     ),
     "regard.components.interop.dataset": ("tf_dataset",),
     "regard.components.interop.evaluation": ("eval_config",),
+    "regard.components.interop.notebook": ("register_visualizations",),
     "regard.components.interop.own_model": ("load_tokenizers", "write_contract"),
     "regard.components.nodes": (
         "Evaluator",

@@ -4,6 +4,7 @@ The source folder is the repository, so that Sphinx also checks the links to pag
 """
 
 import inspect
+import json
 import logging
 import os
 import re
@@ -32,12 +33,12 @@ copyright = "the authors of Regard, Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 _PAGES = {"docs", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
-include_patterns = ["*.md", "docs/**.md", "benchmarks/**.md"]
+include_patterns = ["*.md", "docs/**.md", "docs/*.ipynb", "benchmarks/**.md"]
 exclude_patterns = [
     *(path.name for path in ROOT.iterdir() if path.name not in _PAGES),
     "benchmarks/peers/.venv",
 ]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}  # `_insert_generated` converts notebooks
 
 # Headings have the anchors of GitHub, so that links work in both places.
 myst_heading_anchors = 6
@@ -76,9 +77,14 @@ _SCROLLABLE = re.compile('<pre(?=>)|<div class="(?:math|table-wrapper[^"]*)"')
 
 
 def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
-    """Replace a mark in a page with the reference that it names."""
+    """Replace a mark in a page with the reference that it names, and a notebook with a page."""
     import reference_pages
 
+    if app.env.doc2path(page).suffix == ".ipynb":
+        cells = json.loads(source[0])["cells"]
+        source[0] = "\n\n".join(part for cell in cells for part in _convert_cell(cell))
+        link = f"{{download}}`Download this notebook <{page.rpartition('/')[2]}.ipynb>`"
+        source[0] = re.sub(r"\n\n", f"\n\n{link}\n\n", source[0], count=1)
     for name, generate in reference_pages.GENERATORS.items():
         if (mark := _MARK.format(name)) in source[0]:
             source[0] = source[0].replace(mark, generate())
@@ -86,6 +92,23 @@ def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
     if page == root_doc:
         source[0] = "\n".join(_list_pages(source[0].splitlines()))
         app.env.note_reread()
+
+
+def _convert_cell(cell: dict[str, Any]) -> Iterator[str]:
+    """Return the source of a cell and its outputs as Markdown."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield source
+        return
+    yield f"````python\n{source}\n````"
+    for output in cell["outputs"]:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        if "image/png" in data:
+            yield f"![Output of the code above](data:image/png;base64,{data['image/png'].strip()})"
+        elif "text/html" in data:
+            yield f"````{{raw}} html\n{''.join(data['text/html'])}\n````"
+        else:
+            yield f"````text\n{''.join(data['text/plain'])}\n````"
 
 
 def _list_pages(lines: list[str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The code of the notebooks in docs/ runs."""
 
 import base64
+import builtins
 import json
 from pathlib import Path
 
@@ -40,6 +41,8 @@ def code(notebook):
 def smaller(text):
     """A cell with fewer examples and epochs, and strings of three digits."""
     changes = {
+        "range(1, 60)": "range(1, 60, 7)",
+        "epochs=12, verbose": "epochs=1, verbose",
         "examples(10_000)": "examples(64)",
         "examples(500)": "examples(8)",
         "epochs=2": "epochs=1",
@@ -106,8 +109,90 @@ def test_the_pipeline_of_the_notebook_publishes_a_model(namespace, tmp_path, cap
     assert inputs[int(np.argmax(day))].strip("▁") == "20"
 
 
+def test_the_keras_model_of_a_keras_user(namespace, eager_functions):
+    """With few phrases: whether it learns is a slow test."""
+    parts = code("keras_user.ipynb")
+    for each in parts[: next(n for n, part in enumerate(parts) if "run(config)" in part)]:
+        exec(smaller(each), namespace)
+    alignment = namespace["alignment"]
+    assert alignment.shape == (1, 2, 5)
+    np.testing.assert_allclose(alignment.sum(axis=-1), 1.0, rtol=1e-5)
+    np.testing.assert_array_equal(alignment[:, :, 4], 0.0)  # a text of four words
+    ids, model, restored = (namespace[name] for name in ("ids", "model", "restored"))
+    np.testing.assert_allclose(model(ids[:3]), restored(ids[:3]), atol=1e-5)
+    assert namespace["config"].training.max_epochs == 12
+
+
+@pytest.mark.slow
+def test_the_notebook_of_a_keras_user(namespace, capsys):
+    *parts, evaluation, last = code("keras_user.ipynb")
+    for each in parts:
+        exec(each, namespace)
+    assert namespace["accuracy"] > 0.95
+    assert namespace["result"].status == "succeeded"
+    assert namespace["prediction"].hypothesis == "06 : 35"
+    printed = capsys.readouterr().out
+    assert "validation_split of Keras is data.split.eval" in printed
+    exec(f"{evaluation.rstrip().replace('evaluate(', 'evaluation = evaluate(')}", namespace)
+    assert namespace["evaluation"].metrics["exact_match"].value == 1.0
+    exec(last, namespace)
+    first, second = namespace["prediction"].hypotheses
+    assert first.score > second.score
+
+
+@pytest.fixture
+def interactive_context(monkeypatch):
+    """The class InteractiveContext, which does nothing outside of IPython."""
+    pytest.importorskip("nbformat", reason="TFX's InteractiveContext imports it")
+    from tfx.orchestration.experimental.interactive import interactive_context
+
+    monkeypatch.setattr(builtins, "__IPYTHON__", True, raising=False)
+    return interactive_context.InteractiveContext
+
+
+def test_the_components_of_a_tfx_user_fit_together(namespace, interactive_context, monkeypatch):
+    """Without running them, which is a slow test."""
+    ran, shown = [], []
+    monkeypatch.setattr(interactive_context, "run", lambda self, node: ran.append(node.id))
+    monkeypatch.setattr(interactive_context, "show", lambda self, channel: shown.append(channel))
+    parts = code("tfx_user.ipynb")
+    for each in parts[: next(n for n, part in enumerate(parts) if "saved_model.load" in part)]:
+        exec(each, namespace)
+    expected = "CsvExampleGen StatisticsGen SchemaGen TokenizerTrainer Preprocess Trainer "
+    expected += "Predictor Evaluator Pusher"
+    assert ran == expected.split()
+    assert [channel.type_name for channel in shown] == [
+        "Schema",
+        "ModelEvaluation",
+        "ModelBlessing",
+    ]
+
+
+@pytest.mark.slow
+def test_the_notebook_of_a_tfx_user(namespace, interactive_context, capsys):
+    for each in code("tfx_user.ipynb"):
+        exec(each, namespace)
+    assert namespace["outputs"]["translation"].numpy().tolist() == [b"HEAD", b"CAFE"]
+    lineage = capsys.readouterr().out.splitlines()[-9:]
+    assert [line.rpartition(".")[2] for line in lineage] == [
+        *("Pusher", "Trainer", "Preprocess", "CsvExampleGen", "SchemaGen", "StatisticsGen"),
+        *("TokenizerTrainer", "Evaluator", "Predictor"),
+    ]
+    trainer = namespace["trainer"]
+    (model,) = trainer.outputs["model"].get()
+    namespace["context"].run(trainer)
+    (again,) = trainer.outputs["model"].get()
+    assert again.id == model.id  # cached
+
+
 @pytest.mark.parametrize(
-    ("notebook", "images"), [("attention_layers.ipynb", 1), ("pipeline.ipynb", 2)]
+    ("notebook", "images"),
+    [
+        ("attention_layers.ipynb", 1),
+        ("pipeline.ipynb", 2),
+        ("keras_user.ipynb", 2),
+        ("tfx_user.ipynb", 0),
+    ],
 )
 def test_notebooks_are_committed_with_their_outputs(notebook, images):
     outputs = [output for cell in cells(notebook) for output in cell.get("outputs", [])]

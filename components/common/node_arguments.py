@@ -226,7 +226,9 @@ def _problems(name: str, kind: Any, value: object, error: ValidationError) -> It
 
 def _message(detail: Any, keys: Collection[str]) -> str:
     if detail["type"] == "extra_forbidden":
-        return f"Unknown key. {suggest(detail['loc'][-1], sorted(keys))}."
+        return (
+            f"Unknown key. {suggest(detail['loc'][-1], sorted(keys))}." if keys else "Unknown key."
+        )
     if detail["type"] == "missing":
         return "This key is required. Add it."
     if detail["type"] == "union_tag_invalid":

@@ -68,7 +68,8 @@ class ServingCheckExecutor(BaseExecutor):
         summary = prediction_table.read_summary(predictions)
         contract = summary["contract"]
         rows = sample_rows(predictions, examples, int(exec_properties["rows"]))
-        exported = path_utils.serving_model_path(model.uri)
+        # The process has another working directory.
+        exported = os.path.abspath(path_utils.serving_model_path(model.uri))
         trainer_rows = exported_rows(Path(exported), contract)
         request: CheckRequest = {
             "model": exported,

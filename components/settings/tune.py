@@ -1,5 +1,6 @@
 """The section ``tune``: the search space of `regard tune`, and how it is searched."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
@@ -68,6 +69,28 @@ class TuneConfig(Section):
     iterations: Positive | None = None
     max_failed_trials: Positive = 3
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 17
+
+    def algorithm_problems(self, limit: int | None) -> Iterator[tuple[str, str]]:
+        """Yield the names and the messages of keys that do not fit the algorithm.
+
+        Args:
+            limit: ``training.max_epochs``.
+        """
+        epochs, factor = self.max_epochs or limit, self.factor or DEFAULT_FACTOR
+        if self.algorithm != "hyperband":
+            for name in ("factor", "iterations"):
+                if getattr(self, name) is not None:
+                    yield name, f"applies to hyperband, not to {self.algorithm}; remove it"
+        elif self.max_trials is not None:
+            message = "hyperband derives it from max_epochs, factor and iterations; remove it"
+            yield "max_trials", message
+        elif epochs is None:
+            yield "max_epochs", "hyperband needs it because training.max_epochs is null; set it"
+        elif epochs < factor:
+            name = "max_epochs" if self.factor is None else "factor"
+            yield name, f"{epochs} epochs are less than factor: {factor}; use algorithm: random"
+        if self.max_epochs is not None and limit is not None and self.max_epochs > limit:
+            yield "max_epochs", f"{self.max_epochs} exceeds training.max_epochs: {limit}; use less"
 
     def with_defaults(self, training: TrainingConfig) -> Self:
         """Return the section with the defaults that other sections and keys determine."""

@@ -73,6 +73,8 @@ class Tuner(components.Tuner):
         config = arguments.trainer_config(model, training, search, serving, tags)
         space = SearchSpace(())
         if config is not None:
+            for name, message in section.algorithm_problems(config.training.max_epochs):
+                arguments.add(("tune", name), message)
             section = section.with_defaults(config.training)
             try:
                 space = SearchSpace(dimensions(section, config))

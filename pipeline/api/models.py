@@ -68,7 +68,7 @@ def predict(
         search: Keys of the section ``search`` that replace those of the model, such as
             ``{"beam_size": 10}``. For a loaded model, they are an argument of `load_model`.
         n_best: How many outputs of a row are in ``Prediction.hypotheses``; by default none, or all
-            ``samples`` of ``search``.
+            ``samples`` of ``search``. A loaded model has as many as its search returns.
         prefix: The beginning of every output.
         phrases: Texts that every output contains.
         glossary: Target terms by source terms, or a file with a source term, a tab and a target
@@ -134,7 +134,8 @@ def evaluate(
     """Score one or two finished models on any data, as ``regard evaluate``.
 
     Args:
-        models: A model, see `load_model`, or two to compare the second with the first.
+        models: The name, the folder or the address of a model, as in `load_model`; or two of them
+            to compare the second with the first.
         data: Files with inputs and references in any format of ``data.train``; or one file for
             each side: ``{"source": "test.en", "target": "test.de"}``.
         metrics: The metrics; by default those of the model's own evaluation.
@@ -149,7 +150,9 @@ def evaluate(
     Raises:
         UserError: A model, a file, a row or a metric is invalid.
     """
-    names = [models] if isinstance(models, str | os.PathLike) else models
+    names = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    if not all(isinstance(name, str | os.PathLike) for name in names):
+        raise UserError("A model is loaded.", "models", "Give its name or folder instead.")
     if isinstance(data, str | os.PathLike):
         data = [data]
     absolute: Any = [str(Path(file).absolute()) for file in data]

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from regard.components.settings.tune import DEFAULT_FACTOR, Range, TuneConfig
+from regard.components.settings.tune import Range
 from regard.components.tuner.dimensions import dimensions, number_type
 from regard.components.tuner.space import replace_values
 from regard.models.settings.base import KeyPath, Problem
@@ -53,7 +53,7 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
     """
     tune = config.tune
     assert tune is not None
-    for name, message in _algorithm_problems(tune, config.training.max_epochs):
+    for name, message in tune.algorithm_problems(config.training.max_epochs):
         yield Problem(("tune", name), message)
     if tune.objective is not None:
         yield from validate_metric(tune.objective, config, ("tune", "objective"))
@@ -70,24 +70,6 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
                 message = f"the value {show(value)} is invalid: {message}"
                 yield Problem((*path, dimension.key), message)
                 break
-
-
-def _algorithm_problems(tune: TuneConfig, limit: int | None) -> Iterator[tuple[str, str]]:
-    epochs = tune.max_epochs or limit
-    factor = tune.factor or DEFAULT_FACTOR
-    if tune.algorithm != "hyperband":
-        for name in ("factor", "iterations"):
-            if getattr(tune, name) is not None:
-                yield name, f"applies to hyperband, not to {tune.algorithm}; remove it"
-    elif tune.max_trials is not None:
-        yield "max_trials", "hyperband derives it from max_epochs, factor and iterations; remove it"
-    elif epochs is None:
-        yield "max_epochs", "hyperband needs it because training.max_epochs is null; set it"
-    elif epochs < factor:
-        name = "max_epochs" if tune.factor is None else "factor"
-        yield name, f"{epochs} epochs are less than factor: {factor}; use algorithm: random"
-    if tune.max_epochs is not None and limit is not None and tune.max_epochs > limit:
-        yield "max_epochs", f"{tune.max_epochs} exceeds training.max_epochs: {limit}; use less"
 
 
 def _range_problems(key: str, config: Config) -> Iterator[tuple[KeyPath, str]]:

@@ -54,7 +54,12 @@ def split_hypotheses(
     Raises:
         UserError: the list has fewer hypotheses.
     """
-    if prediction is None or "hypotheses" not in prediction.outputs:
+    if prediction is None:
+        return [None]
+    if "hypotheses" not in prediction.outputs:
+        if (count or 1) > 1:
+            remedy = f"Load it with another search: load_model(name, {{'n_best': {count}}})."
+            raise UserError(f"This model returns 1 output, not {count}.", "--n-best", remedy)
         return [prediction]
     contract, outputs = prediction.contract, prediction.outputs
     size = len(outputs["hypotheses"])

@@ -6,6 +6,7 @@ from tfx.types.standard_artifacts import Examples, Model
 
 from regard.components.common.node_arguments import NodeArguments
 from regard.components.settings.task_sections import section_defaults, task_sections
+from regard.components.settings.tune import TuneConfig
 from regard.core.errors import UserError
 from regard.models import tasks
 from regard.pipeline.config.config import config_class
@@ -95,6 +96,15 @@ def test_a_section_that_the_task_does_not_have():
     arguments.section("search", {"beam_size": 3})
     (line,) = problems(arguments)
     assert line.startswith("search:")
+
+
+def test_keys_in_a_mapping_with_names_of_ones_own():
+    arguments = NodeArguments("Tuner", "translation")
+    arguments.parse("tune", TuneConfig, {"search_space": {"model.dropout": {"min": 0, "max": 1}}})
+    assert problems(arguments) == [
+        "tune.search_space.model.dropout.min: Unknown key.",
+        "tune.search_space.model.dropout.max: Unknown key.",
+    ]
 
 
 def test_an_unknown_task_is_one_problem():

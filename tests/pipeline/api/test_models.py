@@ -66,9 +66,13 @@ def test_lists_of_hypotheses():
         predict("finder", [("a bc d", "what")], n_best=2, attention=True)
 
 
-def test_search_of_a_loaded_model_is_refused():
+def test_another_search_of_a_loaded_model_is_refused():
+    model = load_model("reverser")
     with pytest.raises(UserError, match="load_model"):
-        predict(load_model("reverser"), ["a"], search={"beam_size": 2})
+        predict(model, ["a"], search={"beam_size": 2})
+    with pytest.raises(UserError, match=r"returns 1 output, not 2[^$]*load_model\(name, {'n_best'"):
+        predict(model, ["a"], n_best=2)
+    assert [one.hypothesis for one in predict(model, ["ab"], n_best=1)[0].hypotheses] == ["BA"]
 
 
 def test_constraints(tmp_path):
@@ -104,5 +108,7 @@ def test_evaluate(tmp_path):
     both = evaluate(["reverser", "reverser@1"], sides, metrics=["exact_match"], out=tmp_path / "o")
     assert both.production.metrics["exact_match"].value == 1.0
     assert (tmp_path / "o" / "report.html").is_file()
+    with pytest.raises(UserError, match="Give its name or folder"):
+        evaluate(load_model("reverser"), sides)
     with pytest.raises(UserError, match="There are 3 models"):
         evaluate(["reverser"] * 3, sides)

@@ -17,7 +17,6 @@ from regard.components.registry.records import RECORD, RecordedSpan, VersionReco
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
 from regard.pipeline.config import config_from_values
-from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.context import resolve_data
 from regard.pipeline.lineage.config_changes import ConfigChange, config_changes
 from regard.pipeline.lineage.failed_runs import FailedRun, failed_runs_between
@@ -199,8 +198,8 @@ class _Tracer:
             remedy = "If the model was made elsewhere, set REGARD_HOME to its workspace."
             self.missing.append(f"Nodes: there are no events at {run.events}. {remedy}")
         originals = store.original_nodes(run, nodes)
-        names = [name for name in reversed(ALL_NODES) if name in nodes and nodes[name].outputs]
-        return [_trace_node(nodes[name], originals.get(name)) for name in names]
+        ended = (node for node in reversed(nodes.values()) if node.outputs)
+        return [_trace_node(node, originals.get(node.name)) for node in ended]
 
     def _run(self, run_id: str) -> dict[str, Any]:
         """Return the facts of a run's record; only the id if its folder is gone."""

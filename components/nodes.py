@@ -45,6 +45,7 @@ from regard.core.suggestions import suggest
 from regard.models.metrics import metrics_for, supports
 
 RunParameters = Mapping[str, Any]
+_RUN_FN = "regard.components.trainer.run_fn:run_fn"
 
 
 class Trainer(Component):
@@ -107,7 +108,7 @@ class Trainer(Component):
             train_args=trainer_pb2.TrainArgs(splits=["train"]),
             eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
             # TFX's executor, which `TrainerExecutor` extends, imports it and calls it.
-            run_fn="regard.components.trainer.run_fn.run_fn",
+            run_fn=(config.training.run_fn or _RUN_FN).replace(":", "."),
             custom_config=json_utils.dumps(custom),
             code=trainer_code(config),
             run_parameters=run_parameters,
@@ -289,6 +290,8 @@ class Pusher(Component):
         findings: the findings of the ExampleValidator; the profile of the training split is
             stored with the version.
         corpus: the findings of CorpusGen; fingerprint, rows and spans are recorded.
+        own_blessing: a blessing of the user's own, which the model also needs; its custom property
+            ``reason`` is reported.
         record: fields for the version's record, such as the configuration.
         publish_anyway: whether a model that the gate rejects is published as well.
         run_parameters: the run-time parameters by name; None for a local run.
@@ -305,6 +308,7 @@ class Pusher(Component):
         "evaluation": ModelEvaluation,
         "findings": Findings,
         "corpus": Findings,
+        "own_blessing": ModelBlessing,
     }
     OUTPUTS = {"pushed_model": PushedModel}
 
@@ -319,6 +323,7 @@ class Pusher(Component):
         evaluation: BaseChannel | None = None,
         findings: BaseChannel | None = None,
         corpus: BaseChannel | None = None,
+        own_blessing: BaseChannel | None = None,
         record: Mapping[str, Any] | None = None,
         publish_anyway: bool = False,
         run_parameters: RunParameters | None = None,
@@ -330,6 +335,7 @@ class Pusher(Component):
             "evaluation": evaluation,
             "findings": findings,
             "corpus": corpus,
+            "own_blessing": own_blessing,
         }
         self.check_inputs(task, **inputs).check()
         fields = {"config": {"name": name, "task": task}, **(record or {})}

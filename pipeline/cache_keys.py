@@ -31,8 +31,9 @@ MONOLINGUAL = "data.monolingual"
 
 
 def code_modules(config: Config) -> list[str]:
-    """Return the modules of the task, and those of other packages, that are used."""
-    return [*training_modules(config), *plugin_modules(config.section_json("evaluation"))]
+    """Return the modules of the task, and those of other packages and the user, that are used."""
+    plugins = plugin_modules(config.section_json("evaluation"))
+    return [*training_modules(config), *plugins, *config.own_modules]
 
 
 def training_key(

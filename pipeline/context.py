@@ -21,6 +21,7 @@ from regard.components.settings.data import SPLITS
 from regard.core import owned_folders
 from regard.core.errors import UserError
 from regard.core.files import sha256_file
+from regard.core.modules import importable
 from regard.core.storage import refuse_pattern
 from regard.pipeline import cache_keys, datasets
 from regard.pipeline.config import Config
@@ -162,7 +163,8 @@ def local_context(
     trained = fingerprint(corpus, cache=fingerprints, splits=_trained_splits(config))
     augmentation = find_teachers(config.augmentation, registry, config.task)
     teachers = [model["digest"] for model in augmentation.values()]
-    training_key = cache_keys.training_key(config, trained, data.word_vectors, teachers)
+    with importable(config.pipeline.folder):
+        training_key = cache_keys.training_key(config, trained, data.word_vectors, teachers)
     models = StartingModels(
         start=find_warm_start(config.training, registry, config.name, training_key),
         ensemble=find_ensemble(config.training, registry, config.task),

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -16,27 +15,39 @@ from regard.components import data_nodes, nodes
 from regard.components.registry.store import LATEST
 from regard.components.settings.data import SPLITS
 from regard.components.settings.trainer import RunInputs
+from regard.core import modules
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
-from regard.pipeline.context import PipelineContext
+from regard.pipeline.context import PipelineContext, local_context
 from regard.pipeline.metadata_store import connection_config
+from regard.pipeline.own_nodes import Extra, connect_own_nodes
+from regard.pipeline.workspace import Workspace
 
 
 def build_pipeline(
-    context: PipelineContext,
     config: Config,
-    extra_node: Callable[[data_nodes.Preprocess], BaseComponent] | None = None,
+    context: PipelineContext | None = None,
+    extra: Extra | None = None,
 ) -> Pipeline:
-    """Return the TFX pipeline of a configuration in a context.
+    """Return the TFX pipeline of a configuration.
 
     The parameters of the nodes include what TFX's cache does not see: the content of the data, as a
-    fingerprint, and our code, as digests.
+    fingerprint, and the code, as digests. The user's own modules stay importable in this process.
 
     Args:
-        context: What this run adds to the configuration.
         config: The configuration.
-        extra_node: Creates an additional node from Preprocess, whose outputs it reads.
+        context: What this run adds to the configuration; None: a run on this machine in the
+            workspace of ``REGARD_HOME``.
+        extra: Receives all nodes by name, those of ``pipeline.nodes`` too, and returns more
+            components. It may connect nodes, for example
+            ``nodes["Pusher"].inputs["own_blessing"] = gate.outputs["blessing"]``.
+
+    Raises:
+        UserError: A node of the user's own cannot be imported, or does not fit.
     """
+    modules.add_folder(config.pipeline.folder)
+    if context is None:
+        context = local_context(config, Workspace.from_environment())
     corpus = _corpus_gen(context, config)
     examples = corpus.outputs["examples"]
     statistics = _statistics_gen(config, examples)
@@ -73,11 +84,10 @@ def build_pipeline(
         serving=check.outputs["blessing"],
         pushed=pusher.outputs["pushed_model"],
     )
-    extra = extra_node(preprocess) if extra_node else None
     before = (corpus, statistics, schema, validator, augmenter, tokenizer, preprocess)
-    after = (trainer, predictor, evaluator, check, pusher, reporter, extra)
+    after = (trainer, predictor, evaluator, check, pusher, reporter)
     components = [node for node in (*before, *after) if node is not None]
-    return _assemble(context, config, components)
+    return _assemble(context, config, [*components, *connect_own_nodes(config, components, extra)])
 
 
 def _assemble(
@@ -308,7 +318,8 @@ def _reporter(
 
 def _published_config(config: Config) -> dict[str, JsonValue]:
     """Return the configuration without the sections that do not change the model."""
-    return config.recorded(exclude={"schedule", "beam", "tune", "tracking", "metadata"})
+    excluded = {"schedule", "beam", "tune", "tracking", "metadata", "pipeline"}
+    return config.recorded(exclude=excluded)
 
 
 def _published_folder(context: PipelineContext, config: Config) -> str:

@@ -10,6 +10,7 @@ from regard.components.data.corpus_plan import CorpusPlan, SpanSummary, survey_c
 from regard.components.example_validator.corpus_checks import check_corpus
 from regard.components.example_validator.target_checks import TargetSettings
 from regard.components.trainer.training_length import length_notes
+from regard.core.native_output import silence_output
 from regard.core.processor import describe_slow_precision, read_features
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.config import Config, load
@@ -32,6 +33,8 @@ class Validation:
         first_rows: The first rows as they are read: the columns, and the texts in them.
         spans: The spans with their rows and files.
         root: The folder of the data.
+        nodes: The names of the nodes, in the order in which they run.
+        own_nodes: Those of the section ``pipeline``.
     """
 
     name: str
@@ -42,6 +45,8 @@ class Validation:
     first_rows: Sequence[Mapping[str, Any]] = field(repr=False)
     spans: Sequence[SpanSummary] = field(repr=False)
     root: Path = field(repr=False)
+    nodes: Sequence[str] = field(repr=False)
+    own_nodes: Sequence[str] = field(repr=False)
 
 
 def validate(
@@ -71,6 +76,13 @@ def validate(
         name, models = configs[0].name, None
     checked = configs[0]  # all models of a comparison have the same data
     check_start(checked, workspace)
+    for model in configs:
+        if model.own_code:
+            on_progress("importing your own code …")
+            with silence_output():
+                from regard.pipeline.own_nodes import check_own_code  # imports TFX
+
+                check_own_code(model)
     notes = _precision_notes({model.training.precision for model in configs})
     targets = TargetSettings.from_sections(checked.tokenizer, checked.evaluation)
     plan = CorpusPlan(resolve_data(checked, notes))
@@ -93,6 +105,8 @@ def validate(
         first_rows=summary.problems.first_rows(),
         spans=summary.spans,
         root=Path(checked.data.root),
+        nodes=checked.nodes,
+        own_nodes=[node.id for node in checked.pipeline.nodes],
     )
 
 

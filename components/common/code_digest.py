@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import re
 from collections.abc import Iterable, Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import regard
@@ -18,6 +19,8 @@ PACKAGE = Path(regard.__file__).parent
 # A module that is named in a string, for example TFX's `run_fn` or the argument of `python -m`, or
 # all modules of a package: `regard.models.attention.scores.*`.
 _MODULE_NAME = re.compile(r"regard(\.\w+)+(:\w+|\.\*)?")
+
+_INSTALLED = {"site-packages", "dist-packages"}  # folders of packages that do not change
 
 
 def code_digest(*modules: str, package: Path = PACKAGE) -> str:
@@ -28,7 +31,8 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
 
     Args:
         modules: dotted names, for example ``"regard.components.trainer"``; a module of another
-            package stands for its whole top-level package.
+            package stands for its whole top-level package, and for those that it imports from the
+            same folder, unless they are installed.
         package: the folder that holds the package ``regard``.
 
     Returns:
@@ -108,13 +112,36 @@ def source_files(
 
 def _other_files(modules: Iterable[str], package: Path) -> Iterator[tuple[Path, Path]]:
     """Yield the files of the other top-level packages, and the folders that hold these."""
-    for name in sorted({module.partition(".")[0] for module in modules} - {package.name}):
-        spec = importlib.util.find_spec(name)
+    names = {module.partition(".")[0] for module in modules} - {package.name}
+    pending = sorted(names)
+    while pending:
+        name = pending.pop(0)
+        # Not the spec of a module that was imported, which may be another of the same name.
+        spec = PathFinder.find_spec(name) or importlib.util.find_spec(name)
         if spec is None:
             continue
         for root in map(Path, spec.submodule_search_locations or [spec.origin or ""]):
-            files = (path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
-            yield from ((path, root.parent) for path in sorted(files) if path.is_file())
+            files = sorted(path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
+            yield from ((path, root.parent) for path in files if path.is_file())
+            if not _INSTALLED & set(root.parts):
+                new = _neighbours(files, root.parent) - names - {package.name}
+                names |= new
+                pending += sorted(new)
+
+
+def _neighbours(files: Iterable[Path], folder: Path) -> set[str]:
+    """Return the top-level packages and modules of a folder that files import."""
+    imported = set[str]()
+    for path in files:
+        if path.suffix == ".py":
+            with contextlib.suppress(SyntaxError, ValueError):
+                for node in ast.walk(ast.parse(path.read_bytes())):
+                    if isinstance(node, ast.Import):
+                        imported |= {alias.name.partition(".")[0] for alias in node.names}
+                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                        imported.add(node.module.partition(".")[0])
+    candidates = ((name, folder / f"{name}.py", folder / name / "__init__.py") for name in imported)
+    return {name for name, *paths in candidates if any(path.is_file() for path in paths)}
 
 
 def _root_files(module: str, package: Path) -> list[Path]:

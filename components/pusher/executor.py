@@ -44,6 +44,13 @@ class PusherExecutor(BaseExecutor):
                 _finish(pushed, None, f"Not pushed. {sentence}")
                 return
             sentence += " Published with --publish-anyway."
+        own = _optional(input_dict, "own_blessing")
+        if own is not None and not model_utils.is_model_blessed(own):
+            if not exec_properties["publish_anyway"]:
+                reason = own.get_string_custom_property("reason")
+                _finish(pushed, None, f"Not pushed. {reason or 'It has no blessing of your own.'}")
+                return
+            sentence += " Published with --publish-anyway."
         if infra is not None and not model_utils.is_infra_validated(infra):
             _finish(pushed, None, "Not pushed. The serving check failed.")
             return

@@ -6,6 +6,7 @@ from tfx import types
 from tfx.components.trainer import fn_args_utils
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import artifact_utils
+from tfx.utils import path_utils
 
 from regard.components.common import runtime_parameters
 from regard.components.common.artifact_types import Artifacts, Properties
@@ -21,11 +22,40 @@ from regard.components.settings.trainer import (
 )
 from regard.components.trainer.training_key import training_key
 from regard.core.errors import UserError
+from regard.core.modules import load_object
 from regard.models.settings.training import TrainingConfig
+from regard.serving.contract import CONTRACT
+
+_RUN_FN = "training.run_fn"
 
 
 class TrainerExecutor(GenericExecutor):
     """Calls ``run_fn`` with the run-time parameters, and with the models to start from."""
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
+    ) -> None:
+        """Train and export a model.
+
+        Raises:
+            UserError: a ``run_fn`` of the user's own fails, or its model cannot be used.
+        """
+        module, _, name = exec_properties["run_fn"].rpartition(".")
+        if module.startswith("regard."):
+            super().Do(input_dict, output_dict, exec_properties)
+            return
+        try:
+            load_object(f"{module}:{name}")
+            super().Do(input_dict, output_dict, exec_properties)
+        except UserError as error:
+            raise UserError(error.message, error.where or _RUN_FN, error.remedy) from error
+        except Exception as error:
+            remedy = "The log of the run has the traceback."
+            raise UserError(f"{type(error).__name__}: {error}", _RUN_FN, remedy) from error
+        model = path_utils.serving_model_path(artifact_utils.get_single_uri(output_dict["model"]))
+        if not Path(model, CONTRACT).is_file():
+            remedy = "Call regard.components.write_contract(fn_args.serving_model_dir, task) last."
+            raise UserError("It has exported a model without a contract.", _RUN_FN, remedy)
 
     def _GetFnArgs(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties

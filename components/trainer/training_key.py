@@ -12,6 +12,7 @@ from typing import Protocol
 from regard.components.common.code_digest import code_digest
 from regard.components.settings.trainer import TrainerConfig, TrainingData, TrainingJob
 from regard.core.files import files_digest, folder_digest, sha256_file
+from regard.core.modules import module_of
 from regard.core.plugins import plugin_modules
 from regard.core.provenance import package_version
 from regard.models import tasks
@@ -40,7 +41,9 @@ class TrainingSections(Protocol):
 def training_modules(config: TrainingSections) -> list[str]:
     """Return the modules of the task, and those of other packages, that a training uses."""
     settings = config.model.to_json(), config.training.key_json()
-    return [*tasks.training_modules(config.task), *plugin_modules(*settings)]
+    run_fn = config.training.run_fn
+    own = [module_of(run_fn)] if run_fn is not None else []
+    return [*tasks.training_modules(config.task), *plugin_modules(*settings), *own]
 
 
 def trainer_code(config: TrainingSections) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field
 from typing_extensions import Self
 
 from regard.core.bounds import Fraction, NonNegative, Positive, PositiveFloat, Rate, Share
+from regard.core.modules import REFERENCE
 from regard.models.settings.base import (
     BatchTokens,
     ByType,
@@ -255,6 +256,8 @@ class TrainingConfig(Section):
         lora: Train low-rank changes of kernels instead of all weights; null: all weights.
         ensemble: Versions of the registry, NAME@VERSION, that decode together with the trained
             model; the run publishes the ensemble. Text-to-text tasks with equal vocabularies only.
+        run_fn: Function of your own, MODULE:NAME, that trains and exports in place of Regard's;
+            null: Regard's (docs/how-to/extending.md).
         seed: Random seed of initialization, dropout and shuffling.
         deterministic: Use deterministic operations, so that repeated trainings give equal weights.
             Slower.
@@ -293,6 +296,7 @@ class TrainingConfig(Section):
     freeze: Annotated[Listed[Part], Field(examples=[["encoder", "embedding"]])] = ()
     lora: LoraConfig | None = None
     ensemble: Annotated[Listed[Version], Field(max_length=15), NotInTrainingKey] = ()
+    run_fn: Annotated[str, Field(pattern=REFERENCE)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
     deterministic: bool = False
 

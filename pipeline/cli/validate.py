@@ -39,7 +39,8 @@ def validate(
         spans = [span.to_json() for span in result.spans]
         facts = {"config": str(config), "name": result.name, "files": result.files}
         rows = {"rows": result.rows, "first_rows": result.first_rows}
-        terminal.print_json({**facts, **rows, "notes": result.notes, "spans": spans})
+        nodes = {"nodes": result.nodes, "notes": result.notes, "spans": spans}
+        terminal.print_json({**facts, **rows, **nodes})
         return
     out = terminal.out()
     title = f"pipeline {result.name}"
@@ -51,6 +52,9 @@ def validate(
     for span in result.spans:
         for line in _span_lines(span, result.root):
             out.print(line, soft_wrap=True)
+    if result.own_nodes:
+        names = (f"{name} (own)" if name in result.own_nodes else name for name in result.nodes)
+        out.print(f"  nodes: {' → '.join(names)}", soft_wrap=True)
     for note in result.notes:
         out.print(f"  {note}", soft_wrap=True)
 

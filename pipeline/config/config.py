@@ -25,8 +25,9 @@ from regard.components.settings.tune import TuneConfig
 from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
+from regard.core.modules import module_of
 from regard.models import tasks
-from regard.models.settings.base import Section
+from regard.models.settings.base import KeyPath, Section
 from regard.models.settings.training import TrainingConfig
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
@@ -35,6 +36,7 @@ from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.located import LocatedMapping
 from regard.pipeline.config.metadata import MetadataConfig
+from regard.pipeline.config.own_nodes import PipelineConfig
 from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.config.tracking import TrackingConfig
 
@@ -103,6 +105,7 @@ class Config(Section):
         beam: Where Beam jobs run; the result is the same everywhere.
         schedule: When `regard schedule` checks for new data, and which conditions start a run;
             null: every change starts one.
+        pipeline: Nodes of your own in the graph.
         kubeflow: Where and how the nodes run on Kubeflow Pipelines; null: not on a cluster.
         tune: Which keys `regard tune` searches, and how; null: none.
         tracking: Experiment trackers that record finished runs.
@@ -125,6 +128,7 @@ class Config(Section):
     serving: ServingConfig = ServingConfig()
     beam: BeamConfig = BeamConfig()
     schedule: ScheduleConfig | None = None
+    pipeline: PipelineConfig = PipelineConfig()
     kubeflow: KubeflowConfig | None = None
     tune: TuneConfig | None = None
     tracking: TrackingConfig = TrackingConfig()
@@ -172,14 +176,31 @@ class Config(Section):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of the nodes; a task without text features has no tokenizer."""
+        """The names of all nodes, in the order in which they run, except ``pipeline.extra``'s."""
+        return self.pipeline.execution_order(self.regard_nodes)
+
+    @property
+    def regard_nodes(self) -> tuple[str, ...]:
+        """The names of Regard's nodes; a task without text features has no tokenizer."""
         uses = {"TokenizerTrainer": self.description.text_features, AUGMENTER: self.augmentation}
         return tuple(name for name in ALL_NODES if uses.get(name, True))
 
     @property
     def search_nodes(self) -> tuple[str, ...]:
-        """The names of the nodes of `regard tune`: those before the Trainer, and the Tuner."""
-        return (*self.nodes[: self.nodes.index("Trainer")], TUNER)
+        """The nodes of `regard tune`: Regard's nodes before the Trainer, and the Tuner."""
+        return (*self.regard_nodes[: self.regard_nodes.index("Trainer")], TUNER)
+
+    @property
+    def own_code(self) -> dict[KeyPath, str]:
+        """The references to code of the user's own, MODULE:NAME, by their keys."""
+        run_fn = self.training.run_fn
+        training: dict[KeyPath, str] = {("training", "run_fn"): run_fn} if run_fn else {}
+        return {**training, **self.pipeline.references}
+
+    @property
+    def own_modules(self) -> list[str]:
+        """The modules of the user's own."""
+        return [module_of(reference) for reference in self.own_code.values()]
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -274,7 +295,8 @@ class Config(Section):
 
     def locate(self, key: str | None) -> str | None:
         """Return a key with its file and line; anything else, and an unknown place, as it is."""
-        path = tuple(key.split(".")) if key else ()
+        parts = key.split(".") if key else []
+        path = tuple(int(part) if part.isdecimal() else part for part in parts)
         if not path or not self._origin.mapping.has(path[:1]):
             return key
         return self._origin.mapping.location(path).removesuffix(": ")

@@ -35,6 +35,7 @@ from regard.pipeline.config.beam import validate_beam
 from regard.pipeline.config.config import Config
 from regard.pipeline.config.errors import show, suggest, unknown
 from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflow
+from regard.pipeline.config.own_nodes import validate_own_nodes
 from regard.pipeline.config.schedule import validate_schedule
 from regard.pipeline.config.tracking import validate_tracking
 from regard.pipeline.config.training_checks import validate_head, validate_training
@@ -71,6 +72,7 @@ def _validate(config: Config) -> Iterator[Problem]:
     yield from validate_beam(config.beam)
     if config.schedule is not None:
         yield from validate_schedule(config.schedule, config.data)
+    yield from validate_own_nodes(config.pipeline, config.regard_nodes)
     yield from validate_kubeflow(config)
     yield from validate_tracking(config.tracking)
     yield from _uris(config)

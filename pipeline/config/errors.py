@@ -149,6 +149,8 @@ def _locate(
             owner = models[0] if models else None
             if owner is not None and part in owner.model_fields:
                 annotation = owner.model_fields[str(part)].annotation
+            elif typing.get_origin(annotation) is tuple:
+                annotation = typing.get_args(annotation)[0]
             elif typing.get_origin(annotation) is dict:  # the user chooses the keys
                 annotation = typing.get_args(annotation)[1]
             elif not (isinstance(part, int) and models):  # an item keeps that of its list

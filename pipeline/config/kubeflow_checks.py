@@ -18,10 +18,10 @@ def validate_kubeflow(config: Config) -> Iterator[Problem]:
     """Yield what cannot work on a cluster, if the configuration has one."""
     if (kubeflow := config.kubeflow) is None:
         return
-    names = (DEFAULT, *config.nodes)
+    names = (DEFAULT, *config.regard_nodes, *(node.id for node in config.pipeline.nodes))
     for section in ("resources", "pods"):
         for name in getattr(kubeflow, section):
-            if name not in names:
+            if name not in names and config.pipeline.extra is None:  # whose nodes are unknown
                 yield Problem(("kubeflow", section, name), unknown(name, names, "a node"))
     for name in kubeflow.pods:
         for path, message in _pod_problems(kubeflow.pod_of(name), kubeflow):

@@ -4,7 +4,7 @@ import functools
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic import JsonValue, ValidationError
 from regard.components.common.references import References, resolve_references
 from regard.core.errors import UserError
 from regard.core.files import check_no_special_file
+from regard.core.modules import importable, is_missing, module_of
 from regard.core.storage import is_uri
 from regard.models.settings.base import Problem, absolute
 from regard.models.tasks import TASKS
@@ -28,6 +29,7 @@ from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
 from regard.pipeline.workspace import Workspace
 
 _REMEDY = "`regard config reference` prints all options with their defaults."
+_MODULE_REMEDY = "Put it there, install its package, or set pipeline.folder."
 
 
 def load(
@@ -89,9 +91,20 @@ def _build(
     if all_problems or config is None:
         raise UserError(mapping.describe(all_problems), remedy=_remedy(mapping.value))
     config = absolute_paths(config.with_references(mapping.references), mapping.folder)
+    if missing := list(_missing_modules(config)):
+        raise UserError(mapping.describe(missing), remedy=_MODULE_REMEDY)
     return config.with_origin(
         ConfigOrigin(mapping, functools.partial(_with_values, mapping, workspace))
     )
+
+
+def _missing_modules(config: Config) -> Iterator[Problem]:
+    """Yield the modules of the user's own that do not exist; they are not imported."""
+    with importable(config.pipeline.folder):
+        for path, reference in config.own_code.items():
+            module = module_of(reference)
+            if is_missing(module):
+                yield Problem(path, f"there is no module {module} in {config.pipeline.folder}")
 
 
 def _with_values(
@@ -224,7 +237,11 @@ def absolute_paths(config: Config, folder: Callable[..., Path]) -> Config:
     if serving.registry is not None:
         registry = absolute(folder("serving", "registry"), serving.registry)
         serving = serving.model_copy(update={"registry": registry})
+    pipeline = config.pipeline
+    if config.own_code:
+        pipeline = pipeline.resolved(folder("pipeline", "folder"))
     resolved = {
+        "pipeline": pipeline,
         "data": config.data.resolved(folder("data", "root")),
         "tokenizer": tokenizer,
         "model": model,

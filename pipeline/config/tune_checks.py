@@ -57,6 +57,9 @@ def validate_tuning(config: Config, validate_rest: Validator) -> Iterator[Proble
         yield Problem(("tune", name), message)
     if tune.objective is not None:
         yield from validate_metric(tune.objective, config, ("tune", "objective"))
+    if config.training.run_fn is not None:
+        message = "`regard tune` trains with Regard's run_fn; remove it, or the section tune"
+        yield Problem(("training", "run_fn"), message)
     path: KeyPath = ("tune", "search_space")
     errors: list[Problem] = []
     for key in tune.search_space:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from regard.components.common.run_record import CACHED, Node
 from regard.core.errors import UserError
-from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.metadata_store import store_of_run
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run
@@ -68,8 +67,8 @@ def trace_executions(run: Run, missing: list[str]) -> tuple[list[NodeExecution],
         return [], {}
     originals = store.original_nodes(run, nodes)
     contexts = _context_ids(run, {run.id, *(one.id for one, _ in originals.values())}, missing)
-    names = [name for name in reversed(ALL_NODES) if name in nodes and nodes[name].outputs]
-    return [_trace_node(nodes[name], originals.get(name), contexts) for name in names], contexts
+    ended = [node for node in reversed(nodes.values()) if node.outputs]
+    return [_trace_node(node, originals.get(node.name), contexts) for node in ended], contexts
 
 
 def _trace_node(

@@ -22,6 +22,7 @@ from regard.components.common.run_record import (
 from regard.core import events, provenance
 from regard.core.errors import UserError
 from regard.core.files import folder_digest
+from regard.core.modules import importable
 from regard.pipeline import cache_keys
 from regard.pipeline.config import Config
 from regard.pipeline.context import PipelineContext, local_context
@@ -31,12 +32,14 @@ from regard.pipeline.runs.store import Run, runs_of
 
 def plan_digest(context: PipelineContext, config: Config) -> str:
     """Return a digest of the data, the settings, the code and the libraries of a run."""
+    with importable(config.pipeline.folder):
+        code = package_digest(*cache_keys.code_modules(config))
     return cache_keys.digest(
         json.dumps(dataclasses.asdict(context), sort_keys=True),
         json.dumps(config.beam.arguments()),
         config.digest(),
         cache_keys.pinned_schema(config),
-        package_digest(*cache_keys.code_modules(config)),
+        code,
         json.dumps(provenance.stack_versions(), sort_keys=True),
     )
 

@@ -220,6 +220,9 @@ def _run_locked(
             with contextlib.suppress(OSError, UserError):  # the worker may have failed early
                 executions = RunRecord(metadata=metadata.state())
     outcome = judge(ending, state)
+    if (failure := outcome.failure) is not None:  # the worker knows no lines of the file
+        failure = dataclasses.replace(failure, where=config.locate(failure.where))
+        outcome = dataclasses.replace(outcome, failure=failure)
     end = RunRecord(
         status=outcome.status,
         failure=outcome.failure,

@@ -80,7 +80,7 @@ def _build(stored_run: Run, record: RunRecord, metadata: MetadataStore) -> Pipel
     # A repeated training starts from scratch, not from its last checkpoint.
     if _repeats_training(config.nodes, record.first, record.last):
         _discard_checkpoints(paths.checkpoints, context.keys.checkpoint)
-    pipeline = build_pipeline(context, config)
+    pipeline = build_pipeline(config, context)
     _emit_origin(pipeline, plan_digest(context, config))
     return pipeline
 

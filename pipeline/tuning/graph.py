@@ -1,10 +1,11 @@
 """The graph of a search: the training pipeline up to the transformed data, and the Tuner."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration.pipeline import Pipeline
 
-from regard.components.data_nodes import Preprocess
 from regard.components.settings.trainer import RunInputs
 from regard.components.tuner.component import Tuner
 from regard.core import owned_folders
@@ -31,7 +32,8 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
         {"vectors": context.data.word_vectors, "start": context.models.start}
     )
 
-    def tuner(preprocess: Preprocess) -> Tuner:
+    def add_tuner(nodes: Mapping[str, BaseComponent]) -> list[BaseComponent]:
+        preprocess = nodes["Preprocess"]
         node = Tuner(
             examples=preprocess.outputs["transformed_examples"],
             transform_graph=preprocess.outputs["transform_graph"],
@@ -48,11 +50,11 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
         )
         if restart:
             _remove_searches(Path(node.search_folder))
-        return node
+        return [node]
 
     # The node cannot be added to a finished pipeline: TFX would then add Beam's arguments to all
     # nodes a second time, which changes their cache keys.
-    return build_pipeline(context, config, tuner)
+    return build_pipeline(config, context, add_tuner)
 
 
 def _remove_searches(folder: Path) -> None:

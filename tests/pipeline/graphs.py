@@ -9,4 +9,4 @@ from regard.pipeline.workspace import Workspace
 
 
 def create_pipeline(config: Config, workspace: Workspace) -> Pipeline:
-    return build_pipeline(local_context(config, workspace), config)
+    return build_pipeline(config, local_context(config, workspace))

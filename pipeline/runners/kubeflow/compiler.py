@@ -103,7 +103,7 @@ def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any
 
     from regard.pipeline.graph import build_pipeline  # imports TFX
 
-    pipeline = build_pipeline(cluster_context(config), config)
+    pipeline = build_pipeline(config, cluster_context(config))
     runner = tfx_runner.KubeflowV2DagRunner(
         tfx_runner.KubeflowV2DagRunnerConfig(
             default_image=kubeflow.image, default_commands=list(COMMAND), use_pipeline_spec_2_1=True

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ExecutorInput,
         RuntimeArtifact,
     )
+    from tfx.types.artifact import Artifact
 
 COMMAND = ("python", "-m", "regard.pipeline.runners.kubeflow.entrypoint")
 # A folder that holds those of the stores; tests set it, a container has them at the root.
@@ -129,11 +130,11 @@ def _run(options: argparse.Namespace, beam_arguments: list[str]) -> None:
 
 def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInputsSpec) -> None:
     """Give every artifact a type by which TFX finds its class, and drop those of the launcher."""
-    # It imports TFX.
-    from regard.components.common.artifact_types import Findings, Predictions, Report, Tokenizer
-
-    kinds = Tokenizer, Findings, Predictions, Report
-    class_paths = {kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}" for kind in kinds}
+    class_paths = {
+        kind.TYPE_NAME: f"{kind.__module__}.{kind.__name__}"
+        for kind in _artifact_types()
+        if not kind.__module__.startswith("tfx.")
+    }
     for key, listed in executor_input.inputs.artifacts.items():
         for artifact in listed.artifacts:
             artifact.type.CopyFrom(inputs_spec.artifacts[key].artifact_type)
@@ -143,6 +144,18 @@ def _set_artifact_types(executor_input: ExecutorInput, inputs_spec: ComponentInp
         title = yaml.safe_load(artifact.type.instance_schema)["title"]
         if title in class_paths:
             artifact.type.schema_title = class_paths[title]
+
+
+def _artifact_types() -> list[type[Artifact]]:
+    """Return Regard's types of artifacts, and those that the module of the node imports."""
+    from tfx.types.artifact import Artifact
+
+    from regard.components.common import artifact_types  # noqa: F401 (they are subclasses)
+
+    kinds: list[type[Artifact]] = [Artifact]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return kinds[1:]
 
 
 def _use_local_paths(executor_input: ExecutorInput, artifact_folder: str) -> dict[str, str]:

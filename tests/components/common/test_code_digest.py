@@ -199,3 +199,21 @@ def test_what_another_package_imports_counts(small, tmp_path, monkeypatch):
             (package / f"{edited}.py").write_text("changed = True\n")
         digests.append(code_digest("regard.a", "digest_plugin", package=package))
     assert digests[0] != digests[1] == digests[2]
+
+
+def test_what_a_module_imports_from_its_folder_counts(small, tmp_path, monkeypatch):
+    """A module next to a configuration, without a package around it."""
+    folder = tmp_path / "site"
+    (folder / "digest_helpers").mkdir(parents=True)
+    (folder / "digest_nodes.py").write_text("def f():\n    from digest_words import BAD\n")
+    (folder / "digest_words.py").write_text("import json, digest_helpers.inner\n")
+    (folder / "digest_helpers/__init__.py").touch()
+    (folder / "digest_other.py").touch()
+    monkeypatch.syspath_prepend(folder)
+    digests = []
+    for edited in ("digest_other.py", "digest_words.py", "digest_helpers/inner.py"):
+        digests.append(code_digest("digest_nodes", package=small()))
+        (folder / edited).write_text("import digest_helpers\nedited = True\n")
+    digests.append(code_digest("digest_nodes", package=small()))
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3

@@ -228,3 +228,18 @@ def test_a_withdrawn_model_is_not_pushed(case):
     assert Registry(case.registry).versions("m") == [1, 2, 3]
     prune(Registry(case.registry), "m", 1, withdrawn=True)
     assert case.push()["text"].endswith("rolled back from this model, m@2.")
+
+
+@pytest.mark.parametrize("anyway", [0, 1])
+def test_a_blessing_of_ones_own_is_needed_too(case, anyway):
+    own = case.artifact(standard_artifacts.ModelBlessing, "own")
+    own.set_string_custom_property("reason", "3 rows have profanity.")
+    case.inputs["own_blessing"] = [own]
+    result = case.push(publish_anyway=anyway)
+    assert result["pushed"] == bool(anyway)
+    if anyway:
+        assert Registry(case.registry).record("m", 1).blessing.endswith("with --publish-anyway.")
+        return
+    assert result["text"] == "Not pushed. 3 rows have profanity."
+    own.set_int_custom_property("blessed", 1)
+    assert case.push()["pushed"]

@@ -1,0 +1,236 @@
+"""Code of the user's own in the graph: import it, check it, and connect its nodes."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from tfx.components import SchemaGen, StatisticsGen
+from tfx.dsl.component.experimental.decorators import BaseFunctionalComponent
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.types.channel import BaseChannel, Channel
+
+from regard.components import data_nodes, nodes
+from regard.components.common.code_digest import code_digest
+from regard.core.errors import UserError
+from regard.core.modules import importable, load_object
+from regard.core.suggestions import suggest
+from regard.models.settings.base import KeyPath, Problem
+from regard.pipeline.config import Config
+from regard.pipeline.config.own_nodes import NODES, NodeConfig
+
+# A node's outputs by name.
+Outputs = Mapping[str, BaseChannel]
+# Receives all nodes by name, and returns more.
+Extra = Callable[[Mapping[str, BaseComponent]], Iterable[BaseComponent]]
+CODE = "own_code"  # the execution property with the digest of a node's code
+_EXTRA: KeyPath = ("pipeline", "extra")
+_REMEDY = "docs/how-to/extending.md shows a node, a run_fn, and how nodes are connected."
+
+
+def check_own_code(config: Config) -> None:
+    """Import the code of a configuration's user, and create the nodes without running them.
+
+    Raises:
+        UserError: The code does not fit. The message names every problem with its line and key.
+    """
+    with importable(config.pipeline.folder):
+        problems = list(_function_problems(config))
+        problems += _OwnNodes(config, _declared_outputs(config)).problems
+    if problems:
+        raise UserError(config.origin.mapping.describe(problems), remedy=_REMEDY)
+
+
+def connect_own_nodes(
+    config: Config, regard_nodes: Iterable[BaseComponent], extra: Extra | None = None
+) -> list[BaseComponent]:
+    """Return the nodes of the user's own, connected to Regard's.
+
+    Args:
+        config: The configuration.
+        regard_nodes: Regard's nodes.
+        extra: Returns further nodes, after those of ``pipeline.extra``.
+
+    Raises:
+        UserError: The code of a node cannot be imported, or does not fit.
+    """
+    for problem in _function_problems(config):
+        raise _error(problem)
+    by_name = {node.id: node for node in regard_nodes}
+    created = _OwnNodes(config, {name: node.outputs for name, node in by_name.items()})
+    for problem in created.problems:
+        raise _error(problem)
+    by_name |= created.nodes
+    for settings in config.pipeline.nodes:
+        if settings.after is not None:
+            by_name[settings.id].add_upstream_node(by_name[settings.after])
+        if settings.before is not None:
+            by_name[settings.before].add_upstream_node(by_name[settings.id])
+    result = [*created.nodes.values()]
+    if config.pipeline.extra is not None:
+        result += _call_extra(load_object(config.pipeline.extra), by_name)
+    if extra is not None:
+        result += _call_extra(extra, by_name)
+    for node in result:
+        _add_code_digest(node)
+    return result
+
+
+class _OwnNodes:
+    """The components of ``pipeline.nodes``, and what is wrong with them.
+
+    Args:
+        config: The configuration.
+        outputs: The outputs of Regard's nodes.
+
+    Attributes:
+        nodes: The components by name, without those that have a problem.
+        problems: The problems, at their keys.
+    """
+
+    def __init__(self, config: Config, outputs: Mapping[str, Outputs]):
+        self._folder = config.pipeline.folder
+        self._outputs = dict(outputs)
+        self.nodes: dict[str, BaseComponent] = {}
+        self.problems: list[Problem] = []
+        settings = {node.id: (index, node) for index, node in enumerate(config.pipeline.nodes)}
+        for name in config.nodes:
+            if name in settings:
+                index, node = settings[name]
+                self._create(node, (*NODES, index))
+
+    def _create(self, settings: NodeConfig, path: KeyPath) -> None:
+        """Create a component, unless a node whose output it reads is missing."""
+        problem_count = len(self.problems)
+        component = self._load(settings, (*path, "component"))
+        inputs = {}
+        for key, reference in settings.inputs.items():
+            producer, _, name = reference.partition(".")
+            outputs = self._outputs.get(producer)
+            if outputs is None:  # its own problem is among the problems
+                return
+            if name not in outputs:
+                message = f"{producer} has no output {name!r}. {suggest(name, outputs)}"
+                self.problems.append(Problem((*path, "inputs", key), message))
+                continue
+            inputs[key] = outputs[name]
+        if component is None:
+            return
+        self.problems += _argument_problems(component, settings, inputs, path)
+        if len(self.problems) > problem_count:
+            return
+        try:
+            node = component(**inputs, **settings.parameters).with_id(settings.id)
+        except Exception as error:  # of the user's code, or a wrong type
+            message = error.message if isinstance(error, UserError) else str(error)
+            self.problems.append(Problem(path, message))
+        else:
+            self.nodes[settings.id] = node
+            self._outputs[settings.id] = node.outputs
+
+    def _load(self, settings: NodeConfig, path: KeyPath) -> type[BaseComponent] | None:
+        try:
+            component = load_object(settings.component, self._folder)
+        except UserError as error:
+            self.problems.append(Problem(path, error.message))
+            return None
+        if isinstance(component, type) and issubclass(component, BaseComponent):
+            return component
+        message = f"{settings.component} is no TFX component; use a class, or decorate a function "
+        self.problems.append(Problem(path, f"{message}with @component"))
+        return None
+
+
+def _argument_problems(
+    component: type[BaseComponent],
+    settings: NodeConfig,
+    inputs: Mapping[str, BaseChannel],
+    path: KeyPath,
+) -> Iterator[Problem]:
+    """Yield unknown arguments, missing inputs, and channels of a wrong type."""
+    spec = component.SPEC_CLASS
+    is_function = issubclass(component, BaseFunctionalComponent)
+    arguments = _argument_names(component)
+    known = {
+        "inputs": [*spec.INPUTS] if is_function else arguments,
+        "parameters": [*spec.PARAMETERS] if is_function else arguments,
+    }
+    for section, names in known.items():
+        for key in getattr(settings, section):
+            if names is not None and key not in names:
+                message = f"there is no {section.removesuffix('s')} {key!r}. {suggest(key, names)}"
+                yield Problem((*path, section, key), message)
+    for key, channel in inputs.items():
+        expected = spec.INPUTS.get(key)
+        if expected is not None and channel.type_name != expected.type.TYPE_NAME:
+            message = f"{expected.type.TYPE_NAME} is expected; {settings.inputs[key]} has the type "
+            yield Problem((*path, "inputs", key), message + channel.type_name)
+    if is_function:
+        for key, parameter in spec.INPUTS.items():
+            if key not in settings.inputs and not parameter.optional:
+                message = f"the input {key!r} is missing, a channel of {parameter.type.TYPE_NAME}"
+                yield Problem((*path, "inputs"), message)
+
+
+def _argument_names(component: type[BaseComponent]) -> list[str] | None:
+    """Return the names of the arguments of a component's class; None if it takes any."""
+    arguments = [*inspect.signature(component).parameters.values()]
+    if any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
+        return None
+    return [argument.name for argument in arguments]
+
+
+def _function_problems(config: Config) -> Iterator[Problem]:
+    """Yield the references to functions that cannot be imported."""
+    for path, reference in config.own_code.items():
+        if path[:2] == NODES:
+            continue
+        try:
+            if not callable(load_object(reference, config.pipeline.folder)):
+                yield Problem(path, f"{reference} is no function")
+        except UserError as error:
+            yield Problem(path, error.message)
+
+
+def _declared_outputs(config: Config) -> dict[str, Outputs]:
+    """Return channels with the types of the outputs of Regard's nodes."""
+    components = {"StatisticsGen": StatisticsGen, "SchemaGen": SchemaGen}
+    for module in (data_nodes, nodes):
+        components |= vars(module)
+    result: dict[str, Outputs] = {}
+    for name in config.regard_nodes:
+        declared = components[name].SPEC_CLASS.OUTPUTS.items()
+        result[name] = {key: Channel(type=parameter.type) for key, parameter in declared}
+    return result
+
+
+def _call_extra(extra: Extra, by_name: dict[str, BaseComponent]) -> list[BaseComponent]:
+    """Return the nodes of a function, and add them to the nodes by name."""
+    try:
+        result = list(extra(by_name))
+    except Exception as error:
+        raise _error(Problem(_EXTRA, f"{type(error).__name__}: {error}")) from error
+    for node in result:
+        if not isinstance(node, BaseComponent):
+            message = f"it must return a list of TFX components, not one of {type(node).__name__}"
+            raise _error(Problem(_EXTRA, message))
+        if node.id in by_name:
+            message = f"there already is a node {node.id!r}; use .with_id(NAME)"
+            raise _error(Problem(_EXTRA, message))
+        by_name[node.id] = node
+    return result
+
+
+def _add_code_digest(node: BaseComponent) -> None:
+    """Add the digest of a node's code to its properties, and so to its cache key."""
+    executor = getattr(node.executor_spec, "executor_class", None)
+    modules = {owner.__module__ for owner in (type(node), executor) if owner is not None}
+    own = {name for name in modules if name.partition(".")[0] not in ("regard", "tfx")}
+    if "__main__" in own:
+        message = f"The component {node.id} is defined in a script or a notebook."
+        remedy = "Define it in a module, which other processes can import."
+        raise UserError(message, node.id, remedy)
+    if own:
+        node.exec_properties[CODE] = code_digest(*sorted(own))
+
+
+def _error(problem: Problem) -> UserError:
+    return UserError(problem.message, ".".join(map(str, problem.path)), _REMEDY)

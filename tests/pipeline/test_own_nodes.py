@@ -1,0 +1,139 @@
+"""Nodes of the user's own in the graph: checks, connections, and keys of the cache."""
+
+import sys
+
+import pytest
+from tfx.dsl.compiler import compiler
+
+from regard.components.nodes import Pusher
+from regard.core.errors import UserError
+from regard.pipeline.config import load
+from regard.pipeline.context import local_context
+from regard.pipeline.graph import build_pipeline
+from regard.pipeline.own_nodes import CODE, check_own_code
+from regard.pipeline.runners import local
+from regard.pipeline.workspace import Workspace
+from tests.pipeline.own_code import NODE, PIPELINE, edit, write_modules
+
+CONFIG = """
+name: tiny
+data: {train: train.tsv}
+"""
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """Load a configuration with a section ``pipeline``, in a folder with the modules."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PYTHONPATH", "")
+    write_modules(tmp_path)
+    (tmp_path / "train.tsv").write_text("a\tA\nb\tB\n")
+
+    def read(section=PIPELINE):
+        _forget_modules()
+        path = tmp_path / "tiny.yaml"
+        path.write_text(CONFIG + section)
+        return load(path, home=tmp_path)
+
+    yield read
+    _forget_modules()
+
+
+def _forget_modules():
+    for name in [name for name in sys.modules if name.startswith("own_")]:
+        del sys.modules[name]
+
+
+def build(config, tmp_path, extra=None):
+    pipeline = build_pipeline(config, local_context(config, Workspace(tmp_path)), extra)
+    return pipeline, {node.id: node for node in pipeline.components}
+
+
+def test_the_nodes_of_the_documentation_are_connected(read, tmp_path):
+    config = read()
+    check_own_code(config)
+    pipeline, nodes = build(config, tmp_path)
+    assert nodes["Profanity"].exec_properties["limit"] == 5
+    assert nodes["Pusher"].inputs["own_blessing"].producer_component_id == "Gate"
+    order = local.node_ids(compiler.Compiler().compile(pipeline))
+    for expected in (
+        ["CorpusGen", "Profanity", "TokenizerTrainer"],
+        ["Profanity", "Gate", "Pusher"],
+    ):
+        assert sorted(expected, key=order.index) == expected
+
+
+def test_code_is_part_of_the_key_of_the_nodes_that_it_is_about(read, tmp_path):
+    def properties():
+        _, nodes = build(read(), tmp_path)
+        return {name: dict(node.exec_properties) for name, node in nodes.items()}
+
+    first = properties()
+    assert {name for name in first if CODE in first[name]} == {"Profanity", "Gate"}
+    edit(tmp_path / "own_gate.py", "{content['count']} rows", "{content['count']} texts")
+    second = properties()
+    assert {name for name in first if first[name] != second[name]} == {"Gate"}
+    edit(tmp_path / "own_nodes.py", "number = 0", "number = 1")
+    third = properties()  # the gate imports the module of the node
+    assert {name for name in first if second[name] != third[name]} == {"Profanity", "Gate"}
+
+
+def test_a_function_in_python_sees_all_nodes(read, tmp_path):
+    seen = {}
+
+    def extra(nodes):
+        seen.update(nodes)
+        gate = sys.modules["own_nodes"].Profanity(examples=nodes["CorpusGen"].outputs["examples"])
+        nodes["Pusher"].add_upstream_node(gate.with_id("Second"))
+        return [gate]
+
+    _, nodes = build(read(f"pipeline:{NODE}"), tmp_path, extra)
+    assert isinstance(seen["Pusher"], Pusher)
+    assert set(nodes) == {*seen, "Second"}
+    assert nodes["Second"] in nodes["Pusher"].upstream_nodes
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("lambda nodes: [3]", "not one of int"),
+        ("lambda nodes: 3", "TypeError"),
+        ("lambda nodes: [nodes['Trainer']]", "there already is a node 'Trainer'"),
+        ("lambda nodes: nodes['Tuner']", "KeyError"),
+        ("3", "is no function"),
+    ],
+)
+def test_a_wrong_function_is_an_error_of_its_key(read, tmp_path, function, message):
+    (tmp_path / "own_function.py").write_text(f"extra = {function}\n")
+    with pytest.raises(UserError) as error:
+        build(read("pipeline: {extra: own_function:extra}\n"), tmp_path)
+    assert (error.value.where, message in error.value.message) == ("pipeline.extra", True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "message"),
+    [
+        ("own_nodes:Profanity", "own_nodes:Profanty", "component", "Did you mean Profanity?"),
+        ("own_nodes:Profanity", "own_nodes:WORDS", "component", "is no TFX component"),
+        ("CorpusGen.examples", "CorpusGen.exampels", "inputs.examples", "Did you mean examples?"),
+        ("CorpusGen.examples", "CorpusGen.findings", "inputs.examples", "Examples is expected"),
+        ("{examples:", "{exmples:", "inputs.exmples", "Did you mean examples?"),
+        ("{examples: CorpusGen.examples}", "{}", "inputs", "'examples' is missing"),
+        ("limit: 5", "limits: 5", "parameters.limits", "Did you mean limit?"),
+        ("limit: 5", "limit: five", "", "Expected type <class 'int'> for parameter 'limit'"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_of_its_key(read, tmp_path, old, new, key, message):
+    assert old in NODE
+    config = read(f"pipeline:{NODE.replace(old, new)}")
+    with pytest.raises(UserError) as error:
+        check_own_code(config)
+    path = ".".join(filter(None, ("pipeline.nodes.0", key)))
+    assert any(
+        "tiny.yaml:" in line and f": {path}: " in line and message in line
+        for line in error.value.message.splitlines()
+    )
+    with pytest.raises(UserError) as error:
+        build(config, tmp_path)  # as a worker does, which knows no lines
+    assert error.value.where.startswith("pipeline.nodes.0")
+    assert config.locate(error.value.where).startswith(str(tmp_path / "tiny.yaml:"))

@@ -11,11 +11,17 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
 
+    Attributes:
+        code: The kind of the mistake, for programs; None if the place determines it, see
+            `regard.pipeline.cli.error_records`.
+
     Args:
         message: what is wrong, with the value.
         where: the file, line or key, for example ``train.de.gz:17``.
         remedy: what the user can do, as a sentence.
     """
+
+    code: str | None = None
 
     def __init__(self, message: str, where: str | None = None, remedy: str | None = None):
         super().__init__(message, where, remedy)
@@ -23,9 +29,61 @@ class UserError(Exception):
         self.where = where
         self.remedy = remedy
 
+    def with_texts(self, message: str, where: str | None, remedy: str | None) -> "UserError":
+        """Return an error with the same code and other texts."""
+        error = UserError(message, where, remedy)
+        error.code = self.code
+        return error
+
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text}\n{self.remedy}" if self.remedy else text
+
+
+@dataclasses.dataclass(frozen=True)
+class LocatedMessage:
+    """One of several mistakes in a YAML file.
+
+    Attributes:
+        text: What is wrong.
+        file: The file; empty for a value in Python or on the command line.
+        line: The line, from 1; None without a file.
+        key: The key, such as ``training.max_epochs``; empty for the file as a whole.
+    """
+
+    text: str
+    file: str = ""
+    line: int | None = None
+    key: str = ""
+
+
+class ConfigError(UserError):
+    """A configuration is invalid.
+
+    Attributes:
+        problems: Each of its mistakes, which the message lists.
+    """
+
+    code = "configuration"
+    problems: tuple[LocatedMessage, ...] = ()
+
+
+class DataError(UserError):
+    """Data files, rows or inputs are invalid."""
+
+    code = "data"
+
+
+class NotFoundError(UserError):
+    """A file, model, version, run, pipeline or data set does not exist."""
+
+    code = "not_found"
+
+
+class EnvironmentFault(UserError):
+    """The machine, a package, a variable of the environment or a server prevents the work."""
+
+    code = "environment"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +96,7 @@ class Failure:
         where: The key, file or option.
         remedy: How to fix it.
         user: Whether the user can fix it.
+        code: The code of the `UserError`.
     """
 
     error: str = ""
@@ -45,6 +104,7 @@ class Failure:
     where: str | None = None
     remedy: str | None = None
     user: bool = False
+    code: str | None = None
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Failure":

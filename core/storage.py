@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import atomic_path, atomic_write
 
 HOME_VARIABLE, DEFAULT_HOME = "REGARD_HOME", "workspace"
@@ -172,7 +172,7 @@ class ObjectStore:
                     raise _ChangedError
                 return
             state = latest
-        raise UserError("The object changes while it is read.", f"{self.uri}/{name}")
+        raise EnvironmentFault("The object changes while it is read.", f"{self.uri}/{name}")
 
     def _in_threads(self, function: Callable[[str], None], names: Iterable[str]) -> None:
         from concurrent.futures import ThreadPoolExecutor
@@ -197,7 +197,7 @@ class ObjectStore:
             if isinstance(error, ImportError):
                 remedy = 'Install the package of the store: pip install "regard[s3]" or [gcs].'
             where = f"{self._key}: {self.uri}/{name}".rstrip("/")
-            raise UserError(f"The object store reports: {reason}", where, remedy) from error
+            raise EnvironmentFault(f"The object store reports: {reason}", where, remedy) from error
 
 
 def _file_system(uri: str) -> tuple[Any, str]:

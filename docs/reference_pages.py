@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from regard.models import tasks
 from regard.models.metrics import METRICS, Rows, compute
 from regard.models.settings.annotations import models_in, type_of
+from regard.pipeline.cli import error_records
 from regard.pipeline.cli.commands import COMMANDS, load
 from regard.pipeline.config import reference
 from regard.pipeline.config.config import config_class
@@ -75,6 +76,12 @@ def exit_statuses() -> str:
         if heading:
             rows.append((_code(f"regard {name}"), _cell(statuses)))
     return "\n".join(_table(("Command", "Exit status"), rows))
+
+
+def error_codes() -> str:
+    """Return the codes of errors with their meanings."""
+    rows = [(_code(code), _cell(meaning)) for code, meaning in error_records.CODES.items()]
+    return "\n".join(_table(("Code", "Meaning"), rows))
 
 
 def _default_of(parameter: Any) -> str:
@@ -295,6 +302,7 @@ def _cell(text: str) -> str:
 GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "configuration": configuration,
+    "error_codes": error_codes,
     "exit_statuses": exit_statuses,
     "metrics": metrics,
 }

@@ -19,7 +19,7 @@ from regard.components.registry.starting_models import find_ensemble, find_teach
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.core import owned_folders
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.files import sha256_file
 from regard.core.modules import importable
 from regard.core.storage import refuse_pattern
@@ -269,10 +269,10 @@ def resolve_data(
         verb, _ = datasets.DATASETS.get(root.name, ("", ""))
         if not verb or root.is_dir():
             where = config.locate(error.where)
-            raise UserError(error.message, where, error.remedy) from error
+            raise error.with_texts(error.message, where, error.remedy) from error
         remedy = f"Run `regard data {verb} {root.name}`."
         where = config.locate("data.root")
-        raise UserError(f"The folder {root} does not exist.", where, remedy) from error
+        raise NotFoundError(f"The folder {root} does not exist.", where, remedy) from error
     return corpus
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from regard.core import events, owned_folders
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault
 from regard.core.files import atomic_path
 from regard.pipeline.workspace import output_folders
 
@@ -69,7 +69,9 @@ def check(path: Path) -> None:
         return
     if expected is None:
         remedy = "Remove the file. All nodes run again; a training resumes from its checkpoint."
-        raise UserError("The database of the pipeline's metadata is damaged.", str(path), remedy)
+        raise EnvironmentFault(
+            "The database of the pipeline's metadata is damaged.", str(path), remedy
+        )
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists():  # first: SQLite would write its pages into the copy
         os.replace(journal, path.with_name(f"{damaged.name}-journal"))
@@ -183,7 +185,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         message = f"The database of the pipeline's metadata cannot be used: {error}."
         remedy = "Free some disk space, or end the process that uses the file."
-        raise UserError(message, str(path), remedy) from error
+        raise EnvironmentFault(message, str(path), remedy) from error
 
 
 def _copy_of(path: Path) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from regard.core import locks
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault
 from regard.core.locks import Lock, LockHolder
 from regard.core.storage import DEFAULT_HOME as DEFAULT
 from regard.core.storage import HOME_VARIABLE as VARIABLE
@@ -122,14 +122,14 @@ def lock_pipeline(
         who = f" (run {holder['run']}, process {holder['pid']})" if holder.get("run") else ""
         kill = f", or stop it with `kill {holder['pid']}`" if "pid" in holder else ""
         message = f"{subject or f'The pipeline {path.parent.name}'} is in use{who}."
-        raise UserError(message, str(path), f"{remedy}{kill}.") from None
+        raise EnvironmentFault(message, str(path), f"{remedy}{kill}.") from None
     except OSError as error:  # also if the file system has no locks
         if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
             message = f"The lock file cannot be used: {error.strerror}."
-            raise UserError(message, str(path), "Remove it.") from error
+            raise EnvironmentFault(message, str(path), "Remove it.") from error
         message = f"The pipeline's folder is not writable: {error.strerror}."
         remedy = "Set REGARD_HOME to a writable folder on a local disk with free space."
-        raise UserError(message, str(path.parent), remedy) from error
+        raise EnvironmentFault(message, str(path.parent), remedy) from error
 
 
 def _absolute(path: str | Path, variable: str) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import Self
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.files import temporary_name, write_json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def examples_split(examples: Artifact, split: str) -> str:
     if split not in splits:
         message = f"The examples have no split {split!r} (available: {', '.join(splits)})."
         remedy = "Set `data.{train,eval,test}` or `data.split`, or name another split."
-        raise UserError(message, examples.uri, remedy)
+        raise DataError(message, examples.uri, remedy)
     payload = examples_utils.get_payload_format_string(examples)
     files = examples_utils.get_file_format(examples)
     if payload != _PAYLOAD_FORMAT or files not in _FILE_FORMATS:
@@ -67,7 +67,7 @@ def examples_split(examples: Artifact, split: str) -> str:
         remedy = (
             f"Regard reads {_PAYLOAD_FORMAT} in {_FILE_FORMATS[0]}, the default of ExampleGens."
         )
-        raise UserError(message, examples.uri, remedy)
+        raise DataError(message, examples.uri, remedy)
     return artifact_utils.get_split_uri([examples], split)
 
 
@@ -88,15 +88,15 @@ def split_shards(folder: str) -> list[str]:
         names = set()
     match = _SHARD.fullmatch(min(names, default=""))
     if match is None:
-        raise UserError("There are no shards of examples.", folder, SHARD_REMEDY)
+        raise DataError("There are no shards of examples.", folder, SHARD_REMEDY)
     start, count, end = match[1], int(match[2]), match[3]
     paths = [os.path.join(folder, f"{start}-{i:05d}-of-{count:05d}{end}") for i in range(count)]
     for path in paths:
         name = os.path.basename(path)
         if name not in names and not fileio.exists(path):
-            raise UserError(f"{name} is missing.", folder, SHARD_REMEDY)
+            raise DataError(f"{name} is missing.", folder, SHARD_REMEDY)
     if others := names - {os.path.basename(path) for path in paths}:
-        raise UserError(f"{min(others)} is not one of {count} shards.", folder, SHARD_REMEDY)
+        raise DataError(f"{min(others)} is not one of {count} shards.", folder, SHARD_REMEDY)
     return paths
 
 

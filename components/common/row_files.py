@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.files import atomic_path
 from regard.core.ragged import Ragged
 
@@ -76,7 +76,7 @@ class RowFiles:
                     self._batches.append(columns)
             except Exception as error:  # a damaged file raises errors of many kinds
                 message = f"The transformed rows cannot be read: {error}."
-                raise UserError(message, str(path), _REMEDY) from error
+                raise DataError(message, str(path), _REMEDY) from error
         self.lengths = np.concatenate(lengths)
         self._row_starts = np.cumsum(np.concatenate([[0], *counts]))
         self._batch_starts = np.cumsum([0, *map(len, self._batches)])

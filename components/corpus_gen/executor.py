@@ -31,7 +31,7 @@ from regard.components.data.row_filter import create_filter
 from regard.components.data.sources import Corpus
 from regard.components.data.spans import resolve_spans
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import sha256_file
 from regard.core.owned_folders import SCRATCH, mark_name
 
@@ -208,7 +208,7 @@ def _publish(work: str, uri: str, splits: Sequence[str], results: Sequence[Group
 def _disk_error(error: OSError, uri: str) -> UserError:
     """Return the error of a failed write for the user."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return UserError(
+        return EnvironmentFault(
             "No space left on the disk",
             where=uri,
             remedy="Free some space, or set REGARD_HOME to a folder on another disk. A run needs "
@@ -216,4 +216,4 @@ def _disk_error(error: OSError, uri: str) -> UserError:
         )
     message = f"The output cannot be written: {error.strerror or error}"
     remedy = "Check the permissions of the folder, or set REGARD_HOME to another one."
-    return UserError(message, where=uri, remedy=remedy)
+    return EnvironmentFault(message, where=uri, remedy=remedy)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.kinds.image import ImageFile
 
@@ -82,12 +82,12 @@ def _values(stored: Any, feature: Feature) -> list[Any]:
             f"A tf.Example has no feature {feature.name!r}; it has {', '.join(sorted(stored))}."
         )
         remedy = "Rename the columns of your data, or choose another task."
-        raise UserError(message, feature.name, remedy)
+        raise DataError(message, feature.name, remedy)
     content = stored[feature.name]
     values = getattr(content, feature.kind.stored_list).value
     if not values and (kind := content.WhichOneof("kind")) and getattr(content, kind).value:
         message = f"The feature {feature.name!r} is {kind}, not {feature.kind.stored_list}."
-        raise UserError(message, feature.name, "Change its type in the component that writes it.")
+        raise DataError(message, feature.name, "Change its type in the component that writes it.")
     if feature.kind.is_text:
         return _texts(content)
     if feature.kind.names_file:

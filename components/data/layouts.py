@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.components.data.column_names import normal_form
 from regard.components.data.column_remedies import yaml_text
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.formatting import format_count, truncate
 from regard.core.kinds.number import is_number_text
@@ -202,7 +202,7 @@ def _check_names(layout: Layout, other: Layout) -> None:
         if owner not in (None, feature):
             message = f"The column {name} is read as {feature} here, and as {owner} in "
             message += layout.file
-            raise UserError(message, other.file, f"Set {_setting(layout.columns)}.")
+            raise DataError(message, other.file, f"Set {_setting(layout.columns)}.")
 
 
 def _check_positions(with_header: Layout, without_header: Layout) -> None:
@@ -216,7 +216,7 @@ def _check_positions(with_header: Layout, without_header: Layout) -> None:
     message += f"columns {order} at other places"
     positions = {name: str(position) for name, position in with_header.positions.items()}
     remedy = f"Set {_setting(positions)} if the files have equal columns, or give both a header."
-    raise UserError(message, without_header.file, remedy)
+    raise DataError(message, without_header.file, remedy)
 
 
 def _setting(columns: dict[str, str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from regard.components.data.layouts import Layout, merge_layouts
 from regard.components.data.unreadable_file import ReadProblem
 from regard.components.settings.data import DataConfig
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.formatting import format_count
 
 MAX_EXAMPLES = 10
@@ -123,13 +123,13 @@ class ReadProblems:
             if self.skipped_rows > 1:
                 count = f" ({self.skipped_rows:,} invalid rows in total)"
             remedy = first.remedy or "Fix the file, or set `data.bad_rows` to skip."
-            raise UserError(first.text + count, first.location, remedy)
+            raise DataError(first.text + count, first.location, remedy)
         # A quotient, not a product: 29 of 100 rows are not above a limit of 0.29.
         total = sum(unused.values())
         share = total / self.rows
         if share > limit:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in unused.items())
-            raise UserError(
+            raise DataError(
                 f"{total:,} of {format_count(self.rows, 'row')} ({share:.2%}) would be "
                 f"skipped; the limit is {limit:.2%} ({reasons}). First problem: {first.text}",
                 first.location,

@@ -16,7 +16,7 @@ from typing_extensions import Self
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, DataConfig, Files, Format
 from regard.components.settings.tags import TAG_FEATURE
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.features import Feature
 from regard.core.files import check_no_special_file, read_json_object
 from regard.core.kinds import TEXT, feature_from_json
@@ -169,7 +169,7 @@ def _groups_of_split(corpus: Corpus, split: str, files: Files) -> list[FileGroup
             in_span = _groups(corpus, split, span.files[split]) if split in span.files else []
         except UserError as error:
             message = f"Span {span.name}: {error.message}"
-            raise UserError(message, error.where, error.remedy) from None
+            raise error.with_texts(message, error.where, error.remedy) from None
         test_share = rules.test_share if is_newest else 0.0
         replay = rules.replay if span.replayed else 0.0
         groups += [
@@ -257,12 +257,12 @@ def _expand(root: str, item: str, key: str) -> list[str]:
         _check_link(path, key)
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
-            raise UserError(f"No such file: {path}", where=key, remedy=remedy)
+            raise NotFoundError(f"No such file: {path}", where=key, remedy=remedy)
         # Glob characters in the root have no meaning.
         pattern = os.path.join(glob.escape(root), os.path.expanduser(item))
         matches = sorted(p for p in glob.glob(pattern, recursive=True) if not os.path.isdir(p))
         if not matches:
-            raise UserError(
+            raise NotFoundError(
                 f"No file matches {path}", where=key, remedy=_suggest_pattern(root, item)
             )
     for match in matches:
@@ -310,7 +310,7 @@ def _check_link(path: str, key: str) -> None:
     """Refuse a symbolic link that leads to nothing."""
     if os.path.islink(path) and not os.path.exists(path):
         message = f"{path} is a symbolic link to {os.readlink(path)}, which does not exist"
-        raise UserError(message, key, "Copy the file to that place, or correct the link.")
+        raise NotFoundError(message, key, "Copy the file to that place, or correct the link.")
 
 
 def _check_folder(path: str, key: str) -> None:
@@ -318,7 +318,7 @@ def _check_folder(path: str, key: str) -> None:
         return
     _check_link(path, key)
     message = f"{path} is not a folder" if os.path.exists(path) else f"no such folder: {path}"
-    raise UserError(message, where=key, remedy=suggest_path(path))
+    raise NotFoundError(message, where=key, remedy=suggest_path(path))
 
 
 def suggest_path(path: str) -> str:

@@ -27,7 +27,7 @@ from regard.components.data.span_patterns import SpanFile
 from regard.components.data.span_rules import PatternLocation, pattern_locations
 from regard.components.data.stored_files import with_local_files
 from regard.components.settings.data import Files, SpansConfig
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.formatting import format_count
 
 # The files of one pattern by span number and version.
@@ -107,7 +107,7 @@ def _find_files(location: PatternLocation, marker: str | None) -> PatternFiles:
         folders = path.split(os.sep)
         first = next(i for i, folder in enumerate(folders) if span_patterns.is_pattern(folder))
         remedy = suggest_path(os.sep.join(folders[: first + 1]))
-        raise UserError(f"No file matches {path}", where=location.key, remedy=remedy)
+        raise NotFoundError(f"No file matches {path}", where=location.key, remedy=remedy)
     return files
 
 

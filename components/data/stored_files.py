@@ -9,7 +9,7 @@ from regard.components.data import span_patterns
 from regard.components.data.sources import Corpus
 from regard.components.data.span_rules import path_locations
 from regard.components.settings.data import Files
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.storage import ObjectStore, is_copy, is_uri, local_copy
 
 _IMAGES, _MARKER = "data.images", "data.spans.marker"
@@ -70,7 +70,7 @@ def _copy(uri: str, key: str) -> None:
         remedy = "Name its files, for example `folder/*.tsv`, or a split in it."
         raise UserError(f"{uri} is a folder", key, remedy)
     if not objects and key != _MARKER:
-        raise UserError(f"No object matches {uri}", key, "Check the path and the bucket.")
+        raise NotFoundError(f"No object matches {uri}", key, "Check the path and the bucket.")
     store.download(objects, folder)
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()

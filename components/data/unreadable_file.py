@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 
 
 @dataclass
@@ -21,12 +21,12 @@ class ReadProblem:
         """The file, and the line if there is one: ``train.tsv:17``."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
-    def as_user_error(self, suffix: str = "") -> UserError:
+    def as_user_error(self, suffix: str = "") -> DataError:
         """Return the problem as an error."""
-        return UserError(self.text + suffix, self.location, self.remedy)
+        return DataError(self.text + suffix, self.location, self.remedy)
 
 
-class UnreadableFile(UserError):
+class UnreadableFile(DataError):
     """The rest of a file cannot be read, whatever the settings are."""
 
     def __init__(self, file: str, text: str, remedy: str, line: int | None = None):

@@ -42,7 +42,7 @@ from regard.components.example_validator.target_checks import (
 )
 from regard.components.settings.data_checks import DataChecksConfig
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.kinds import feature_from_json
 
@@ -89,7 +89,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         expected = json.loads(examples.get_string_custom_property(ROWS) or "{}")
         if expected and expected != rows:
             message = f"The examples have {dict(rows)} rows, but CorpusGen wrote {expected}."
-            raise UserError(message, examples.uri, SHARD_REMEDY)
+            raise DataError(message, examples.uri, SHARD_REMEDY)
         lengths = training_profile.length_histograms(counts, shards, features)
         profile = training_profile.train_profile(rows["train"], words, lengths)
         drift = drift_check.check_drift(exec_properties["production"], profile, checks)
@@ -114,7 +114,7 @@ class ExampleValidatorExecutor(base_beam_executor.BaseBeamExecutor):
         if pinned and sentences:
             name = pinned.partition("\n")[0].removeprefix("# ")
             remedy = "Fix the data, or change the schema."
-            raise UserError("; ".join(sentences), f"data.schema ({name})", remedy)
+            raise DataError("; ".join(sentences), f"data.schema ({name})", remedy)
 
     def _scan(
         self,

@@ -17,7 +17,7 @@ from regard.components.registry import records
 from regard.components.registry.publish import WithdrawnModelError, push
 from regard.components.registry.store import Registry
 from regard.core import events, provenance
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault
 from regard.serving.contract import PROFILE, WARMUP
 
 NODE = "Pusher"
@@ -78,7 +78,7 @@ class PusherExecutor(BaseExecutor):
             _finish(pushed, None, f"{text}.")
             return
         except OSError as error:
-            raise UserError(
+            raise EnvironmentFault(
                 f"The model cannot be pushed: {error.strerror or error}",
                 where=str(error.filename or registry),
                 remedy="Make the registry a writable folder with room for the model, or set"

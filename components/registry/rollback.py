@@ -14,7 +14,7 @@ were compared with the bad one would refer to a missing version.
 from regard.components.registry import publish
 from regard.components.registry.records import VersionRecord, WithdrawnModel, read_record
 from regard.components.registry.store import Registry
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.serving.content_digest import content_digest
 
 # Fields of the version itself, not of its model.
@@ -107,7 +107,7 @@ def _version_before(registry: Registry, name: str, live: int) -> int:
     for number in reversed(registry.versions(name)):
         if number < original and publish.recorded_digest(folder / str(number)) not in excluded:
             return number
-    raise UserError(
+    raise NotFoundError(
         f"There is no version to go back to before {name}@{live}",
         where=str(folder),
         remedy=f"`regard registry list {name}` lists the versions. Name the version to bring back"

@@ -129,4 +129,4 @@ def _resolve(registry: Registry, model: str, where: str) -> Path:
     try:
         return registry.resolve(model)
     except UserError as error:
-        raise UserError(error.message, where, error.remedy) from None
+        raise error.with_texts(error.message, where, error.remedy) from None

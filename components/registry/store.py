@@ -14,7 +14,7 @@ from pathlib import Path
 
 from regard.components.registry.mirror import open_mirror
 from regard.components.registry.records import VersionRecord, parse_number, read_record
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.storage import registry_folder
 from regard.core.suggestions import suggest
 from regard.serving.contract import MODEL_FILE, PIN
@@ -105,7 +105,7 @@ class Registry:
             return _saved_model(path)
         if os.sep in model:
             remedy = "Give a SavedModel folder, or NAME or NAME@VERSION of the registry."
-            raise UserError(f"There is no folder {model!r}", remedy=remedy)
+            raise NotFoundError(f"There is no folder {model!r}", remedy=remedy)
         raise self._unknown(name)
 
     def number(self, name: str, version: int | str | None = None) -> int:
@@ -124,7 +124,7 @@ class Registry:
             return int(text)
         message = f"Model {name!r} has no version {text!r}"
         remedy = f"Its versions: {', '.join(map(str, versions))}."
-        raise UserError(message, self.location(name), remedy)
+        raise NotFoundError(message, self.location(name), remedy)
 
     def record(self, name: str, version: int) -> VersionRecord:
         """Return the record of a version; an empty one if it has none.
@@ -140,7 +140,7 @@ class Registry:
             remedy = "The registry is empty. `regard run CONFIG` trains and pushes a model."
         else:
             remedy = f"{suggest(name, names)}."
-        return UserError(f"There is no model {name!r}", where=self.location(), remedy=remedy)
+        return NotFoundError(f"There is no model {name!r}", where=self.location(), remedy=remedy)
 
 
 def production_baseline(production: str, version: str) -> tuple[str, str]:
@@ -188,4 +188,4 @@ def _saved_model(path: Path) -> Path:
     if versions:
         return path / str(versions[-1])
     remedy = "Give the folder that holds saved_model.pb, or a name of the registry."
-    raise UserError(f"{str(path)!r} holds no SavedModel (no {MODEL_FILE})", remedy=remedy)
+    raise NotFoundError(f"{str(path)!r} holds no SavedModel (no {MODEL_FILE})", remedy=remedy)

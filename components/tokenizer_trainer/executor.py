@@ -29,7 +29,7 @@ from regard.components.tokenizer_trainer.sentencepiece_training import (
 )
 from regard.components.trainer.vocabulary_mapping import read_stored_tokenizers
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.formatting import format_count
 from regard.core.kinds import TEXT
@@ -114,8 +114,8 @@ def _read_start_tokenizers(
     key, model = "training.warm_start.keep_tokenizer", start["model"]
     remedy = "Change tokenizer or the tags, name another model, or set keep_tokenizer to false."
 
-    def error(message: str) -> UserError:
-        return UserError(f"{model}: {message}", key, remedy)
+    def error(message: str) -> DataError:
+        return DataError(f"{model}: {message}", key, remedy)
 
     try:
         stored = read_stored_tokenizers(Path(start["path"]))
@@ -197,29 +197,29 @@ def _write_description(
     write_uri(os.path.join(uri, "tokenizer.json"), json.dumps(content, indent=2))
 
 
-def _no_text(name: str, counts: sampling.SentenceCounts) -> UserError:
+def _no_text(name: str, counts: sampling.SentenceCounts) -> DataError:
     rows = format_count(counts.read, "row")
     reasons = f"{counts.empty:,} empty, {counts.too_long:,} over {sampling.MAX_BYTES:,} bytes"
-    return UserError(
+    return DataError(
         f"{name}: the train split has no text ({rows}: {reasons})",
         remedy="Check data.train, and data.columns if the files have columns. Split texts into "
         "sentences, one per line.",
     )
 
 
-def _size_error(errors: Mapping[str, VocabularySizeError], size: int) -> UserError:
+def _size_error(errors: Mapping[str, VocabularySizeError], size: int) -> DataError:
     # Of two sides one can have too much text for the size and the other too little.
     is_too_large = any(error.is_too_large for error in errors.values())
     limits = {n: e.limit for n, e in errors.items() if e.is_too_large == is_too_large}
     bound = "most" if is_too_large else "least"
     listed = ", ".join(f"{name} at {bound} {limit}" for name, limit in limits.items())
     if is_too_large:
-        return UserError(
+        return DataError(
             f"tokenizer.vocab_size: {size} is more than this corpus allows ({listed})",
             remedy=f"Set tokenizer.vocab_size to {min(limits.values())} or less, or "
             "tokenizer.vocab_limit to soft, which uses as many tokens as possible.",
         )
-    return UserError(
+    return DataError(
         f"tokenizer.vocab_size: {size} is less than the characters need ({listed})",
         remedy=f"Set tokenizer.vocab_size to {max(limits.values())} or more, or lower "
         "tokenizer.character_coverage, which leaves out rare characters.",

@@ -21,7 +21,7 @@ from typing_extensions import Self
 from regard.components.settings.trainer import NODE
 from regard.components.trainer import job_process
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 
 VARIABLE = "TF_CONFIG"
 TENSORFLOW_PROCESS = "regard.components.trainer.run_fn"
@@ -78,7 +78,9 @@ class WorkerSpec:
         """
         text = environ.get(VARIABLE, "").strip()
         if not text:
-            raise UserError("The variable is not set: no workers are known.", VARIABLE, _REMEDY)
+            raise EnvironmentFault(
+                "The variable is not set: no workers are known.", VARIABLE, _REMEDY
+            )
         try:
             config = _TfConfig.model_validate_json(text)
         except ValidationError as error:
@@ -86,16 +88,16 @@ class WorkerSpec:
             key = ".".join(map(str, first["loc"]))
             place = f" at {key}" if key else ""
             message = f"Invalid value{place}: {first['msg']}."
-            raise UserError(message, VARIABLE, _REMEDY) from error
+            raise EnvironmentFault(message, VARIABLE, _REMEDY) from error
         addresses, index = tuple(config.cluster.get("worker", ())), int(config.task.index)
         for address in addresses:
             if not 0 < int(address.rpartition(":")[2]) < 1 << 16:
-                raise UserError(f"Invalid port in {address!r}.", VARIABLE, _REMEDY)
+                raise EnvironmentFault(f"Invalid port in {address!r}.", VARIABLE, _REMEDY)
             if addresses.count(address) > 1:
-                raise UserError(f"The address {address!r} is repeated.", VARIABLE, _REMEDY)
+                raise EnvironmentFault(f"The address {address!r} is repeated.", VARIABLE, _REMEDY)
         if not 0 <= index < len(addresses):
             message = f"There is no worker {index} among {len(addresses)}."
-            raise UserError(message, VARIABLE, _REMEDY)
+            raise EnvironmentFault(message, VARIABLE, _REMEDY)
         return cls(addresses, index)
 
 
@@ -128,7 +130,7 @@ def check_chief(environ: Mapping[str, str], backend: Backend) -> None:
     spec = WorkerSpec.from_environment(environ)
     if not spec.is_chief:
         message = f"This is worker {spec.index}, but worker 0, the chief, runs the pipeline."
-        raise UserError(message, VARIABLE, f"Run `{_COMMANDS[backend]}` here.")
+        raise EnvironmentFault(message, VARIABLE, f"Run `{_COMMANDS[backend]}` here.")
     port = int(spec.addresses[0].rpartition(":")[2])
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -136,7 +138,9 @@ def check_chief(environ: Mapping[str, str], backend: Backend) -> None:
             server.bind(("", port))
         except OSError as error:
             message = f"The chief cannot listen on port {port}: {error.strerror}."
-            raise UserError(message, VARIABLE, "Name a free port of this machine.") from error
+            raise EnvironmentFault(
+                message, VARIABLE, "Name a free port of this machine."
+            ) from error
 
 
 def report_wait(backend: Backend) -> None:
@@ -151,7 +155,7 @@ def check_jax() -> None:
     """Raise a UserError unless JAX is installed."""
     if importlib.util.find_spec("jax") is None:
         remedy = 'Run: pip install "regard[jax]", or "regard[jax-cuda]" for NVIDIA GPUs.'
-        raise UserError("JAX is not installed.", "training.backend: jax", remedy)
+        raise EnvironmentFault("JAX is not installed.", "training.backend: jax", remedy)
 
 
 def run_worker(backend: Backend) -> None:
@@ -167,7 +171,7 @@ def run_worker(backend: Backend) -> None:
     """
     if WorkerSpec.from_environment(os.environ).is_chief:
         message = "This is worker 0, the chief, which runs the pipeline."
-        raise UserError(message, VARIABLE, "Run `regard run CONFIG` here.")
+        raise EnvironmentFault(message, VARIABLE, "Run `regard run CONFIG` here.")
     if backend == "jax":
         check_jax()
         run_process(JAX_PROCESS, "", job_process.jax_environment(os.environ))
@@ -200,7 +204,7 @@ def connection_error(message: str) -> UserError:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     causes = [line for line in lines if "aborted by" in line or "address" in line]
     cause = next(iter(causes or lines), "no reason given")
-    return UserError(
+    return EnvironmentFault(
         f"The connection between the workers is lost: {cause}",
         where="training.devices: workers",
         remedy="Start all workers again: the training resumes from its last checkpoint.",

@@ -44,7 +44,7 @@ def check_ensemble(job: TrainingJob) -> None:
         try:
             old = read_starting_model(member)
         except UserError as error:
-            raise UserError(error.message, ENSEMBLE_KEY, error.remedy) from error
+            raise error.with_texts(error.message, ENSEMBLE_KEY, error.remedy) from error
         check_vocabularies(tokenizers, old.tokenizers, f"this run and {member.model}", ENSEMBLE_KEY)
 
 

@@ -61,6 +61,14 @@ COMMANDS = {
 }
 
 
+class Stopped(Exception):
+    """Keeps Typer from turning the reason, an interruption or a closed output, into a status."""
+
+    def __init__(self, reason: BaseException):
+        super().__init__(reason)
+        self.reason = reason
+
+
 class CommandTable(Group):
     """The group of all commands of the table."""
 
@@ -78,6 +86,13 @@ class CommandTable(Group):
             panel, text = COMMANDS[cmd_name].panel, summary(cmd_name)
             return TyperCommand(cmd_name, help=text, rich_help_panel=panel)
         return load(cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except (BrokenPipeError, KeyboardInterrupt) as error:
+            raise Stopped(error) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the command and the rest of the arguments."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from regard.pipeline.cli import terminal
+from regard.pipeline.cli import error_records, terminal
 from regard.pipeline.cli.options import JsonOption, SetOption, argument, option
 from regard.pipeline.compare import table
 from regard.pipeline.compare.folder import ComparisonFolder
@@ -74,7 +74,7 @@ def compare(
     )
     folder = ComparisonFolder.of(workspace, comparison.name)
     if as_json:
-        terminal.print_json(results.to_json())
+        terminal.print_json({**results.to_json(), **_errors(outcome, folder)})
     else:
         resume = list(command)
         for label in only or ():
@@ -86,6 +86,21 @@ def compare(
         raise typer.Exit(_INTERRUPTED)
     if outcome.failures:
         raise typer.Exit(_FAILED)
+
+
+def _errors(outcome: ComparisonOutcome, folder: ComparisonFolder) -> dict[str, Any]:
+    """Return the key ``errors`` of the output, unless all models were trained."""
+    records = [
+        error_records.record(
+            error_records.STEP_FAILED,
+            f"{label} failed: {reason}",
+            remedy=f"See {folder.log(label)}.",
+        )
+        for label, reason in outcome.failures.items()
+    ]
+    if outcome.interrupted:
+        records.append(error_records.record(error_records.INTERRUPTED, "Interrupted."))
+    return {"errors": records} if records else {}
 
 
 def _show(

@@ -6,7 +6,7 @@ from typing import Annotated
 from regard.core.errors import UserError
 from regard.core.files import atomic_write
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import SetOption, argument, option
+from regard.pipeline.cli.options import JsonOption, SetOption, argument, option
 from regard.pipeline.runners.kubeflow import settings
 from regard.pipeline.runners.kubeflow.compiler import compile_pipeline
 from regard.pipeline.runners.kubeflow.pipeline_file import read_pipeline, validate_pipeline
@@ -24,6 +24,7 @@ def compile(
         ),
     ] = None,
     values: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compile a pipeline for open-source Kubeflow Pipelines 2.3 or newer.
 
@@ -47,9 +48,13 @@ def compile(
     atomic_write(path, pipeline.to_yaml(), private=loaded.has_references)
     terminal.print_notes(settings.cluster_warnings(loaded))
     nodes = len(pipeline.spec["root"]["dag"]["tasks"])
-    names = ", ".join(sorted(pipeline.parameters))
+    names = sorted(pipeline.parameters)
+    if as_json:
+        facts = {"name": loaded.name, "nodes": nodes, "parameters": names}
+        terminal.print_json({"file": str(path), **facts})
+        return
     terminal.print_lines(
-        f"{path}: pipeline {loaded.name}, {nodes} nodes, parameters {names}",
+        f"{path}: pipeline {loaded.name}, {nodes} nodes, parameters {', '.join(names)}",
         f"  To start a run: regard submit {path} --host URL",
     )
 

@@ -6,7 +6,13 @@ from typing import Annotated
 
 from regard.models import tasks
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import argument, command_group, option
+from regard.pipeline.cli.options import (
+    JsonErrorsOption,
+    JsonOption,
+    argument,
+    command_group,
+    option,
+)
 from regard.pipeline.config.config import require_task
 from regard.pipeline.config.reference import config_reference, json_schema, write_starter
 
@@ -21,6 +27,7 @@ def init(
         str, argument("TASK", f"Task of the model: {_TASKS}; or an example: quickstart.")
     ],
     out: Annotated[Path | None, option("--out -o", "FILE", "Output file.", "TASK.yaml")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a commented starter configuration for a task.
 
@@ -36,7 +43,9 @@ def init(
     """
     path = out or Path(f"{task}.yaml")
     write_starter(task, path)
-    if task in tasks.TASKS:
+    if as_json:
+        terminal.print_json({"file": str(path)})
+    elif task in tasks.TASKS:
         terminal.print_lines(
             f"Wrote {path} ({tasks.describe(task).summary}).",
             f"Fill in your data, then run: regard validate {path}",
@@ -46,7 +55,7 @@ def init(
 
 
 @app.command()
-def reference(task: TaskOption = "translation") -> None:
+def reference(task: TaskOption = "translation", errors_as_json: JsonErrorsOption = False) -> None:
     """Print every option with its description and default value, as YAML.
 
     [bold]Example[/bold]
@@ -57,7 +66,7 @@ def reference(task: TaskOption = "translation") -> None:
 
 
 @app.command()
-def schema(task: TaskOption = "translation") -> None:
+def schema(task: TaskOption = "translation", errors_as_json: JsonErrorsOption = False) -> None:
     """Print the JSON schema of the YAML file, for validation and completion in editors.
 
     [bold]Example[/bold]

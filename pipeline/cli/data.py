@@ -31,6 +31,7 @@ def generate(
         int | None,
         option("--dimensions", "N", "Coordinates of a point (only sorting and tours).", "2"),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Generate a data set from a seed.
 
@@ -45,7 +46,7 @@ def generate(
         message = f"The data set {name} has no points."
         raise UserError(message, "--dimensions", "Leave the option out.")
     write = partial(function, **options)
-    _write(write, name, out or Workspace.from_environment().data(name))
+    _write(write, name, out or Workspace.from_environment().data(name), as_json)
 
 
 @app.command()
@@ -54,6 +55,7 @@ def fetch(
     out: Annotated[
         Path | None, option("--out", "DIR", "Output folder.", "$REGARD_DATA/NAME")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Download a data set and verify its checksums; existing files are verified and kept.
 
@@ -64,7 +66,7 @@ def fetch(
       regard data fetch multi30k
     """
     folder = out or Workspace.from_environment().data_root() / name
-    _write(datasets.writer("fetch", name), name, folder)
+    _write(datasets.writer("fetch", name), name, folder, as_json)
 
 
 @app.command("list")
@@ -81,7 +83,7 @@ def list_datasets(as_json: JsonOption = False) -> None:
         )
 
 
-def _write(write: Callable[..., dict[str, int]], name: str, directory: Path) -> None:
+def _write(write: Callable[..., dict[str, int]], name: str, directory: Path, as_json: bool) -> None:
     """Write a data set with a progress bar, and print what was written."""
     if directory.is_file():
         message = "A file has the name of the folder."
@@ -96,5 +98,8 @@ def _write(write: Callable[..., dict[str, int]], name: str, directory: Path) -> 
             bar.update(task, description=text, completed=fraction)
 
         rows = write(directory, progress=report)
+    if as_json:
+        terminal.print_json({"name": name, "folder": str(directory), "rows": rows})
+        return
     counts = ", ".join(f"{count:,} {split}" for split, count in rows.items())
     terminal.print_lines(f"{name}: {counts}", str(directory))

@@ -9,6 +9,7 @@ from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import (
     EngineOption,
+    JsonOption,
     QuantizationOption,
     RegistryOption,
     argument,
@@ -75,6 +76,7 @@ def render(
     namespace: Annotated[str, option("--namespace", "NAME", "Kubernetes namespace.")] = "default",
     force: Annotated[bool, flag("--force", "Replace files that have been modified.")] = False,
     registry: RegistryOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the files that run a model in TensorFlow Serving.
 
@@ -119,4 +121,7 @@ def render(
     deployment.write(files, folder, force=force)
     paths = [str(folder / name) for name in files]
     command = deployment.NEXT[target].format(folder=folder)
-    terminal.print_lines(*paths, *requirements, f"next  {command}")
+    if as_json:
+        terminal.print_json({"files": paths, "requirements": requirements, "next": command})
+    else:
+        terminal.print_lines(*paths, *requirements, f"next  {command}")

@@ -2,7 +2,7 @@
 
 import typer
 
-from regard.pipeline.cli import terminal
+from regard.pipeline.cli import error_records, terminal
 from regard.pipeline.cli.options import JsonOption
 from regard.pipeline.doctor import report
 
@@ -14,7 +14,9 @@ def doctor(as_json: JsonOption = False) -> None:
     """
     results = report.run_checks()
     if as_json:
-        terminal.print_json(report.to_json(results))
+        records = [error_records.of_user_error(error)[0] for error in report.failures(results)]
+        errors = {"errors": records} if records else {}
+        terminal.print_json({**report.to_json(results), **errors})
     else:
         report.render(results, terminal.out(markup=True))
     raise typer.Exit(report.exit_status(results))

@@ -179,6 +179,8 @@ SetOption = Annotated[
 ]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
 JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]
+# For a command whose output has a form of its own; `regard.pipeline.cli.app` reads it.
+JsonErrorsOption = Annotated[bool, flag("--json", "Print errors as JSON.")]
 
 
 def converted_type(engine: Engine, quantization: Quantization | None) -> Quantization | None:

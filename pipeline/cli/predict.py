@@ -149,7 +149,7 @@ def predict(
             truncated = prediction.predict(model, root, lines, chosen)
     except UserError as error:
         message = _with_options(error.message, values)
-        raise UserError(message, error.where, error.remedy) from error
+        raise error.with_texts(message, error.where, error.remedy) from error
     if truncated:
         inputs = format_count(truncated, "input")
         notes.append(f"{inputs} truncated to search.max_source_length; --json shows by how much")

@@ -58,7 +58,9 @@ def list_versions(
 
 
 @app.command()
-def pin(model: VersionArgument, registry: RegistryOption = None) -> None:
+def pin(
+    model: VersionArgument, as_json: JsonOption = False, registry: RegistryOption = None
+) -> None:
     """Pin a version, so that `regard registry prune` keeps it.
 
     [bold]Example[/bold]
@@ -67,11 +69,13 @@ def pin(model: VersionArgument, registry: RegistryOption = None) -> None:
     """
     opened, name, number = _parse_version(model, registry)
     state = "is pinned" if prune.pin(opened, name, number) else "was pinned already"
-    terminal.print_lines(f"{name}@{number} {state}.")
+    _print_pin(name, number, state, True, as_json)
 
 
 @app.command()
-def unpin(model: VersionArgument, registry: RegistryOption = None) -> None:
+def unpin(
+    model: VersionArgument, as_json: JsonOption = False, registry: RegistryOption = None
+) -> None:
     """Remove the pin of a version.
 
     [bold]Example[/bold]
@@ -80,7 +84,7 @@ def unpin(model: VersionArgument, registry: RegistryOption = None) -> None:
     """
     opened, name, number = _parse_version(model, registry)
     state = "is no longer pinned" if prune.unpin(opened, name, number) else "was not pinned"
-    terminal.print_lines(f"{name}@{number} {state}.")
+    _print_pin(name, number, state, False, as_json)
 
 
 @app.command("prune")
@@ -165,6 +169,13 @@ def rollback(
         f"{name}@{result.version} is live, with the model of {name}@{result.rollback_of}.",
         f"{name}@{old} is withdrawn. To restore it: regard rollback {name} {old}",
     )
+
+
+def _print_pin(name: str, version: int, state: str, pinned: bool, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json({"name": name, "version": version, "pinned": pinned})
+    else:
+        terminal.print_lines(f"{name}@{version} {state}.")
 
 
 def _registry(root: Path | None) -> Registry:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import argument, flag, option
+from regard.pipeline.cli.options import JsonOption, argument, flag, option
 from regard.pipeline.lineage.run_report import write_report
 from regard.pipeline.runs import store
 from regard.pipeline.workspace import Workspace
@@ -17,6 +17,7 @@ def report(
     ],
     output: Annotated[Path | None, option("--output -o", "FILE", "File of the page.")] = None,
     show: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a report of a run: data, training, scores, examples and attention.
 
@@ -31,6 +32,9 @@ def report(
     """
     stored_run = store.find(Workspace.from_environment(), run)
     path = write_report(stored_run, output)
-    terminal.print_lines(str(path))
+    if as_json:
+        terminal.print_json({"run": stored_run.full_id, "file": str(path)})
+    else:
+        terminal.print_lines(str(path))
     if show and not webbrowser.open(path.as_uri()):
         terminal.err().print("No browser was found. Open the file above in one.")

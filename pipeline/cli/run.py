@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from regard.pipeline.cli import terminal
+from regard.pipeline.cli import error_records, terminal
 from regard.pipeline.cli.options import (
     ConfigArgument,
     JsonOption,
@@ -59,7 +59,7 @@ def run(
     request = RunRequest(loaded, first, last, runner, wait, publish_anyway=publish_anyway)
     result = run_pipeline(request, TerminalDisplay(console))
     if as_json:
-        terminal.print_json(result.summary)
+        terminal.print_json({**result.summary, **error_records.of_outcome(result.outcome)})
     else:
         print_result(result, console, shlex.join(["regard", "run", *loaded.origin.arguments]))
     raise typer.Exit(result.outcome.exit_status)

@@ -10,7 +10,7 @@ import typer
 
 from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ConfigArgument, JsonOption, flag
+from regard.pipeline.cli.options import ConfigArgument, flag
 from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
 from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
 from regard.pipeline.scheduling.plan import plan_schedule
@@ -25,7 +25,9 @@ def schedule(
         bool, flag("--dry-run", "Print the status and what a check would do now.")
     ] = False,
     once: Annotated[bool, flag("--once", "Check once if due, then exit.")] = False,
-    as_json: JsonOption = False,
+    as_json: Annotated[
+        bool, flag("--json", "Print errors, and with --dry-run everything, as JSON.")
+    ] = False,
 ) -> None:
     """Run a pipeline repeatedly.
 
@@ -45,8 +47,6 @@ def schedule(
     """
     if dry_run and once:
         raise UserError("The options exclude each other.", "--dry-run, --once", "Give one of them.")
-    if as_json and not dry_run:
-        raise UserError("The option requires --dry-run.", "--json", "Remove it.")
 
     settings = ScheduleSettings(config)
     if dry_run:

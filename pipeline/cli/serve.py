@@ -11,6 +11,7 @@ from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import (
     EngineOption,
+    JsonErrorsOption,
     QuantizationOption,
     RegistryOption,
     argument,
@@ -135,6 +136,7 @@ def serve(
         bool, flag("--log-texts", "Log inputs and outputs, not only their lengths and scores.")
     ] = False,
     registry: RegistryOption = None,
+    errors_as_json: JsonErrorsOption = False,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
 

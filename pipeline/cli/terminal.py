@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import re
+import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.formatting import printable
 from regard.core.suggestions import suggest
 
@@ -47,9 +48,40 @@ def _console(markup: bool = False, **options: Any) -> Console:
             for segment in super().render(*arguments, **options):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
+        def on_broken_pipe(self) -> None:
+            """Continue without output: what reads it, such as ``head``, may end before a run."""
+            self.quiet = True
+            _discard_output(self.file.fileno())
+
     if Console().is_jupyter:  # its streams claim to be terminals
         options |= {"force_jupyter": False, "force_terminal": False}
     return PrintableConsole(highlight=False, markup=markup, emoji=False, **options)
+
+
+@contextlib.contextmanager
+def output_may_be_closed() -> Iterator[None]:
+    """End the block quietly if it writes to a pipe that nobody reads, as in ``regard runs | head``.
+
+    Other errors of pipes, for example of a server, are raised.
+    """
+    output = os.dup(sys.stdout.fileno())  # Rich replaces the original
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # the help ends with an exit
+        poll = select.poll()
+        poll.register(output, 0)
+        if not any(events & select.POLLERR for _, events in poll.poll(0)):
+            raise
+        _discard_output(sys.stdout.fileno())
+    finally:
+        os.close(output)
+
+
+def _discard_output(descriptor: int) -> None:
+    """Let everything that is written to a file descriptor disappear."""
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), descriptor)
 
 
 @contextlib.contextmanager
@@ -112,7 +144,15 @@ def print_text(console: Console, *parts: str | tuple[str, str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print a JSON value on standard output, indented."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def print_errors(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print errors as JSON on one line, which may follow lines of JSON."""
+    _write_json(json.dumps({"errors": records}, ensure_ascii=False))
+
+
+def _write_json(text: str) -> None:
     # JSON escapes control characters, but not those from U+007F, which terminals obey too.
     sys.stdout.write(_HIGH_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
@@ -216,4 +256,4 @@ def check_name(name: str, names: Iterable[str], kind: str, where: str) -> None:
     choices = list(names)
     if name not in choices:
         remedy = f"{suggest(name, choices)}." if choices else "None exist."
-        raise UserError(f"Unknown {kind} {name!r}", where=where, remedy=remedy)
+        raise NotFoundError(f"Unknown {kind} {name!r}", where=where, remedy=remedy)

@@ -10,7 +10,7 @@ import typer
 
 from regard.components.tuner.trial_table import TrialTable, format_value, objective_label
 from regard.core.formatting import format_duration
-from regard.pipeline.cli import terminal
+from regard.pipeline.cli import error_records, terminal
 from regard.pipeline.cli.options import (
     ConfigArgument,
     JsonOption,
@@ -58,7 +58,9 @@ def tune(
     display = TerminalDisplay(console)
     result = tuning.tune(loaded, display, out, force=force, restart=restart, wait=wait)
     outcome, table = result.run.outcome, result.table
-    if table is None:
+    if table is None and as_json:
+        terminal.print_json({**result.run.summary, **error_records.of_outcome(outcome)})
+    elif table is None:
         command = ["regard", "tune", *loaded.origin.arguments]
         if out:
             command += ["-o", str(out)]

@@ -10,13 +10,14 @@ from regard.components.trainer import distributed_worker
 from regard.components.trainer.distributed_worker import Backend
 from regard.core.processes import handle_stop_signals
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import option
+from regard.pipeline.cli.options import JsonErrorsOption, option
 
 
 def worker(
     backend: Annotated[
         Backend, option("--backend", "BACKEND", "The chief's training.backend: tensorflow or jax.")
     ] = "tensorflow",
+    errors_as_json: JsonErrorsOption = False,
 ) -> None:
     """Take part in a distributed training that another machine started.
 

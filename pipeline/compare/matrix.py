@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, ValidationError
 
-from regard.core.errors import UserError
+from regard.core.errors import ConfigError, UserError
 from regard.models.settings.base import KeyPath, Problem, Section
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document
@@ -108,9 +108,9 @@ def _read_matrix(
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
         invalid = problems(error, MatrixConfig)
-        raise _error(whole(document, str(path)).describe(invalid)) from None
+        raise whole(document, str(path)).error(invalid, _REMEDY) from None
     if invalid := list(_matrix_problems(matrix, path.parent)):
-        raise _error(whole(document, str(path)).describe(invalid))
+        raise whole(document, str(path)).error(invalid, _REMEDY)
     if isinstance(matrix.base, str):
         other = path.parent / os.path.expanduser(matrix.base)
         base, duplicates = located(_read_mapping(other, workspace), str(other))
@@ -209,9 +209,9 @@ def _read_mapping(path: Path, workspace: Workspace) -> Document:
         message = "must be a mapping (name: ..., base: ..., models: ...)"
         document.problems.append(Problem((), message))
     if document.problems:
-        raise _error(whole(document, str(path)).describe(document.problems))
+        raise whole(document, str(path)).error(document.problems, _REMEDY)
     return document
 
 
-def _error(lines: str) -> UserError:
-    return UserError(lines, remedy=_REMEDY)
+def _error(lines: str) -> ConfigError:
+    return ConfigError(lines, remedy=_REMEDY)

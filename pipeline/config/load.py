@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from regard.components.common.references import References, resolve_references
-from regard.core.errors import UserError
+from regard.core.errors import ConfigError, NotFoundError, UserError
 from regard.core.files import check_no_special_file
 from regard.core.modules import importable, is_missing, module_of
 from regard.core.storage import is_uri
@@ -59,7 +59,7 @@ def load(
     mapping = whole(document, "" if path is None else os.fspath(path))
     if not isinstance(document.value, dict):
         problem = Problem((), "the file must contain a mapping (name: ..., data: ...)")
-        raise UserError(mapping.describe(document.problems or [problem]), remedy=_REMEDY)
+        raise mapping.error(document.problems or [problem], _REMEDY)
     return _build(with_options(mapping, options, workspace), workspace, document.problems)
 
 
@@ -89,7 +89,7 @@ def _build(
     if config is None or not broken:
         all_problems = [*all_problems, *(one for one in more if one.path not in broken)]
     if all_problems or config is None:
-        raise UserError(mapping.describe(all_problems), remedy=_remedy(mapping.value))
+        raise mapping.error(all_problems, _remedy(mapping.value))
     config = absolute_paths(config.with_references(mapping.references), mapping.folder)
     if missing := list(_missing_modules(config)):
         raise UserError(mapping.describe(missing), remedy=_MODULE_REMEDY)
@@ -205,13 +205,13 @@ def _read(path: Path) -> str:
             return file.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError("The file is not UTF-8.", f"{path}:{line}", "Save it as UTF-8.") from None
+        raise ConfigError("The file is not UTF-8.", f"{path}:{line}", "Save it as UTF-8.") from None
     except OSError as error:
         folder = path if path.is_dir() else path.parent
         names = sorted(str(file) for file in folder.glob("*.y*ml"))[:10]
         remedy = f"YAML files in {folder}: {', '.join(names) or 'none'}."
         message = f"The configuration cannot be read: {error.strerror}."
-        raise UserError(message, str(path), remedy) from None
+        raise NotFoundError(message, str(path), remedy) from None
 
 
 def is_comparison(document: Document) -> bool:

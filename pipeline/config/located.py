@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from regard.components.common.references import References
+from regard.core.errors import ConfigError, LocatedMessage
 from regard.models.settings.base import Problem
 from regard.pipeline.config.document import Document, KeyPath
 
@@ -60,17 +61,25 @@ class LocatedMapping:
         """
         return self._place(Problem(path, ""))[1]
 
-    def describe(self, problems: Iterable[Problem]) -> str:
-        """Return a line for each problem, with the file, the line and the key."""
+    def error(self, problems: Iterable[Problem], remedy: str) -> ConfigError:
+        """Return an error that lists problems with their file, line and key.
+
+        Args:
+            problems: The problems.
+            remedy: The remedy for all of them.
+        """
         rows = []
         for problem in problems:
             message = problem.message
             for name, value in self.references.get(problem.path, {}).items():
                 if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
                     message = message.replace(value[:56], f"${{{name}}}")
-            line, place = self._place(problem)
-            rows.append((line, f"{place}{message}"))
-        return "\n".join(row for _, row in sorted(rows, key=lambda row: row[0]))
+            located, label = self._place(problem)
+            rows.append((f"{label}{message}", dataclasses.replace(located, text=message)))
+        rows.sort(key=lambda row: row[1].line or 0)
+        error = ConfigError("\n".join(text for text, _ in rows), remedy=remedy)
+        error.problems = tuple(located for _, located in rows)
+        return error
 
     def has(self, path: KeyPath) -> bool:
         """Return whether a key was written."""
@@ -80,17 +89,19 @@ class LocatedMapping:
         """Return the folder that a relative path under a key refers to."""
         return self._find(path)[0].folder
 
-    def _place(self, problem: Problem) -> tuple[int, str]:
-        """Return the line of a problem, 0 in a given value, and the beginning of its message."""
+    def _place(self, problem: Problem) -> tuple[LocatedMessage, str]:
+        """Return where a problem is, and the beginning of its message."""
         path = problem.path
         source, size = self._find(path)
         key = ".".join(map(str, (*source.root, *path)))
         label = f"{key}: " if key else ""
         if source.assignment:
-            return 0, f"{source.file} {label}".lstrip()
+            return LocatedMessage("", key=key), f"{source.file} {label}".lstrip()
         inner = (*source.root, *source.keys[path[:size]], *path[size:])
         line = problem.line or source.document.line(inner)
-        return line, f"{source.file}:{line}: {label}" if source.file else label
+        if not source.file:
+            return LocatedMessage("", key=key), label
+        return LocatedMessage("", source.file, line, key), f"{source.file}:{line}: {label}"
 
     def _find(self, path: KeyPath) -> tuple[Source, int]:
         """Return the source of the longest beginning of a path that was written, and its length."""

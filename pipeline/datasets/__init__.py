@@ -6,7 +6,7 @@ Modules are imported when a data set is needed, so that listing them is fast.
 import importlib
 from collections.abc import Callable
 
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError
 from regard.core.suggestions import suggest
 
 __all__ = ["DATASETS", "writer"]
@@ -46,4 +46,4 @@ def writer(command: str, name: str) -> Callable[..., dict[str, int]]:
     remedy = f"{suggest(name, choices)}."
     if known:
         remedy = f"Use `regard data {known} {name}`."
-    raise UserError(f"There is no data set {name!r} to {command}.", remedy=remedy)
+    raise NotFoundError(f"There is no data set {name!r} to {command}.", remedy=remedy)

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.formatting import format_bytes
 from regard.pipeline.datasets.dataset_files import Progress
 
@@ -89,7 +89,7 @@ class _LimitedFile(io.FileIO):
     def write(self, data: Any) -> int:
         if self.tell() + len(data) > self.limit:
             message = f"The file is larger than {format_bytes(self.limit)}."
-            raise UserError(message, self.url, "Check the address in the manifest.")
+            raise EnvironmentFault(message, self.url, "Check the address in the manifest.")
         return super().write(data)
 
 
@@ -119,4 +119,4 @@ def _download(url: str, file: Mapping[str, Any], directory: Path) -> None:
     except ValueError:
         message = f"{name} does not have the published checksum, SHA-256 {checksum}."
     remedy = f"Check the network and try again, or copy {name} into {directory} yourself."
-    raise UserError(message, f"{url}/{name}", remedy)
+    raise EnvironmentFault(message, f"{url}/{name}", remedy)

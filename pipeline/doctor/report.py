@@ -12,6 +12,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.processor import read_features
 from regard.pipeline.doctor import backends, checks, gpus, machine
 from regard.pipeline.doctor.checks import SHIM, Check, installed_version
@@ -58,6 +59,15 @@ def to_json(results: list[Check]) -> dict[str, object]:
     """Return the report for ``--json``: the worst status, and each check."""
     worst = max((check.status for check in results), key=list(MARKS).index, default="ok")
     return {"status": worst, "checks": [asdict(check) for check in results]}
+
+
+def failures(results: list[Check]) -> list[UserError]:
+    """Return an error for each failed check."""
+    return [
+        EnvironmentFault(check.detail, remedy=check.remedy)
+        for check in results
+        if check.status == "fail"
+    ]
 
 
 def render(results: list[Check], console: Console) -> None:

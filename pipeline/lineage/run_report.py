@@ -6,7 +6,7 @@ from regard.components.common.run_progress import Progress
 from regard.components.common.run_record import RUNNING, Node
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import atomic_write, is_writable
 from regard.core.native_output import silence_output
 from regard.pipeline.config.config import ALL_NODES
@@ -49,7 +49,9 @@ def write_report(run: Run, path: Path | None = None) -> Path:
     if path.is_dir():
         raise UserError("The path is a folder.", str(path), "Give a file, such as report.html.")
     if not is_writable(path.parent):
-        raise UserError("The folder is not writable.", str(path.parent), "Choose another folder.")
+        raise EnvironmentFault(
+            "The folder is not writable.", str(path.parent), "Choose another folder."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     with silence_output():
         atomic_write(path, page.render(read_facts(run)))

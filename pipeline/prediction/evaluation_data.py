@@ -76,7 +76,7 @@ def _option_names() -> Iterator[None]:
         remedy = re.sub(r"`data\.columns: \{(.*?)\}`", _columns_option, error.remedy or "")
         remedy = remedy.replace("`data.columns`", "`--columns`")
         where = _OPTIONS.get(error.where or "", error.where)
-        raise UserError(error.message, where, remedy or None) from None
+        raise error.with_texts(error.message, where, remedy or None) from None
 
 
 def _columns_option(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from regard.components.data.sources import Corpus
 from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.settings.data import DataConfig
 from regard.core.characters import is_blank
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.features import CellError, Feature
 from regard.core.formatting import format_count, truncate
 from regard.core.kinds import KINDS
@@ -61,7 +61,7 @@ class _Header:
         """
         if len(cells) != self.width:
             message = f"{format_count(len(cells), 'column')} instead of {self.width} as the header"
-            raise UserError(
+            raise DataError(
                 message, where, "Separate as many columns by tabs as in the first line."
             )
         return [cells[i] for i in self.columns]
@@ -142,7 +142,7 @@ class InputParser:
                     if number == 1 and (header := self._read_header(line)):
                         continue
                     rows.append(self._parse_line(line, number, header))
-                except UserError:
+                except DataError:
                     if rows:
                         yield rows
                     raise
@@ -169,7 +169,7 @@ class InputParser:
         except UnreadableFile as error:
             expected = ", ".join(feature.name for feature in self._features)
             remedy = f"Name the columns {expected} in the first line, or remove it."
-            raise UserError(error.problem.text, _location(1), remedy) from None
+            raise DataError(error.problem.text, _location(1), remedy) from None
         columns = [index for index in indices if index is not None]
         pairs = zip(self._features, columns, strict=True)
         read = ", ".join(f"{feature.name} is column {names[i]}" for feature, i in pairs)
@@ -183,7 +183,7 @@ class InputParser:
         except UnicodeDecodeError as error:
             message = f"Byte {error.start + 1} of the line is not valid UTF-8."
             remedy = "Convert the input, for example with `iconv -t UTF-8`."
-            raise UserError(message, where, remedy) from error
+            raise DataError(message, where, remedy) from error
         if is_blank(text):
             cells = [text] if width == 1 else [""] * width
         elif header is not None:
@@ -207,14 +207,14 @@ class InputParser:
         if len(cells) != len(names):
             inputs = format_count(len(names), "input")
             message = f"{format_count(len(cells), 'value')}, but the model has {inputs}: "
-            raise UserError(message + ", ".join(names), where, remedy)
+            raise DataError(message + ", ".join(names), where, remedy)
         if all(map(is_blank, cells)):
             return InputRow(dict(zip(names, cells, strict=True)), None)
         try:
             parsed = self._parse_cells(cells)
         except CellError as error:
             remedy = self._features[error.column].kind.input_remedy
-            raise UserError(str(error), where, remedy) from None
+            raise DataError(str(error), where, remedy) from None
         typed: dict[str, Any] = {}
         values: dict[str, Any] = {}
         for feature, value in zip(self._features, parsed, strict=True):
@@ -244,7 +244,7 @@ def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> 
     tags = contract.get("tags", [])
     known = f"its tags are {', '.join(tags)}" if tags else "it has no tags"
     if tag is not None and tag not in tags:
-        raise UserError(f"The model has no tag {tag!r}: {known}.", "--tag")
+        raise DataError(f"The model has no tag {tag!r}: {known}.", "--tag")
     name = contract["inputs"][0]["name"]
     text = values[name]
     if not tags or is_blank(text):
@@ -252,10 +252,10 @@ def with_tag(values: Mapping[str, Any], contract: Contract, tag: str | None) -> 
     if tag is None:
         tag, text = split_tag(text, tags)
     if find_tag(text, tags):
-        raise UserError("The text contains a tag, which may only be its beginning.", truncate(text))
+        raise DataError("The text contains a tag, which may only be its beginning.", truncate(text))
     if tag is None:
         remedy = f"Give --tag, or begin the text with a tag, such as <{tags[0]}>."
-        raise UserError(f"The text has no tag: {known}.", truncate(text), remedy)
+        raise DataError(f"The text has no tag: {known}.", truncate(text), remedy)
     return {**values, name: add_tag(tag, text)}
 
 

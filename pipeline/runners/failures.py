@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.core.errors import Failure, UserError
+from regard.core import errors
+from regard.core.errors import EnvironmentFault, Failure, UserError
 from regard.core.formatting import truncate
 from regard.pipeline.metadata_store import UNREACHABLE_REMEDY as DATABASE_REMEDY
 from regard.pipeline.workspace import Workspace
@@ -46,7 +47,7 @@ _CLUSTER_REMEDIES = {
 }
 # Beam appends the step to the message, and passes some errors on only as a traceback's text.
 _BEAM_SUFFIX = re.compile(r" \[while running '[^\n]*?'\]")
-_MARK = "regard.core.errors.UserError: "
+_MARK = re.compile(r"\bregard\.core\.errors\.(\w+): ")
 
 
 def is_transient(failure: Failure) -> bool:
@@ -69,7 +70,7 @@ def as_user_error(error: OSError) -> UserError | None:
     failure = explain(error)
     if not failure.user:
         return None
-    return UserError(failure.error, failure.where, failure.remedy)
+    return EnvironmentFault(failure.error, failure.where, failure.remedy)
 
 
 def _find_reason(error: BaseException) -> Failure:
@@ -78,13 +79,13 @@ def _find_reason(error: BaseException) -> Failure:
     for link in chain:
         if isinstance(link, UserError):
             message = _BEAM_SUFFIX.sub("", str(link.args[0]))
-            return Failure(error=message, where=link.where, remedy=link.remedy, user=True)
+            return Failure(message, None, link.where, link.remedy, user=True, code=link.code)
     for link in chain:
         if isinstance(link, OSError) and link.errno in _SYSTEM_REMEDIES:
             return _system(link.errno, str(link.filename) if link.filename else None)
     for link in chain:
         text = str(link)
-        if _MARK in text:
+        if _MARK.search(text):
             return _from_text(text)
         for message, number in _MESSAGES.items():
             if message in text:
@@ -92,7 +93,8 @@ def _find_reason(error: BaseException) -> Failure:
     reason = f"{type(error).__name__}: {_sentence(error)}"
     for pattern, remedy in _CLUSTER_REMEDIES.items():
         if any(re.search(pattern, str(link)) for link in chain):
-            return Failure(error=reason, where="beam", remedy=remedy, user=True)
+            code = EnvironmentFault.code
+            return Failure(reason, where="beam", remedy=remedy, user=True, code=code)
     return Failure(error=reason, user=False)
 
 
@@ -105,7 +107,8 @@ def _system(number: int, where: str | None) -> Failure:
     elif where is None:
         where = str(Workspace.from_environment().home)
     remedy = _SYSTEM_REMEDIES[number]
-    return Failure(error=os.strerror(number), where=where, remedy=remedy, user=True)
+    code = EnvironmentFault.code
+    return Failure(os.strerror(number), where=where, remedy=remedy, user=True, code=code)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -120,9 +123,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _from_text(text: str) -> Failure:
     """Parse the UserError of a Beam worker: ``where: message``, then the remedy."""
-    error_text = _BEAM_SUFFIX.sub("", text.rsplit(_MARK, 1)[1]).split("\n\n", 1)[0]
+    *_, name, error_text = _MARK.split(text)
+    error_text = _BEAM_SUFFIX.sub("", error_text).split("\n\n", 1)[0]
     message, _, remedy = error_text.strip().partition("\n")
-    return Failure(error=message.strip(), remedy=remedy.strip() or None, user=True)
+    code = getattr(errors, name).code
+    return Failure(message.strip(), remedy=remedy.strip() or None, user=True, code=code)
 
 
 def _sentence(error: BaseException, width: int = 300) -> str:

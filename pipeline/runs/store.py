@@ -14,7 +14,7 @@ from regard.components.common.run_record import CACHED, DONE, KILLED, RUNNING, N
 from regard.components.registry.records import read_record_or_empty
 from regard.components.registry.store import Registry
 from regard.core import locks
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.files import read_json_object, remove_temporary_files, write_json
 from regard.core.suggestions import did_you_mean
 from regard.core.yaml_text import YAMLError, from_yaml
@@ -102,7 +102,7 @@ def create(paths: PipelinePaths, facts: RunRecord | None = None) -> Run:
     except OSError as error:
         message = f"Cannot create the record of the run: {error.strerror}."
         remedy = "Set REGARD_HOME to a writable folder with free disk space."
-        raise UserError(message, str(paths.runs), remedy) from error
+        raise EnvironmentFault(message, str(paths.runs), remedy) from error
     return run
 
 
@@ -233,7 +233,7 @@ def find(workspace: Workspace, text: str) -> Run:
         names += (run.name, run.id, run.full_id)
     remedy = "`regard runs` lists the runs of the workspace, which REGARD_HOME selects."
     hint = did_you_mean(text, names)
-    raise UserError(f"Unknown run {text!r}.", str(workspace.pipelines), f"{hint}{remedy}")
+    raise NotFoundError(f"Unknown run {text!r}.", str(workspace.pipelines), f"{hint}{remedy}")
 
 
 def _all_runs(workspace: Workspace) -> list[Run]:

@@ -14,7 +14,7 @@ from regard.components.common.run_record import NOT_BLESSED
 from regard.components.registry.prune import prune
 from regard.components.registry.store import Registry
 from regard.core import locks
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.processes import ChildProcess, collect_stop_signals
 from regard.pipeline.clean import clean
 from regard.pipeline.runs import store
@@ -96,7 +96,7 @@ class ScheduleDaemon:
             except BrokenPipeError:  # the reader of our output has ended
                 raise
             except OSError as error:
-                raise UserError(
+                raise EnvironmentFault(
                     f"The schedule cannot be kept: {error.strerror or error}",
                     where=str(error.filename or self._paths.schedule),
                     remedy="Free disk space or correct the permissions, then start it again.",

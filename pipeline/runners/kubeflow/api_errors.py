@@ -5,7 +5,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 
 TOKEN_VARIABLE = "KF_PIPELINES_TOKEN"
 CONNECT_SECONDS, READ_SECONDS = 10, 60
@@ -48,37 +48,37 @@ def _status_error(
     """Return the error for an unsuccessful HTTP status."""
     if status in (401, 403):
         message = "Authentication required" if status == 401 else "Access denied"
-        return UserError(f"{message} ({status}).", host, _ACCESS_HELP)
+        return EnvironmentFault(f"{message} ({status}).", host, _ACCESS_HELP)
     if 300 <= status < 400:
         message = f"The server redirects to {location or 'nowhere'} ({status})."
-        return UserError(message, host, f"If that is a login page: {_ACCESS_HELP}")
+        return EnvironmentFault(message, host, f"If that is a login page: {_ACCESS_HELP}")
     if status == 404:
         return wrong_service_error(host, f"the request was not found (404): {_reason(body)}")
     if status >= 500:
         remedy = "Try again later, or read `kubectl logs -n kubeflow deploy/ml-pipeline`."
-        return UserError(f"The cluster failed ({status}): {_reason(body)}", host, remedy)
+        return EnvironmentFault(f"The cluster failed ({status}): {_reason(body)}", host, remedy)
     message = f"The cluster refused the request ({status}): {_reason(body)}"
-    return UserError(message, host, "Correct the request, then try again.")
+    return EnvironmentFault(message, host, "Correct the request, then try again.")
 
 
 def wrong_service_error(host: str, reason: str) -> UserError:
     """Return the error for a host that is not the API, for example a login page."""
     message = f"This is not the API of Kubeflow Pipelines: {reason}."
-    return UserError(message, host, f"{HOST_HELP} {_ACCESS_HELP}")
+    return EnvironmentFault(message, host, f"{HOST_HELP} {_ACCESS_HELP}")
 
 
 def _no_response_error(host: str, reason: str) -> UserError:
     """Return the error for a request without a response."""
     _, is_untrusted, problem = reason.partition("certificate verify failed: ")
     if is_untrusted:
-        return UserError(
+        return EnvironmentFault(
             f"The server's certificate is not trusted: {problem.partition(' (_ssl')[0].strip()}.",
             host,
             "Set REQUESTS_CA_BUNDLE to the file with the certificate of its issuer.",
         )
     timed_out = "timed out" in reason.lower()
     message = f"No response within {READ_SECONDS} s." if timed_out else "The host does not respond."
-    return UserError(message, host, f"Check the URL and the network. {HOST_HELP}")
+    return EnvironmentFault(message, host, f"Check the URL and the network. {HOST_HELP}")
 
 
 def _reason(body: str | bytes | None) -> str:

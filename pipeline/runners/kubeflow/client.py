@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.pipeline.runners.kubeflow import api_errors
 from regard.serving.client.connections import check_token_url
 
@@ -62,7 +62,7 @@ class KubeflowClient:
             try:
                 check_token_url(self.host)
             except ValueError as error:
-                raise UserError(str(error), api_errors.TOKEN_VARIABLE) from None
+                raise EnvironmentFault(str(error), api_errors.TOKEN_VARIABLE) from None
             client.set_default_header("Authorization", f"Bearer {token}")
         self._experiments = kfp_server_api.ExperimentServiceApi(client)
         self._runs = kfp_server_api.RunServiceApi(client)
@@ -228,7 +228,7 @@ def _read_token() -> str:
     token = os.environ.get(api_errors.TOKEN_VARIABLE, "").strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         message = "The token has characters that an HTTP header cannot contain."
-        raise UserError(message, api_errors.TOKEN_VARIABLE, "Set it to the token alone.")
+        raise EnvironmentFault(message, api_errors.TOKEN_VARIABLE, "Set it to the token alone.")
     return token
 
 
@@ -238,6 +238,6 @@ def _find_ca_bundle() -> str | None:
         if path := os.environ.get(name):
             if not Path(path).exists():
                 message = f"The file {path} does not exist."
-                raise UserError(message, name, "Set it to a file of certificates.")
+                raise EnvironmentFault(message, name, "Set it to a file of certificates.")
             return path
     return None

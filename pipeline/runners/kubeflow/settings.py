@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from regard.components.common.runtime_parameters import Value, parameters_of
 from regard.components.settings.trainer import NODE
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.kubeflow_checks import input_paths
@@ -29,7 +29,7 @@ def require_kubeflow_extra() -> None:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError:
-            raise UserError(
+            raise EnvironmentFault(
                 f"Kubeflow Pipelines needs the package {name.partition('.')[0]}, which is not "
                 "installed.",
                 remedy="Install it: pip install 'regard[kubeflow]'",

@@ -1,0 +1,204 @@
+"""With ``--json``, every command that fails prints its errors as JSON."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regard.core.errors import ConfigError, DataError, Failure, LocatedMessage, UserError
+from regard.pipeline.cli import app, error_records, runs
+from regard.pipeline.cli.commands import COMMANDS, load
+from regard.pipeline.doctor import report
+from regard.pipeline.doctor.checks import Check
+from regard.pipeline.runs.outcome import Outcome
+
+KEYS = ["code", "file", "line", "key", "message", "remedy"]
+# An invalid call of every command, and the code of its error.
+FAILURES = {
+    "run": ("bad.yaml", "configuration"),
+    "worker": ("", "environment"),
+    "validate": ("bad.yaml", "configuration"),
+    "tune": ("absent.yaml", "not_found"),
+    "schedule": ("bad.yaml --once", "configuration"),
+    "compare": ("matrix.yaml", "configuration"),
+    "report": ("absent", "not_found"),
+    "clean": ("absent", "not_found"),
+    "runs": ("absent", "not_found"),
+    "predict": ("absent text", "not_found"),
+    "evaluate": ("absent --data absent.tsv", "not_found"),
+    "score": ("absent a b", "not_found"),
+    "serve": ("absent --port x", "usage"),
+    "drift": ("absent --log absent.jsonl", "not_found"),
+    "lineage": ("absent", "not_found"),
+    "export": ("absent", "not_found"),
+    "deploy render": ("absent --to compose --replicas 2", "usage"),
+    "registry list": ("absent", "not_found"),
+    "registry pin": ("absent@1", "not_found"),
+    "registry unpin": ("absent@1", "not_found"),
+    "registry prune": ("absent --keep 1", "not_found"),
+    "rollback": ("absent", "not_found"),
+    "compile": ("bad.yaml", "configuration"),
+    "submit": ("absent.yaml --host x", "not_found"),
+    "init": ("trnslation", "usage"),
+    "data generate": ("absent", "not_found"),
+    "data fetch": ("absent", "not_found"),
+    "data list": ("--absent", "usage"),
+    "config reference": ("--task absent", "usage"),
+    "config schema": ("--task absent", "usage"),
+    "doctor": ("", "environment"),
+}
+
+
+@pytest.fixture
+def regard(tmp_path, monkeypatch, capfd):
+    """Run a command with ``--json`` in this process; return its exit status and its output."""
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path / "w"))
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text("name: bad\ndata:\n  train: x\ntraining: {max_epochs: many}\n")
+    Path("matrix.yaml").write_text("name: m\nbase: bad.yaml\nmodels: {a: {}, b: {modle: 1}}\n")
+
+    def call(*arguments: str) -> tuple[int, object]:
+        monkeypatch.setattr(sys, "argv", ["regard", *arguments, "--json"])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        return ended.value.code, json.loads(capfd.readouterr().out)
+
+    return call
+
+
+def _leaves() -> list[str]:
+    """The commands of the table, with those of its groups."""
+    return [
+        f"{name} {child}".strip()
+        for name in COMMANDS
+        for child in getattr(load(name), "commands", None) or [""]
+    ]
+
+
+def test_the_table_of_failures_has_every_command():
+    assert list(FAILURES) == _leaves()
+
+
+@pytest.mark.parametrize("command", FAILURES)
+def test_a_failed_command_prints_its_errors_as_json(command, regard, monkeypatch):
+    arguments, code = FAILURES[command]
+    failed = [Check("python", "fail", "3.9.0", "Use Python 3.11.")]
+    monkeypatch.setattr(report, "run_checks", lambda: failed)
+    status, output = regard(*command.split(), *arguments.split())
+    assert status == 2
+    assert [list(error) for error in output["errors"]] == [KEYS] * len(output["errors"])
+    assert {error["code"] for error in output["errors"]} == {code}
+    assert all(error["message"] for error in output["errors"])
+    help_text = " ".join(inspect.cleandoc(load(command.split()[0]).help or "").split())
+    if "Exit status" in help_text:
+        assert re.search(r"\b2 |otherwise,? 2", help_text)
+
+
+def test_each_mistake_in_a_configuration_has_its_place(regard):
+    Path("bad.yaml").write_text("name: bad\ntraining:\n  max_epochs: many\n  beam: 1\n")
+    status, output = regard("validate", "bad.yaml")
+    places = [(error["file"], error["line"], error["key"]) for error in output["errors"]]
+    assert (status, places) == (
+        2,
+        [
+            ("bad.yaml", 1, "data"),
+            ("bad.yaml", 3, "training.max_epochs"),
+            ("bad.yaml", 4, "training.beam"),
+        ],
+    )
+    assert "'many' was given" in output["errors"][1]["message"]
+    (error,) = regard("validate", "bad.yaml", "--set", "training.beam=", "--set", "data")[1][
+        "errors"
+    ]
+    assert (error["code"], error["key"]) == ("usage", "--set")
+
+
+def test_a_mistake_of_a_comparison_has_its_place(regard):
+    _, output = regard("compare", "matrix.yaml")
+    assert {
+        "code": "configuration",
+        "file": "bad.yaml",
+        "line": 4,
+        "key": "training.max_epochs",
+        "message": "a whole number or null is expected, 'many' was given",
+    }.items() <= output["errors"][0].items()
+
+
+@pytest.mark.parametrize(
+    ("where", "place", "code"),
+    [
+        ("train.tsv:17", ("train.tsv", 17, None), "invalid_input"),
+        ("a/b.yaml:3: data.train", ("a/b.yaml", 3, "data.train"), "configuration"),
+        ("a.yaml: name", ("a.yaml", None, "name"), "configuration"),
+        ("training.devices: workers", (None, None, "training.devices"), "configuration"),
+        ("--out x.yaml", (None, None, "--out"), "usage"),
+        ("MODEL", (None, None, "MODEL"), "usage"),
+        ("/w/registry", ("/w/registry", None, None), "invalid_input"),
+        ("mine@3", (None, None, "mine@3"), "invalid_input"),
+        (None, (None, None, None), "invalid_input"),
+    ],
+)
+def test_a_place_is_parsed(where, place, code):
+    (error,) = error_records.of_user_error(UserError("wrong", where))
+    assert (error["file"], error["line"], error["key"]) == place
+    assert error["code"] == code
+
+
+def test_the_class_of_an_error_precedes_its_place():
+    error = DataError("wrong", "data.train", "Fix it.")
+    (changed,) = error_records.of_user_error(error.with_texts("worse", "x.tsv:2", None))
+    assert (changed["code"], changed["file"], changed["line"]) == ("data", "x.tsv", 2)
+    config_error = ConfigError("a\nb")
+    config_error.problems = (LocatedMessage("a", "f.yaml", 1, "k"), LocatedMessage("b"))
+    first, second = error_records.of_user_error(config_error)
+    assert (first["file"], first["key"], second["file"], second["key"]) == (
+        "f.yaml",
+        "k",
+        None,
+        None,
+    )
+
+
+def test_a_failed_node_names_the_step():
+    failure = Failure("out of memory", "Trainer", "training.batch_tokens", "Lower it.")
+    (error,) = error_records.of_outcome(Outcome("failed", failure))["errors"]
+    assert (error["code"], error["key"]) == ("step_failed", "training.batch_tokens")
+    assert error["message"] == "Trainer failed: out of memory"
+    failure = Failure("row 3 is empty", "CorpusGen", "a.tsv:3", user=True, code="data")
+    (error,) = error_records.of_outcome(Outcome("failed", failure))["errors"]
+    assert (error["code"], error["file"], error["line"]) == ("data", "a.tsv", 3)
+    (error,) = error_records.of_outcome(Outcome("interrupted"))["errors"]
+    assert error["code"] == "interrupted"
+    assert error_records.of_outcome(Outcome("not blessed")) == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "code"),
+    [(KeyboardInterrupt, 130, "interrupted"), (ZeroDivisionError, 1, "internal")],
+)
+def test_an_interruption_and_a_bug(reason, status, code, regard, monkeypatch):
+    def fail(*_: object) -> None:
+        raise reason
+
+    monkeypatch.setattr(runs.store, "listing", fail)
+    ended, output = regard("runs")
+    assert (ended, output["errors"][0]["code"]) == (status, code)
+
+
+def test_the_codes_of_all_classes_have_a_meaning():
+    assert {kind.code for kind in UserError.__subclasses__() if kind.code} <= {*error_records.CODES}
+    assert {code for _, code in FAILURES.values()} <= {*error_records.CODES}
+
+
+@pytest.mark.parametrize(
+    "command", ["runs", "config reference", "config schema", "--help", "data list"]
+)
+def test_a_closed_pipe_ends_a_command_with_0(command, tmp_path):
+    script = f"set -o pipefail; {sys.executable} -m regard {command} | sleep 0"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")

@@ -36,7 +36,7 @@ def check_own_code(config: Config) -> None:
         problems = list(_function_problems(config))
         problems += _OwnNodes(config, _declared_outputs(config)).problems
     if problems:
-        raise UserError(config.origin.mapping.describe(problems), remedy=_REMEDY)
+        raise config.origin.mapping.error(problems, _REMEDY)
 
 
 def connect_own_nodes(

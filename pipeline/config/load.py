@@ -92,7 +92,7 @@ def _build(
         raise mapping.error(all_problems, _remedy(mapping.value))
     config = absolute_paths(config.with_references(mapping.references), mapping.folder)
     if missing := list(_missing_modules(config)):
-        raise UserError(mapping.describe(missing), remedy=_MODULE_REMEDY)
+        raise mapping.error(missing, _MODULE_REMEDY)
     return config.with_origin(
         ConfigOrigin(mapping, functools.partial(_with_values, mapping, workspace))
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from regard.models import tasks
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_task
 from regard.pipeline.cli.options import (
     JsonErrorsOption,
     JsonOption,
@@ -21,12 +22,25 @@ from regard.pipeline.config.reference import config_reference, json_schema, writ
 app = command_group("Show all configuration options.")
 
 _TASKS = ", ".join(tasks.TASKS.own)
-TaskOption = Annotated[str, option("--task", "TASK", f"Task whose options to show: {_TASKS}.")]
+TaskOption = Annotated[
+    str,
+    option(
+        "--task",
+        "TASK",
+        f"Task whose options to show: {_TASKS}.",
+        autocompletion=complete_task,
+    ),
+]
 
 
 def init(
     task: Annotated[
-        str, argument("TASK", f"Task of the model: {_TASKS}; or an example: quickstart.")
+        str,
+        argument(
+            "TASK",
+            f"Task of the model: {_TASKS}; or an example: quickstart.",
+            autocompletion=complete_task,
+        ),
     ],
     out: Annotated[Path | None, option("--out -o", "FILE", "Output file.", "TASK.yaml")] = None,
     as_json: JsonOption = False,

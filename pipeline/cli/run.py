@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from regard.pipeline.cli import error_records, terminal
+from regard.pipeline.cli.completion import complete_node
 from regard.pipeline.cli.options import (
     ConfigArgument,
     JsonOption,
@@ -23,9 +24,17 @@ from regard.pipeline.runs.launch import RunRequest, run_pipeline
 def run(
     config: ConfigArgument,
     first: Annotated[
-        str | None, option("--from", "NODE", "Run this node and all later ones again.")
+        str | None,
+        option(
+            "--from",
+            "NODE",
+            "Run this node and all later ones again.",
+            autocompletion=complete_node,
+        ),
     ] = None,
-    last: Annotated[str | None, option("--to", "NODE", "Stop after this node.")] = None,
+    last: Annotated[
+        str | None, option("--to", "NODE", "Stop after this node.", autocompletion=complete_node)
+    ] = None,
     runner: Annotated[
         Literal["local", "beam"], option("--runner", "RUNNER", "Pipeline runner: local or beam.")
     ] = "local",

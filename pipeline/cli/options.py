@@ -107,9 +107,9 @@ def option(names: str, metavar: str, help: str, default: str = "", **settings: A
     )
 
 
-def flag(name: str, help: str, **settings: Any) -> Any:
-    """Declare an option without a value."""
-    return typer.Option(name, help=help, **settings)
+def flag(names: str, help: str, **settings: Any) -> Any:
+    """Declare an option without a value, with one or more names that spaces separate."""
+    return typer.Option(*names.split(), help=help, **settings)
 
 
 def command_group(help: str) -> App:
@@ -186,6 +186,10 @@ SetOption = Annotated[
     ),
 ]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
+QuietOption = Annotated[bool, flag("--quiet -q", "Print errors only.")]
+VerboseOption = Annotated[
+    bool, flag("--verbose -v", "Print also the logs of the nodes, while they run.")
+]
 JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]
 # For a command whose output has a form of its own; `regard.pipeline.cli.app` reads it.
 JsonErrorsOption = Annotated[bool, flag("--json", "Print errors as JSON.")]

@@ -10,7 +10,9 @@ from regard.pipeline.cli.completion import complete_node
 from regard.pipeline.cli.options import (
     ConfigArgument,
     JsonOption,
+    QuietOption,
     SetOption,
+    VerboseOption,
     WaitOption,
     flag,
     option,
@@ -44,6 +46,8 @@ def run(
     values: SetOption = None,
     wait: WaitOption = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run a pipeline: prepare data, train, evaluate and publish a model.
 
@@ -63,10 +67,10 @@ def run(
     [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or a full disk;
     3 success, but the model did not pass evaluation; 130 interrupted.
     """
-    console = terminal.err() if as_json else terminal.out()
+    console = terminal.work_console(as_json, quiet)
     loaded = load(config, options=values or ())
     request = RunRequest(loaded, first, last, runner, wait, publish_anyway=publish_anyway)
-    result = run_pipeline(request, TerminalDisplay(console))
+    result = run_pipeline(request, TerminalDisplay(console, verbose))
     if as_json:
         terminal.print_json({**result.summary, **error_records.of_outcome(result.outcome)})
     else:

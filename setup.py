@@ -79,6 +79,7 @@ EXTRAS = {
     "dev": [
         "ctranslate2>=4.6,<5",
         "hypothesis>=6.100",
+        "jsonschema>=4.18",
         "jax>=0.7.2,<0.12; python_version >= '3.11'",
         "kfp>=2.14,<3",
         "kfp-pipeline-spec>=2.14,<3",

@@ -18,6 +18,8 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
+from regard.core.provenance import package_version
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 # Imports the layers without TensorFlow; their reference is the same on every backend.
@@ -157,10 +159,25 @@ def _make_accessible(app: Sphinx, page: str, template: str, context: Any, *rest:
         context[key] = _SCROLLABLE.sub(r'\g<0> tabindex="0"', text)
 
 
+def _write_schemas(app: Sphinx, error: Exception | None) -> None:
+    """Write the JSON schemas of configurations into the site, under the version of Regard."""
+    from regard.models import tasks
+    from regard.pipeline.compare.matrix import comparison_schema
+    from regard.pipeline.config.reference import json_schema
+
+    folder = Path(app.outdir, "schemas", package_version() or "latest")
+    folder.mkdir(parents=True, exist_ok=True)
+    schemas = {task: json_schema(task) for task in tasks.TASKS.own}
+    for name, schema in {**schemas, "comparison": comparison_schema()}.items():
+        text = json.dumps(schema, ensure_ascii=False)
+        Path(folder, f"regard.{name}.schema.json").write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the generated pages and the formulas."""
+    """Connect the generated pages and files, and the formulas."""
     app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
     app.connect("source-read", _insert_generated)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon
+    app.connect("build-finished", _write_schemas)
     app.connect("html-page-context", _make_accessible, priority=900)  # after furo

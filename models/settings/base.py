@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import pydantic
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, Strict
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator, core_schema
 
@@ -226,7 +226,24 @@ class ByType:
         return getattr(value, "type", self.default)
 
 
-# A type without options can be given by its name: ``soft`` for ``{type: soft}``.
-name_or_mapping = BeforeValidator(
-    lambda value: {"type": value} if isinstance(value, str) else value
-)
+@dataclass(frozen=True)
+class NameOrMapping:
+    """Lets a name stand for a mapping with the type alone: ``soft`` for ``{type: soft}``."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            lambda value: {"type": value} if isinstance(value, str) else value, handler(source)
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: Any, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        union = handler(schema)
+        variants = map(handler.resolve_ref_schema, union["oneOf"])
+        names = [variant["properties"]["type"]["const"] for variant in variants]
+        return {"anyOf": [{"enum": names}, union]}
+
+
+name_or_mapping = NameOrMapping()

@@ -7,13 +7,20 @@ from regard.core.errors import UserError
 from regard.core.formatting import format_bytes, format_count
 from regard.pipeline import clean as cleaning
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_pipeline
 from regard.pipeline.cli.options import JsonOption, argument, flag, option
 from regard.pipeline.workspace import Workspace
 
 
 def clean(
     name: Annotated[
-        str | None, argument("NAME", "Clean only this pipeline.", "all that have no active run")
+        str | None,
+        argument(
+            "NAME",
+            "Clean only this pipeline.",
+            "all that have no active run",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     keep: Annotated[
         int, option("--keep", "N", "Number of newest runs to keep in each pipeline.", min=1)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from regard.pipeline.cli import error_records, terminal
-from regard.pipeline.cli.options import JsonOption, SetOption, argument, option
+from regard.pipeline.cli.options import JsonOption, QuietOption, SetOption, argument, option
+from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.compare import table
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.jobs import ComparisonOutcome
@@ -39,6 +41,7 @@ def compare(
     ] = None,
     values: SetOption = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Train several models on the same data, and compare them in a table and two plots.
 
@@ -62,12 +65,12 @@ def compare(
         command += ["--name", name]
     for value in values or ():
         command += ["--set", value]
-    console = terminal.err() if as_json else terminal.out()
+    console = terminal.work_console(as_json, quiet)
     results, outcome = run_comparison(
         comparison,
         workspace,
         console,
-        lambda text: terminal.err().print(text, soft_wrap=True, markup=False),
+        TerminalDisplay(console).message,
         only=only or (),
         jobs=jobs,
         command=shlex.join(command),
@@ -81,7 +84,9 @@ def compare(
             resume += ["--only", label]
         if jobs > 1:
             resume += ["--jobs", str(jobs)]
-        _show(results, folder, outcome, shlex.join(resume))
+        if not quiet:
+            _show_table(results)
+        _show_end(folder, outcome, shlex.join(resume), console)
     if outcome.interrupted:
         raise typer.Exit(_INTERRUPTED)
     if outcome.failures:
@@ -103,9 +108,7 @@ def _errors(outcome: ComparisonOutcome, folder: ComparisonFolder) -> dict[str, A
     return {"errors": records} if records else {}
 
 
-def _show(
-    results: ComparisonResults, folder: ComparisonFolder, outcome: ComparisonOutcome, command: str
-) -> None:
+def _show_table(results: ComparisonResults) -> None:
     out = terminal.out()
     out.print()
     headings, *rows = map(_mark_best, table.cells(results))
@@ -113,12 +116,19 @@ def _show(
     out.print()
     for note in table.notes(results.models):
         terminal.print_text(out, (note.replace("`", ""), "dim"))
-    for label, reason in outcome.failures.items():
-        terminal.print_text(out, (f"{label} failed: ", "bold red"), (reason, "red"))
-        terminal.print_text(out, f"  log     {folder.log(label)}")
-    terminal.print_text(out, f"results  {folder.root}")
+
+
+def _show_end(
+    folder: ComparisonFolder, outcome: ComparisonOutcome, command: str, console: Console
+) -> None:
     if outcome.failures or outcome.interrupted:
-        terminal.print_text(out, f"resume   {command}")
+        console = terminal.failure_console(console)
+    for label, reason in outcome.failures.items():
+        terminal.print_text(console, (f"{label} failed: ", "bold red"), (reason, "red"))
+        terminal.print_text(console, f"  log     {folder.log(label)}")
+    terminal.print_text(console, f"results  {folder.root}")
+    if outcome.failures or outcome.interrupted:
+        terminal.print_text(console, f"resume   {command}")
 
 
 def _mark_best(cells: Sequence[str]) -> list[str]:

@@ -6,32 +6,49 @@ from typing import Annotated
 
 from regard.models import tasks
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_task
 from regard.pipeline.cli.options import (
     JsonErrorsOption,
     JsonOption,
     argument,
     command_group,
+    flag,
     option,
 )
+from regard.pipeline.compare.matrix import comparison_schema
 from regard.pipeline.config.config import require_task
 from regard.pipeline.config.reference import config_reference, json_schema, write_starter
 
 app = command_group("Show all configuration options.")
 
 _TASKS = ", ".join(tasks.TASKS.own)
-TaskOption = Annotated[str, option("--task", "TASK", f"Task whose options to show: {_TASKS}.")]
+TaskOption = Annotated[
+    str,
+    option(
+        "--task",
+        "TASK",
+        f"Task whose options to show: {_TASKS}.",
+        autocompletion=complete_task,
+    ),
+]
 
 
 def init(
     task: Annotated[
-        str, argument("TASK", f"Task of the model: {_TASKS}; or an example: quickstart.")
+        str,
+        argument(
+            "TASK",
+            f"Task of the model: {_TASKS}; or an example: quickstart.",
+            autocompletion=complete_task,
+        ),
     ],
     out: Annotated[Path | None, option("--out -o", "FILE", "Output file.", "TASK.yaml")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a commented starter configuration for a task.
 
-    An example, such as quickstart, is a file of the folder configs.
+    An example, such as quickstart, is a file of the folder configs. The JSON schema of the file
+    is written next to it: editors find it by the first line of the file.
 
     The file name sets the name of the pipeline. An existing file is never overwritten.
 
@@ -42,9 +59,9 @@ def init(
       regard init captioning --out birds.yaml
     """
     path = out or Path(f"{task}.yaml")
-    write_starter(task, path)
+    schema_file = write_starter(task, path)
     if as_json:
-        terminal.print_json({"file": str(path)})
+        terminal.print_json({"file": str(path), "schema": str(schema_file)})
     elif task in tasks.TASKS:
         terminal.print_lines(
             f"Wrote {path} ({tasks.describe(task).summary}).",
@@ -66,11 +83,20 @@ def reference(task: TaskOption = "translation", errors_as_json: JsonErrorsOption
 
 
 @app.command()
-def schema(task: TaskOption = "translation", errors_as_json: JsonErrorsOption = False) -> None:
+def schema(
+    task: TaskOption = "translation",
+    comparison: Annotated[
+        bool, flag("--comparison", "Print that of a file for `regard compare`.")
+    ] = False,
+    errors_as_json: JsonErrorsOption = False,
+) -> None:
     """Print the JSON schema of the YAML file, for validation and completion in editors.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
-      regard config schema > regard.schema.json
+      regard config schema --task translation > regard.translation.schema.json
+
+      regard config schema --comparison > regard.comparison.schema.json
     """
-    terminal.print_json(json_schema(require_task(task, "--task")))
+    known = require_task(task, "--task")
+    terminal.print_json(comparison_schema() if comparison else json_schema(known))

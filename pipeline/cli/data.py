@@ -9,12 +9,13 @@ from typing import Annotated
 from regard.core.errors import UserError
 from regard.pipeline import datasets
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_data_set
 from regard.pipeline.cli.options import JsonOption, argument, command_group, option
 from regard.pipeline.workspace import Workspace
 
 app = command_group("Generate or download the data of the examples.")
 
-NameArgument = Annotated[str, argument("NAME", "Data set.")]
+NameArgument = Annotated[str, argument("NAME", "Data set.", autocompletion=complete_data_set)]
 
 
 @app.command()

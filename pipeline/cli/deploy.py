@@ -7,6 +7,7 @@ import typer
 
 from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
     EngineOption,
     JsonOption,
@@ -36,6 +37,7 @@ def render(
         argument(
             "MODEL",
             "NAME or NAME@VERSION in the registry. Without a version, always the newest one.",
+            autocompletion=complete_version,
         ),
     ],
     target: Annotated[

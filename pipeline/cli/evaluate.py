@@ -11,6 +11,7 @@ from regard.core.errors import UserError
 from regard.core.formatting import format_count, value_with_interval
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import JsonOption, RegistryOption, TagOption, argument, option
 from regard.pipeline.prediction import evaluate as evaluation
 from regard.pipeline.workspace import Workspace
@@ -23,6 +24,7 @@ def evaluate(
             "MODEL [MODEL]",
             "NAME or NAME@VERSION in the registry, a folder with a SavedModel, or the address of a "
             "served model, grpc://HOST:PORT/NAME. A second model is compared with the first.",
+            autocompletion=complete_version,
         ),
     ],
     data: Annotated[

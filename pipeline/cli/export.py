@@ -6,6 +6,7 @@ from typing import Annotated
 
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
     JsonOption,
     Quantization,
@@ -19,7 +20,10 @@ from regard.pipeline.workspace import Workspace
 
 
 def export(
-    model: Annotated[str, argument("MODEL", "NAME, NAME@VERSION or a folder.")],
+    model: Annotated[
+        str,
+        argument("MODEL", "NAME, NAME@VERSION or a folder.", autocompletion=complete_version),
+    ],
     out: Annotated[
         Path | None, option("--out -o", "DIR", "Output folder.", "./NAME-ctranslate2")
     ] = None,

@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from regard.core.errors import UserError
 from regard.core.storage import refuse_uri, registry_folder
+from regard.pipeline.cli import completion
 
 
 class _PlainHelp:
@@ -106,9 +107,9 @@ def option(names: str, metavar: str, help: str, default: str = "", **settings: A
     )
 
 
-def flag(name: str, help: str, **settings: Any) -> Any:
-    """Declare an option without a value."""
-    return typer.Option(name, help=help, **settings)
+def flag(names: str, help: str, **settings: Any) -> Any:
+    """Declare an option without a value, with one or more names that spaces separate."""
+    return typer.Option(*names.split(), help=help, **settings)
 
 
 def command_group(help: str) -> App:
@@ -118,7 +119,12 @@ def command_group(help: str) -> App:
 
 ConfigArgument = Annotated[Path, argument("CONFIG", "The pipeline's YAML file.")]
 ModelArgument = Annotated[
-    str, argument("MODEL", "NAME or NAME@VERSION in the registry, or a folder with a SavedModel.")
+    str,
+    argument(
+        "MODEL",
+        "NAME or NAME@VERSION in the registry, or a folder with a SavedModel.",
+        autocompletion=completion.complete_version,
+    ),
 ]
 AnyModelArgument = Annotated[
     str,
@@ -126,6 +132,7 @@ AnyModelArgument = Annotated[
         "MODEL",
         "NAME or NAME@VERSION in the registry, a folder with a SavedModel, or the address of a "
         "served model, grpc://HOST:PORT/NAME.",
+        autocompletion=completion.complete_version,
     ),
 ]
 ServerOption = Annotated[
@@ -175,9 +182,14 @@ SetOption = Annotated[
         "KEY=VALUE",
         "Replace a value of the file, for example --set training.max_epochs=3; repeatable.",
         "none",
+        autocompletion=completion.complete_key,
     ),
 ]
 WaitOption = Annotated[bool, flag("--wait", "Wait for another run of this pipeline to end.")]
+QuietOption = Annotated[bool, flag("--quiet -q", "Print errors only.")]
+VerboseOption = Annotated[
+    bool, flag("--verbose -v", "Print also the logs of the nodes, while they run.")
+]
 JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]
 # For a command whose output has a form of its own; `regard.pipeline.cli.app` reads it.
 JsonErrorsOption = Annotated[bool, flag("--json", "Print errors as JSON.")]

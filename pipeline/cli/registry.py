@@ -10,7 +10,7 @@ from regard.components.registry import overview, prune
 from regard.components.registry import rollback as registry_rollback
 from regard.components.registry.store import Registry
 from regard.core.errors import UserError
-from regard.pipeline.cli import terminal
+from regard.pipeline.cli import completion, terminal
 from regard.pipeline.cli.options import (
     JsonOption,
     RegistryOption,
@@ -25,13 +25,21 @@ from regard.pipeline.workspace import Workspace
 
 app = command_group("List, pin and prune the versions of models in the registry.")
 
-NameArgument = Annotated[str, argument("NAME", "The model.")]
-VersionArgument = Annotated[str, argument("NAME@VERSION", "The version.")]
+NameArgument = Annotated[
+    str, argument("NAME", "The model.", autocompletion=completion.complete_model)
+]
+VersionArgument = Annotated[
+    str,
+    argument("NAME@VERSION", "The version.", autocompletion=completion.complete_version),
+]
 
 
 @app.command("list")
 def list_versions(
-    name: Annotated[str | None, argument("NAME", "List only this model.")] = None,
+    name: Annotated[
+        str | None,
+        argument("NAME", "List only this model.", autocompletion=completion.complete_model),
+    ] = None,
     as_json: JsonOption = False,
     registry: RegistryOption = None,
 ) -> None:
@@ -139,6 +147,7 @@ def rollback(
             "VERSION",
             "The version to go back to.",
             "the newest earlier version that was not withdrawn",
+            autocompletion=completion.complete_number,
         ),
     ] = None,
     reason: Annotated[str | None, option("--reason", "TEXT", "Reason to record.")] = None,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_run
 from regard.pipeline.cli.options import JsonOption, argument, flag, option
 from regard.pipeline.lineage.run_report import write_report
 from regard.pipeline.runs import store
@@ -13,7 +14,12 @@ from regard.pipeline.workspace import Workspace
 
 def report(
     run: Annotated[
-        str, argument("RUN", "Run id, pipeline name (its newest run), or NAME@VERSION.")
+        str,
+        argument(
+            "RUN",
+            "Run id, pipeline name (its newest run), or NAME@VERSION.",
+            autocompletion=complete_run,
+        ),
     ],
     output: Annotated[Path | None, option("--output -o", "FILE", "File of the page.")] = None,
     show: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,

@@ -6,10 +6,13 @@ from typing import Annotated, Literal
 import typer
 
 from regard.pipeline.cli import error_records, terminal
+from regard.pipeline.cli.completion import complete_node
 from regard.pipeline.cli.options import (
     ConfigArgument,
     JsonOption,
+    QuietOption,
     SetOption,
+    VerboseOption,
     WaitOption,
     flag,
     option,
@@ -23,9 +26,17 @@ from regard.pipeline.runs.launch import RunRequest, run_pipeline
 def run(
     config: ConfigArgument,
     first: Annotated[
-        str | None, option("--from", "NODE", "Run this node and all later ones again.")
+        str | None,
+        option(
+            "--from",
+            "NODE",
+            "Run this node and all later ones again.",
+            autocompletion=complete_node,
+        ),
     ] = None,
-    last: Annotated[str | None, option("--to", "NODE", "Stop after this node.")] = None,
+    last: Annotated[
+        str | None, option("--to", "NODE", "Stop after this node.", autocompletion=complete_node)
+    ] = None,
     runner: Annotated[
         Literal["local", "beam"], option("--runner", "RUNNER", "Pipeline runner: local or beam.")
     ] = "local",
@@ -35,6 +46,8 @@ def run(
     values: SetOption = None,
     wait: WaitOption = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run a pipeline: prepare data, train, evaluate and publish a model.
 
@@ -54,10 +67,10 @@ def run(
     [bold]Exit status[/bold]: 0 success; 1 a node failed; 2 invalid input or a full disk;
     3 success, but the model did not pass evaluation; 130 interrupted.
     """
-    console = terminal.err() if as_json else terminal.out()
+    console = terminal.work_console(as_json, quiet)
     loaded = load(config, options=values or ())
     request = RunRequest(loaded, first, last, runner, wait, publish_anyway=publish_anyway)
-    result = run_pipeline(request, TerminalDisplay(console))
+    result = run_pipeline(request, TerminalDisplay(console, verbose))
     if as_json:
         terminal.print_json({**result.summary, **error_records.of_outcome(result.outcome)})
     else:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_pipeline
 from regard.pipeline.cli.options import JsonOption, argument, option
 from regard.pipeline.cli.rendering import run_tables
 from regard.pipeline.runs import store
@@ -10,7 +11,9 @@ from regard.pipeline.workspace import Workspace
 
 
 def runs(
-    name: Annotated[str | None, argument("NAME", "Pipeline name.")] = None,
+    name: Annotated[
+        str | None, argument("NAME", "Pipeline name.", autocompletion=complete_pipeline)
+    ] = None,
     limit: Annotated[
         int | None, option("--limit", "N", "Maximum number of runs.", "all", min=1)
     ] = None,

@@ -9,6 +9,7 @@ from typing import Annotated
 from regard.core.errors import UserError
 from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
+from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
     EngineOption,
     JsonErrorsOption,
@@ -32,6 +33,7 @@ def serve(
             "MODEL",
             "NAME or NAME@VERSION in the registry, or a folder of versions. Without a "
             "version, the newest one is served, and replaced when a newer one is published.",
+            autocompletion=complete_version,
         ),
     ] = None,
     model_config: Annotated[

@@ -36,6 +36,21 @@ def err() -> Console:
     return _console(stderr=True)
 
 
+def work_console(as_json: bool, quiet: bool) -> Console:
+    """Return the console for the progress and the result of a command that does work.
+
+    Args:
+        as_json: Whether standard output is for JSON, so that the progress is on standard error.
+        quiet: Whether to print nothing.
+    """
+    return _console(stderr=as_json, quiet=quiet)
+
+
+def failure_console(console: Console) -> Console:
+    """Return the console for a failure: standard error in place of a quiet one."""
+    return err() if console.quiet else console
+
+
 def _console(markup: bool = False, **options: Any) -> Console:
     """Return a console that writes the control characters of a text as ``printable`` does.
 

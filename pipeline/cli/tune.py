@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from regard.components.tuner.trial_table import TrialTable, format_value, objective_label
 from regard.core.formatting import format_duration
@@ -14,7 +15,9 @@ from regard.pipeline.cli import error_records, terminal
 from regard.pipeline.cli.options import (
     ConfigArgument,
     JsonOption,
+    QuietOption,
     SetOption,
+    VerboseOption,
     WaitOption,
     flag,
     option,
@@ -37,6 +40,8 @@ def tune(
     values: SetOption = None,
     wait: WaitOption = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Search for the best values of the keys in the section tune.
 
@@ -54,8 +59,8 @@ def tune(
     failed trials; 130 interrupted.
     """
     loaded = load(config, options=values or ())
-    console = terminal.err() if as_json else terminal.out()
-    display = TerminalDisplay(console)
+    console = terminal.work_console(as_json, quiet)
+    display = TerminalDisplay(console, verbose)
     result = tuning.tune(loaded, display, out, force=force, restart=restart, wait=wait)
     outcome, table = result.run.outcome, result.table
     if table is None and as_json:
@@ -64,16 +69,17 @@ def tune(
         command = ["regard", "tune", *loaded.origin.arguments]
         if out:
             command += ["-o", str(out)]
-        print_failure(outcome, str(result.run.run.log), console, shlex.join(command))
+        log = str(result.run.run.log)
+        print_failure(outcome, log, terminal.failure_console(console), shlex.join(command))
     elif as_json:
         content = {"file": str(result.file), "values": result.values, **table}
         terminal.print_json({**content, "table": result.table_path})
     else:
-        _show_table(table, result.table_path, result.file)
+        _show_table(table, result.table_path, result.file, console)
     raise typer.Exit(outcome.exit_status)
 
 
-def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
+def _show_table(table: TrialTable, table_path: str, path: Path, console: Console) -> None:
     keys = list(table["trials"][0]["values"])
     rows = []
     for row in table["trials"]:
@@ -88,7 +94,6 @@ def _show_table(table: TrialTable, table_path: str, path: Path) -> None:
                 row["error"],
             ]
         )
-    console = terminal.out()
     console.print()
     label = objective_label(table["objective"])
     terminal.print_table(["trial", label, *keys, "epochs", "training", ""], rows, console)

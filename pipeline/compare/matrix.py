@@ -21,6 +21,7 @@ from regard.pipeline.config.load import (
     with_options,
 )
 from regard.pipeline.config.located import LocatedMapping, located, merge, whole
+from regard.pipeline.config.reference import JSON_SCHEMA
 from regard.pipeline.workspace import Workspace
 
 DEFAULT_NAME = "comparison"
@@ -37,6 +38,12 @@ class MatrixConfig(Section):
     models: dict[str, dict[str, JsonValue] | None] = Field(
         description="a label for each model, with its changes"
     )
+
+
+def comparison_schema() -> dict[str, JsonValue]:
+    """Return the JSON schema of a comparison's file, which leaves the changes of a model open."""
+    schema = MatrixConfig.model_json_schema()
+    return {"$schema": JSON_SCHEMA, **schema, "title": "Regard comparison"}
 
 
 @dataclasses.dataclass(frozen=True)

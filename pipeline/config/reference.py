@@ -19,11 +19,21 @@ from regard.models.settings.annotations import choices_in, models_in
 from regard.pipeline.config.config import DEFAULT_TASK, NAME_PATTERN, config_class, require_task
 
 _WIDTH = 96
+JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+_NUMBERS = ("integer", "number", "boolean")
+_RESTRICTIONS = {"enum", "pattern", "minLength", "maxLength"}  # of texts
+_ANNOTATIONS = ("title", "description", "default", "examples")
+_REFERENCE = {"type": "string", "pattern": r"\$\{", "description": "A variable, ${NAME}."}
+# By this line, editors find the schema; `regard init` writes both.
+_SCHEMA_FILE = "regard.{task}.schema.json"
+_SCHEMA_LINE = "# yaml-language-server: $schema={file}\n"
 _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}"}
 
 
-def write_starter(task: str, path: Path) -> None:
+def write_starter(task: str, path: Path) -> Path:
     """Write the starter configuration of a task for a pipeline with the name of the file.
+
+    Returns the JSON schema, which is written to the same folder; the first line refers to it.
 
     Args:
         task: The task, or the name of an example such as ``quickstart``.
@@ -43,7 +53,13 @@ def write_starter(task: str, path: Path) -> None:
     if path.exists():
         remedy = "Give another name with --out."
         raise UserError("The file already exists.", str(path), remedy)
-    atomic_write(path, text or starter(task, name))
+    text = text or starter(task, name)
+    match = re.search(r"^task: (\w+)", text, re.MULTILINE)
+    task = match[1] if match else DEFAULT_TASK
+    schema = path.with_name(_SCHEMA_FILE.format(task=task))
+    atomic_write(schema, json.dumps(json_schema(task), ensure_ascii=False, indent=1) + "\n")
+    atomic_write(path, _SCHEMA_LINE.format(file=schema.name) + text)
+    return schema
 
 
 def example(name: str, path: Path) -> str | None:
@@ -62,9 +78,32 @@ def starter(task: str, name: str) -> str:
 
 
 def json_schema(task: str) -> dict[str, JsonValue]:
-    """Return the JSON schema of a task's YAML file, with all descriptions, for editors."""
-    schema = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": schema, **config_class(task).model_json_schema(), "title": "Regard pipeline"}
+    """Return the JSON schema of a task's YAML file, with all descriptions, for editors.
+
+    It accepts every valid file. What depends on several keys is for `regard validate`.
+    """
+    schema = _admit_shorthands(config_class(task).model_json_schema())
+    return {"$schema": JSON_SCHEMA, **schema, "title": "Regard pipeline"}
+
+
+def _admit_shorthands(schema: Any) -> Any:
+    """Return a schema for what users write, from one for parsed values.
+
+    ``${NAME}`` may stand for any value, and a mapping without ``type`` for several variants, of
+    which a parser chooses the default one.
+    """
+    if isinstance(schema, list):
+        return [_admit_shorthands(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {name: _admit_shorthands(value) for name, value in schema.items()}
+    result.pop("discriminator", None)
+    if "oneOf" in result:
+        result["anyOf"] = result.pop("oneOf")
+    if result.get("type") in _NUMBERS or not _RESTRICTIONS.isdisjoint(result):
+        outer = {name: result.pop(name) for name in _ANNOTATIONS if name in result}
+        return {**outer, "anyOf": [result, _REFERENCE]}
+    return result
 
 
 def config_reference(task: str) -> str:

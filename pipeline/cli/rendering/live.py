@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.common.run_progress import Progress
@@ -41,18 +42,30 @@ _PLAIN_PROGRESS_SECONDS = 20.0  # minimum time between two progress lines of a n
 
 
 class TerminalDisplay:
-    """Displays messages on standard error, and the run on a console."""
+    """Displays messages on standard error, and the run on a console.
 
-    def __init__(self, console: Console):
+    Args:
+        console: The console; a quiet one also suppresses messages.
+        verbose: Whether to print the log of the run, too.
+    """
+
+    def __init__(self, console: Console, verbose: bool = False):
         self._console = console
+        self._verbose = verbose
 
     def message(self, text: str) -> None:
         """Print a line on standard error."""
-        terminal.err().print(text, soft_wrap=True)
+        if not self._console.quiet:
+            terminal.err().print(text, soft_wrap=True)
 
     @contextlib.contextmanager
     def view(self, title: str, log: str) -> Iterator[View]:
         """Open a view that suits the console: a `LiveView` in a terminal."""
+        if self._verbose:
+            log_view = LogView(self._console, title, log)
+            yield log_view
+            log_view.print_log(to_end=True)
+            return
         if not self._console.is_terminal:
             yield PlainView(self._console, title, log)
             return
@@ -189,3 +202,27 @@ class PlainView:
             return False
         self._last_line[name] = now
         return True
+
+
+class LogView(PlainView):
+    """One line per event, and the lines of the log."""
+
+    def __init__(self, console: Console, title: str, log: str):
+        super().__init__(console, title, log)
+        self._log = Path(log)
+        self._offset = 0
+
+    def refresh(self, state: Progress) -> None:
+        """Print the lines that the log has received."""
+        super().refresh(state)
+        self.print_log()
+
+    def print_log(self, to_end: bool = False) -> None:
+        """Print new lines; the last one only ``to_end`` if it may still be in progress."""
+        with contextlib.suppress(FileNotFoundError), self._log.open("rb") as file:
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n") and not to_end:
+                    break
+                self._offset += len(line)
+                self.say(line.decode("utf-8", "replace").rstrip())

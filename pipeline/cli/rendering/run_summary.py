@@ -24,6 +24,7 @@ def print_result(result: RunResult, console: Console, command: str) -> None:
         command: The command that resumes the run.
     """
     if result.outcome.status == INTERRUPTED or result.outcome.failure is not None:
+        console = terminal.failure_console(console)
         print_failure(result.outcome, str(result.run.log), console, command)
         return
     console.print()

@@ -242,6 +242,44 @@ def test_failed_node_is_explained(regard):
         assert part in out
 
 
+def test_quiet_and_verbose_runs(home, regard):
+    assert regard("run", "tiny.yaml", "-q", fake="ok") == (0, "", "")
+    assert regard("run", "tiny.yaml", "-q", fake="not-blessed") == (3, "", "")
+    code, out, err = regard("run", "tiny.yaml", "-q", fake="user")
+    assert (code, out, "Trainer failed: the batch is too large" in err) == (2, "", True)
+    code, out, err = regard("run", "tiny.yaml", "-v", fake="ok")
+    assert (code, err) == (0, "")
+    assert re.search(r"^worker \d+ is busy: ok$", out, re.MULTILINE)
+    code, out, err = regard("run", "tiny.yaml", "-v", "--json", fake="ok")
+    assert (json.loads(out)["status"], "is busy: ok" in err) == ("succeeded", True)
+
+
+def test_a_failed_run_as_json_has_the_error_of_its_node(regard):
+    code, out, _ = regard("run", "tiny.yaml", "--json", fake="user")
+    summary = json.loads(out)
+    assert (code, summary["status"]) == (2, "failed")
+    assert summary["errors"] == [
+        {
+            "code": "configuration",
+            "file": None,
+            "line": None,
+            "key": "training.batch_tokens",
+            "message": "Trainer failed: the batch is too large",
+            "remedy": "Make it smaller.",
+        }
+    ]
+    code, out, _ = regard("run", "tiny.yaml", "--json", fake="crash")
+    assert (code, json.loads(out)["errors"][0]["code"]) == (1, "step_failed")
+
+
+def test_a_run_goes_on_without_a_reader(home):
+    process = _start("ok", "run", "tiny.yaml")
+    process.stdout.close()
+    assert (process.wait(30), process.stderr.read()) == (0, "")
+    (record,) = home.glob("w/pipelines/tiny/runs/*/run.json")
+    assert json.loads(record.read_text())["status"] == "succeeded"
+
+
 def _wait_for_busy(home: Path) -> None:
     logs = "w/pipelines/tiny/runs/*/log.txt"
     wait_for(lambda: any("is busy" in log.read_text() for log in home.glob(logs)))

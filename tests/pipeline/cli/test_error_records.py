@@ -112,9 +112,8 @@ def test_each_mistake_in_a_configuration_has_its_place(regard):
         ],
     )
     assert "'many' was given" in output["errors"][1]["message"]
-    (error,) = regard("validate", "bad.yaml", "--set", "training.beam=", "--set", "data")[1][
-        "errors"
-    ]
+    _, output = regard("validate", "bad.yaml", "--set", "data")
+    (error,) = output["errors"]
     assert (error["code"], error["key"]) == ("usage", "--set")
 
 
@@ -156,12 +155,8 @@ def test_the_class_of_an_error_precedes_its_place():
     config_error = ConfigError("a\nb")
     config_error.problems = (LocatedMessage("a", "f.yaml", 1, "k"), LocatedMessage("b"))
     first, second = error_records.of_user_error(config_error)
-    assert (first["file"], first["key"], second["file"], second["key"]) == (
-        "f.yaml",
-        "k",
-        None,
-        None,
-    )
+    assert (first["file"], first["key"]) == ("f.yaml", "k")
+    assert (second["file"], second["key"]) == (None, None)
 
 
 def test_a_failed_node_names_the_step():
@@ -195,10 +190,9 @@ def test_the_codes_of_all_classes_have_a_meaning():
     assert {code for _, code in FAILURES.values()} <= {*error_records.CODES}
 
 
-@pytest.mark.parametrize(
-    "command", ["runs", "config reference", "config schema", "--help", "data list"]
-)
-def test_a_closed_pipe_ends_a_command_with_0(command, tmp_path):
+@pytest.mark.parametrize("command", ["runs", "config reference", "--help"])
+def test_a_closed_pipe_ends_a_command_with_0(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
     script = f"set -o pipefail; {sys.executable} -m regard {command} | sleep 0"
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (0, "")

@@ -129,7 +129,6 @@ def test_dry_run_during_a_run(corpus, paths, folder):
     ("options", "where", "message"),
     [
         (("--once", "--dry-run"), "--dry-run, --once", "exclude each other"),
-        (("--json",), "--json", "requires --dry-run"),
     ],
 )
 def test_invalid_options(corpus, options, where, message):

@@ -2,13 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from regard.core.errors import UserError
+from regard.core.yaml_text import from_yaml
 from regard.models.settings.annotations import models_in
 from regard.models.tasks import TASKS
+from regard.pipeline.compare.matrix import comparison_schema
 from regard.pipeline.config import load
 from regard.pipeline.config.config import config_class
 from regard.pipeline.config.reference import (
@@ -18,6 +22,7 @@ from regard.pipeline.config.reference import (
     write_starter,
 )
 from tests.pipeline.config.refusals import problems_of
+from tests.test_docs import BASE, PAGES, blocks, merged
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -58,9 +63,69 @@ def test_schema_has_descriptions_choices_and_strictness() -> None:
     assert content["required"] == ["name", "data"]
     tokenizer = content["$defs"]["TokenizerConfig"]
     assert tokenizer["additionalProperties"] is False
-    assert tokenizer["properties"]["type"]["enum"] == ["unigram", "bpe", "char", "word"]
+    choices, reference = tokenizer["properties"]["type"]["anyOf"]
+    assert choices["enum"] == ["unigram", "bpe", "char", "word"]
+    assert reference["pattern"] == r"\$\{"
     assert "SentencePiece" in tokenizer["properties"]["type"]["description"]
-    assert len(content["properties"]["search"]["oneOf"]) == 3
+    assert len(content["properties"]["search"]["anyOf"]) == 3
+
+
+ROOT = Path(__file__).parents[3]
+COMPARISONS = sorted(ROOT.glob("configs/compare/*.yaml"))
+
+
+def _problems(values: dict[str, Any], schema: dict[str, Any] | None = None) -> list[str]:
+    """Return the keys that the JSON schema rejects."""
+    schema = schema or json_schema(values.get("task", "translation"))
+    errors = Draft202012Validator(schema).iter_errors(values)
+    return [".".join(map(str, error.absolute_path)) for error in errors]
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("configs/*.yaml")), ids=lambda file: file.name)
+def test_schema_accepts_shipped_configurations(file: Path) -> None:
+    assert _problems(from_yaml(file.read_text())) == []
+
+
+@pytest.mark.parametrize("task", [*TASKS, "quickstart"])
+def test_schema_accepts_what_is_written(task: str, tmp_path: Path) -> None:
+    schema = json.loads(write_starter(task, tmp_path / "mine.yaml").read_text())
+    first, *_ = (tmp_path / "mine.yaml").read_text().splitlines()
+    file = first.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads((tmp_path / file).read_text()) == schema
+    assert _problems(from_yaml((tmp_path / "mine.yaml").read_text()), schema) == []
+    if task in TASKS:
+        assert _problems(from_yaml(config_reference(task)), schema) == []
+
+
+def test_schema_accepts_the_examples_of_the_documentation() -> None:
+    examples = 0
+    for page in PAGES:
+        earlier: dict[str, Any] = BASE
+        for block in blocks(page, "yaml", marked=False):
+            values = from_yaml(block)
+            if "base" in values:  # a comparison
+                continue
+            joined = merged(earlier, values)
+            assert [] in (_problems(joined), _problems(merged(BASE, values))), (page, block)
+            examples += 1
+            earlier = joined
+    assert examples > 40
+
+
+def test_schema_rejects_mistakes() -> None:
+    values: dict[str, Any] = {"name": "x", "data": {"train": "a.tsv"}}
+    assert _problems(values | {"training": {"max_epochs": "${EPOCHS}"}, "search": {}}) == []
+    assert _problems(values | {"training": {"max_epochs": "many"}}) == ["training.max_epochs"]
+    assert _problems(values | {"tokenizer": {"type": "words"}}) == ["tokenizer.type"]
+    assert _problems(values | {"model": {"attention": {"score": "genral"}}}) == ["model.attention"]
+    assert _problems(values | {"modle": {}}) == [""]
+
+
+@pytest.mark.parametrize("file", COMPARISONS, ids=lambda file: file.name)
+def test_schema_of_comparisons(file: Path) -> None:
+    values = from_yaml(file.read_text())
+    assert _problems(values, comparison_schema()) == []
+    assert _problems({**values, "modle": 1}, comparison_schema()) == [""]
 
 
 def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) -> None:
@@ -70,10 +135,12 @@ def test_sections_of_other_packages_are_shown(tmp_path: Path, install_plugin) ->
     content = json.loads(json.dumps(json_schema("translation")))
     (score,) = (
         variant
-        for variant in content["$defs"]["DecoderAttentionConfig"]["properties"]["score"]["oneOf"]
+        for variant in content["$defs"]["DecoderAttentionConfig"]["properties"]["score"]["anyOf"][
+            1
+        ]["anyOf"]
         if variant.get("title") == "BilinearScoreConfig"
     )
-    assert score["properties"]["rank"]["minimum"] == 1
+    assert score["properties"]["rank"]["anyOf"][0]["minimum"] == 1
     assert starter("dialogue", "chat").startswith("name: chat\n")
     text = "name: x\ndata: {train: a.tsv}\nmodel: {attention: {score: %s, alignment: %s}}\n"
     lines = problems_of(tmp_path, text % ("biliner", "{type: sharp, faktor: 2}"))

@@ -146,3 +146,27 @@ def test_plain_view_says_that_a_node_runs_when_it_takes_a_moment(monkeypatch):
     view.refresh(state)
     view.refresh(state)
     assert console.file.getvalue().splitlines()[2:] == ["● Trainer"]
+
+
+def test_a_verbose_display_prints_the_log(tmp_path):
+    log, state = tmp_path / "log.txt", _state()
+    console = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
+    with live.TerminalDisplay(console, verbose=True).view("quickstart  run 1", str(log)) as view:
+        view.refresh(state)  # there is no log yet
+        log.write_bytes(b"first [line]\nsec")
+        view.refresh(state)
+        printed = console.file.getvalue()
+        assert printed.splitlines()[-1] == "first [line]"
+        log.write_bytes(b"first [line]\nsecond \xff\nlast")
+    assert (
+        console.file.getvalue().removeprefix(printed) == "second \N{REPLACEMENT CHARACTER}\nlast\n"
+    )
+
+
+def test_a_quiet_display_prints_nothing(capsys, tmp_path):
+    console = Console(file=io.StringIO(), quiet=True)
+    display = live.TerminalDisplay(console)
+    display.message("data: 2 rows")
+    with display.view("quickstart  run 1", str(tmp_path / "log.txt")) as view:
+        view.say("Stopping")
+    assert (console.file.getvalue(), *capsys.readouterr()) == ("", "", "")

@@ -76,8 +76,8 @@ def clean(workspace: Workspace, name: str, keep: int, dry_run: bool = False) -> 
         size = sum(map(size_of, (*outputs, *folders)))
         if not dry_run:
             removals = [*map(_remove_output, outputs), *map(_remove_run, folders)]
-            for metadata, kept in zip(stores, executions, strict=True):
-                size += metadata.keep_executions(kept)
+            for metadata, needed_ids in zip(stores, executions, strict=True):
+                size += metadata.keep_executions(needed_ids)
             for error in filter(None, removals):
                 raise error
     reasons = {run.id: needed.get(run.id) for run in runs} | {

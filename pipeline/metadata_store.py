@@ -10,6 +10,7 @@ import hashlib
 import os
 import socket
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -60,7 +61,7 @@ class MetadataStore(ABC):
 
     def run_context(self, run_id: str) -> str:
         """Return the name of a run's context of the type ``pipeline_run``."""
-        return run_id
+        return Run(self.paths.runs / run_id).record().context or run_id
 
     def context_ids(self, run_ids: Iterable[str]) -> dict[str, int]:
         """Return the ids of the contexts of runs, as far as the store has them.
@@ -185,10 +186,6 @@ class SharedStore(MetadataStore):
         digest = hashlib.sha256(self.section.address.encode()).hexdigest()
         return self.paths.root / f"{self.paths.artifacts.name}-{digest[:12]}"
 
-    def run_context(self, run_id: str) -> str:
-        """Return a name that is unique among the runs of all pipelines."""
-        return f"{self.name}.{run_id}"
-
     def context_ids(self, run_ids: Iterable[str]) -> dict[str, int]:
         with silence_output():
             return super().context_ids(run_ids)
@@ -297,6 +294,14 @@ class SharedStore(MetadataStore):
 def metadata_store(section: MetadataConfig, paths: PipelinePaths) -> MetadataStore:
     """Return the store of a pipeline."""
     return (SharedStore if section.address else OwnFile)(paths, section)
+
+
+def new_run_context(run: Run) -> str:
+    """Return a name for a run's context that no run of another pipeline or workspace has.
+
+    TFX would skip the nodes of a run whose name another one has, without a word.
+    """
+    return f"{run.name}.{run.id}.{uuid.uuid4().hex[:8]}"
 
 
 def store_of_run(run: Run) -> MetadataStore:

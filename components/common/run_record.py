@@ -172,6 +172,7 @@ class RunRecord(Origin):
         pushed_version: The version of the registry.
         directory: The folder of the run, in listings.
         metadata: The state of ML Metadata's database after the run.
+        context: The name of the run's context in a shared database of ML Metadata; empty: ``id``.
         executions_of: The id of the run whose executions are those of a run without any.
     """
 
@@ -205,6 +206,7 @@ class RunRecord(Origin):
     pushed_version: str | None = None
     directory: str = ""
     metadata: list[int] = []
+    context: str = ""
     executions_of: str | None = None
 
     def with_changes(self, changes: RunRecord) -> RunRecord:

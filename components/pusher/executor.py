@@ -1,6 +1,7 @@
 """The Pusher's executor: checks the blessings, pushes the model, and records its path."""
 
 import json
+import re
 from pathlib import Path
 
 from tfx.components.util import model_utils
@@ -60,8 +61,10 @@ class PusherExecutor(BaseExecutor):
         record = _record(input_dict, exec_properties).model_copy(update={"blessing": sentence})
         # The run's id is not an execution property, because it would change the cache key.
         if self._context is not None and self._context.pipeline_run_id:
-            # In a shared store of ML Metadata, the id begins with the name of the pipeline.
-            run = self._context.pipeline_run_id.removeprefix(f"{name}.")
+            run = self._context.pipeline_run_id
+            # In a shared database of ML Metadata, the id is a part of NAME.ID.RANDOM.
+            if match := re.fullmatch(rf"{re.escape(name)}\.([\d-]+)\.[0-9a-f]+", run):
+                run = match[1]
             record = record.model_copy(update={"run": run})
         extra_files = {}
         if infra is not None and (requests := Path(infra.uri) / Path(WARMUP).name).exists():

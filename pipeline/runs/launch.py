@@ -26,7 +26,7 @@ from regard.core.yaml_text import to_yaml
 from regard.pipeline.config import Config, load
 from regard.pipeline.context import check_start, resolve_data
 from regard.pipeline.doctor import machine
-from regard.pipeline.metadata_store import metadata_store
+from regard.pipeline.metadata_store import metadata_store, new_run_context
 from regard.pipeline.runners.failures import as_user_error, explain
 from regard.pipeline.runners.local import check_node
 from regard.pipeline.runs import store, supervise
@@ -167,6 +167,8 @@ def run_pipeline(request: RunRequest, display: Display) -> RunResult:
         run = store.create(paths, facts)
         try:
             lock.describe(run.id)
+            if config.metadata.address:
+                run.update(RunRecord(context=new_run_context(run)))
             result = _run_locked(request, config, nodes, run, lock.descriptor, display)
         except OSError as error:
             raise _explain_disk_error(error, run) from error

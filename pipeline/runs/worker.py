@@ -54,7 +54,7 @@ def main(directory: str) -> int:
     record = stored_run.record()
     metadata = store_of_run(stored_run)
     build = functools.partial(_build, stored_run, record, metadata)
-    run_id = metadata.run_context(stored_run.id)
+    run_id = record.context or stored_run.id
     status = run(build, record.runner, run_id, record.first, record.last, metadata.is_shared)
     if status == OK:
         metadata.store_copy()

@@ -8,11 +8,13 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
-from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.standard_artifacts import Examples, PushedModel
 
 from regard.components.common.artifact_types import Findings
+from regard.core import owned_folders
+from regard.pipeline.config.metadata import MetadataConfig
+from regard.pipeline.metadata_store import connection_config, metadata_store
 from regard.pipeline.runs import worker
 from regard.pipeline.workspace import PipelinePaths
 
@@ -34,26 +36,34 @@ def Pusher(
     pushed_model.set_string_custom_property("mlmd_uuid", identifier)
 
 
-def push(paths: PipelinePaths, run: str, identifier: str, corpus: dict | None = None) -> None:
+def push(
+    paths: PipelinePaths,
+    run: str,
+    identifier: str,
+    corpus: dict | None = None,
+    section: MetadataConfig = MetadataConfig(),  # noqa: B008
+) -> None:
     """Runs the pipeline; what is known by its parameters comes from the cache."""
+    metadata = metadata_store(section, paths)
 
     def make() -> Pipeline:
         paths.root.mkdir(parents=True, exist_ok=True)
         generated = CorpusGen(corpus=json.dumps(corpus or {}))
         return Pipeline(
             pipeline_name=paths.root.name,
-            pipeline_root=str(paths.artifacts),
+            pipeline_root=str(metadata.artifacts),
             components=[
                 generated,
                 Pusher(identifier=identifier, examples=generated.outputs["examples"]),
             ],
             enable_cache=True,
-            metadata_connection_config=metadata.sqlite_metadata_connection_config(
-                str(paths.metadata)
-            ),
+            metadata_connection_config=connection_config(section, paths.metadata),
         )
 
-    assert worker.run(make, run_id=run) == worker.OK
+    if metadata.is_shared:
+        owned_folders.create(metadata.artifacts, owned_folders.ARTIFACTS)
+    run_id = metadata.run_context(run)
+    assert worker.run(make, run_id=run_id, own_outputs_only=metadata.is_shared) == worker.OK
 
 
 def pushing_nodes(paths: PipelinePaths, identifier: str) -> tuple[str, list[tuple]] | None:

@@ -146,7 +146,9 @@ def test_cached_nodes_are_traced_to_the_run_that_executed_them(place):
     assert not pusher.cached
     assert (corpus.run, corpus.cached, corpus.seconds) == (runs[1].id, True, 2.0)
     assert [(output.key, output.exists) for output in corpus.outputs] == [("examples", True)]
-    assert f"CorpusGen  2.0 s  cached, of run {runs[1].id}\n" in render(place.trace(1))
+    assert f"CorpusGen  2.0 s    execution 1  cached, of run {runs[1].id}\n" in render(
+        place.trace(1)
+    )
 
     shutil.rmtree(runs[1].directory)
     corpus = place.trace(1).nodes[1]

@@ -1,0 +1,56 @@
+"""The section ``metadata``: its checks, and the password, which no file has."""
+
+import pytest
+
+from regard.pipeline.config import config_from_values
+from regard.pipeline.config.metadata import MetadataConfig
+from tests.pipeline.config.refusals import compare, load_text, problems_of
+
+HEAD = "name: x\ndata:\n  train: '{SPAN}.tsv'\nmetadata:\n"
+MYSQL = HEAD + "  mysql:\n    host: db\n    database: mlmd\n    user: regard\n"
+
+
+def test_each_pipeline_has_its_own_file_by_default(tmp_path):
+    metadata = load_text(tmp_path, HEAD.replace("metadata:\n", "")).metadata
+    assert metadata == MetadataConfig()
+    assert metadata.address == ""
+
+
+def test_a_file_is_relative_to_the_configuration(tmp_path):
+    metadata = load_text(tmp_path, HEAD + "  sqlite: ../shared.sqlite\n").metadata
+    assert metadata.sqlite == metadata.address == str(tmp_path.parent / "shared.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (MYSQL + "  sqlite: a.sqlite\n", "9: metadata.sqlite: cannot be used with metadata.mysql"),
+        (
+            HEAD + "  sqlite: s3://bucket/a.sqlite\n",
+            "5: metadata.sqlite: 's3://bucket/a.sqlite' is",
+        ),
+        (MYSQL + "    port: 0\n", "9: metadata.mysql.port: must be greater than or equal to 1"),
+        (MYSQL.replace("host: db", "host: db:3306"), "6: metadata.mysql.host:"),
+        (MYSQL + "    password: s3cret\n", "9: metadata.mysql.password: must refer to an env"),
+        (MYSQL + "    password: 'x${MLMD_PASSWORD}'\n", "9: metadata.mysql.password: must refer"),
+        (MYSQL + "    password: '${UNSET:-s3cret}'\n", "9: metadata.mysql.password: must refer"),
+        (MYSQL + "    password: '${UNSET}'\n", "9: metadata.mysql.password: the environment var"),
+    ],
+)
+def test_what_cannot_work_is_refused(tmp_path, monkeypatch, text, expected):
+    monkeypatch.setenv("MLMD_PASSWORD", "s3cret-of-the-server")
+    monkeypatch.delenv("UNSET", raising=False)
+    lines = problems_of(tmp_path, text)
+    compare(lines, expected)
+    assert "s3cret" not in str(lines)
+
+
+def test_the_password_is_recorded_as_a_reference(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLMD_PASSWORD", "12345678")
+    config = load_text(tmp_path, MYSQL + '    password: "${MLMD_PASSWORD}"\n')
+    recorded = config.recorded()
+    assert recorded["metadata"]["mysql"]["password"] == "${MLMD_PASSWORD}"
+    assert "12345678" not in str(recorded)
+    assert config_from_values(recorded).metadata == config.metadata
+    assert config.metadata.mysql.password == "12345678"
+    assert config.metadata.address == "db:3306/mlmd"

@@ -118,8 +118,8 @@ def test_the_keras_model_of_a_keras_user(namespace, eager_functions):
     assert alignment.shape == (1, 2, 5)
     np.testing.assert_allclose(alignment.sum(axis=-1), 1.0, rtol=1e-5)
     np.testing.assert_array_equal(alignment[:, :, 4], 0.0)  # a text of four words
-    ids, model, restored = (namespace[name] for name in ("ids", "model", "restored"))
-    np.testing.assert_allclose(model(ids[:3]), restored(ids[:3]), atol=1e-5)
+    ids, model, loaded = (namespace[name] for name in ("ids", "model", "restored"))
+    np.testing.assert_allclose(model(ids[:3]), loaded(ids[:3]), atol=1e-5)
     assert namespace["config"].training.max_epochs == 12
 
 
@@ -152,20 +152,17 @@ def interactive_context(monkeypatch):
 
 def test_the_components_of_a_tfx_user_fit_together(namespace, interactive_context, monkeypatch):
     """Without running them, which is a slow test."""
-    ran, shown = [], []
-    monkeypatch.setattr(interactive_context, "run", lambda self, node: ran.append(node.id))
-    monkeypatch.setattr(interactive_context, "show", lambda self, channel: shown.append(channel))
+    runs, channels = [], []
+    monkeypatch.setattr(interactive_context, "run", lambda self, node: runs.append(node.id))
+    monkeypatch.setattr(interactive_context, "show", lambda self, item: channels.append(item))
     parts = code("tfx_user.ipynb")
     for each in parts[: next(n for n, part in enumerate(parts) if "saved_model.load" in part)]:
         exec(each, namespace)
     expected = "CsvExampleGen StatisticsGen SchemaGen TokenizerTrainer Preprocess Trainer "
     expected += "Predictor Evaluator Pusher"
-    assert ran == expected.split()
-    assert [channel.type_name for channel in shown] == [
-        "Schema",
-        "ModelEvaluation",
-        "ModelBlessing",
-    ]
+    assert runs == expected.split()
+    kinds = [channel.type_name for channel in channels]
+    assert kinds == ["Schema", "ModelEvaluation", "ModelBlessing"]
 
 
 @pytest.mark.slow

@@ -83,9 +83,9 @@ def test_tuner_has_a_folder_for_equal_searches(tmp_path):
 
 def test_tuner_checks_its_algorithm(tmp_path):
     tune = {"search_space": {"model.dropout": {"linear": [0, 1]}}}
-    for given, key in (({"max_trials": 3}, "max_trials"), ({"max_epochs": 2}, "max_epochs")):
+    for key, value in (("max_trials", 3), ("max_epochs", 2)):
         with pytest.raises(UserError, match=f"tune.{key}: "):
-            Tuner(EXAMPLES, GRAPH, "translation", {**tune, **given}, str(tmp_path))
+            Tuner(EXAMPLES, GRAPH, "translation", {**tune, key: value}, str(tmp_path))
 
 
 def test_predictor_keeps_what_the_metrics_need():

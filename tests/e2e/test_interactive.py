@@ -86,9 +86,9 @@ def test_every_component_runs(context):
             publish_anyway=True,
         )
     )
-    found = {"corpus": corpus["findings"], "checks": checked["findings"], "pushed": pushed}
-    found |= {"evaluation": evaluated["evaluation"], "model_run": trained["model_run"]}
-    report = run(Reporter("pairs", TASK, **{**found, "pushed": pushed["pushed_model"]}))
+    artifacts = {"corpus": corpus["findings"], "checks": checked["findings"]}
+    artifacts |= {"evaluation": evaluated["evaluation"], "model_run": trained["model_run"]}
+    report = run(Reporter("pairs", TASK, **artifacts, pushed=pushed["pushed_model"]))
     (page,) = report["report"].get()
     assert "chrF" in Path(page.uri, "report.html").read_text(encoding="utf-8")
     assert (Path("registry") / "pairs" / "1" / "saved_model.pb").is_file()

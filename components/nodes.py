@@ -38,14 +38,13 @@ from regard.components.serving_check.executor import ServingCheckExecutor
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.components.settings.serving import ServingConfig
 from regard.components.settings.trainer import CONFIG, RUN, RunInputs, TrainerConfig
-from regard.components.trainer.executor import TrainerExecutor
+from regard.components.trainer.executor import RUN_FN, TrainerExecutor
 from regard.components.trainer.training_key import trainer_code
 from regard.core.features import Feature
 from regard.core.suggestions import suggest
 from regard.models.metrics import metrics_for, supports
 
 RunParameters = Mapping[str, Any]
-_RUN_FN = "regard.components.trainer.run_fn:run_fn"
 
 
 class Trainer(Component):
@@ -108,7 +107,7 @@ class Trainer(Component):
             train_args=trainer_pb2.TrainArgs(splits=["train"]),
             eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
             # TFX's executor, which `TrainerExecutor` extends, imports it and calls it.
-            run_fn=(config.training.run_fn or _RUN_FN).replace(":", "."),
+            run_fn=(config.training.run_fn or RUN_FN).replace(":", "."),
             custom_config=json_utils.dumps(custom),
             code=trainer_code(config),
             run_parameters=run_parameters,
@@ -290,8 +289,7 @@ class Pusher(Component):
         findings: the findings of the ExampleValidator; the profile of the training split is
             stored with the version.
         corpus: the findings of CorpusGen; fingerprint, rows and spans are recorded.
-        own_blessing: a blessing of the user's own, which the model also needs; its custom property
-            ``reason`` is reported.
+        own_blessing: a second blessing that the model needs; its property ``reason`` is reported.
         record: fields for the version's record, such as the configuration.
         publish_anyway: whether a model that the gate rejects is published as well.
         run_parameters: the run-time parameters by name; None for a local run.

@@ -26,7 +26,8 @@ from regard.core.modules import load_object
 from regard.models.settings.training import TrainingConfig
 from regard.serving.contract import CONTRACT
 
-_RUN_FN = "training.run_fn"
+RUN_FN = "regard.components.trainer.run_fn.run_fn"
+_KEY = "training.run_fn"  # of another one
 
 
 class TrainerExecutor(GenericExecutor):
@@ -40,22 +41,23 @@ class TrainerExecutor(GenericExecutor):
         Raises:
             UserError: a ``run_fn`` of the user's own fails, or its model cannot be used.
         """
-        module, _, name = exec_properties["run_fn"].rpartition(".")
-        if module.startswith("regard."):
+        if exec_properties["run_fn"] == RUN_FN:
             super().Do(input_dict, output_dict, exec_properties)
             return
         try:
-            load_object(f"{module}:{name}")
+            load_object(":".join(exec_properties["run_fn"].rsplit(".", 1)))
             super().Do(input_dict, output_dict, exec_properties)
         except UserError as error:
-            raise UserError(error.message, error.where or _RUN_FN, error.remedy) from error
+            raise UserError(error.message, error.where or _KEY, error.remedy) from error
+        except OSError:  # such as a full disk, about which a run has its own words
+            raise
         except Exception as error:
             remedy = "The log of the run has the traceback."
-            raise UserError(f"{type(error).__name__}: {error}", _RUN_FN, remedy) from error
+            raise UserError(f"{type(error).__name__}: {error}", _KEY, remedy) from error
         model = path_utils.serving_model_path(artifact_utils.get_single_uri(output_dict["model"]))
         if not Path(model, CONTRACT).is_file():
             remedy = "Call regard.components.write_contract(fn_args.serving_model_dir, task) last."
-            raise UserError("It has exported a model without a contract.", _RUN_FN, remedy)
+            raise UserError("It has exported a model without a contract.", _KEY, remedy)
 
     def _GetFnArgs(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties

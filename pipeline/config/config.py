@@ -187,7 +187,10 @@ class Config(Section):
 
     @property
     def search_nodes(self) -> tuple[str, ...]:
-        """The nodes of `regard tune`: Regard's nodes before the Trainer, and the Tuner."""
+        """The nodes of `regard tune`: those of Regard before the Trainer, and the Tuner.
+
+        The worker adds the user's own nodes for which one of them waits.
+        """
         return (*self.regard_nodes[: self.regard_nodes.index("Trainer")], TUNER)
 
     @property

@@ -83,10 +83,12 @@ class PipelineConfig(Section):
     @property
     def references(self) -> dict[KeyPath, str]:
         """The references to code of the user's own, by their keys."""
-        found: dict[KeyPath, str] = {
+        result: dict[KeyPath, str] = {
             (*NODES, index, "component"): node.component for index, node in enumerate(self.nodes)
         }
-        return found if self.extra is None else {**found, ("pipeline", "extra"): self.extra}
+        if self.extra is not None:
+            result["pipeline", "extra"] = self.extra
+        return result
 
     def resolved(self, base: Path) -> Self:
         """Return a copy with an absolute path of the folder."""

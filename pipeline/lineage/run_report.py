@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-from regard.components.common.run_progress import Progress
-from regard.components.common.run_record import RUNNING, Node
+from regard.components.common.run_record import RUNNING
 from regard.components.reporter import page
 from regard.components.reporter.run_facts import ARTIFACTS, RunFacts
 from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import atomic_write, is_writable
 from regard.core.native_output import silence_output
-from regard.pipeline.config.config import ALL_NODES
 from regard.pipeline.runs import store
 from regard.pipeline.runs.store import Run
 
@@ -29,7 +27,7 @@ def read_facts(run: Run) -> RunFacts:
         "id": run.id,
         "name": record.name or run.name,
         "status": status,
-        "nodes": _in_execution_order(state),
+        "nodes": state.nodes,
     }
     record = record.model_copy(update=actual)
     return RunFacts(record, folders, str(config.get("task", "")), config)
@@ -56,9 +54,3 @@ def write_report(run: Run, path: Path | None = None) -> Path:
     with silence_output():
         atomic_write(path, page.render(read_facts(run)))
     return path
-
-
-def _in_execution_order(state: Progress) -> dict[str, Node]:
-    order = {name: position for position, name in enumerate(ALL_NODES)}
-    names = sorted(state.nodes, key=lambda name: order.get(name, len(order)))
-    return {name: state.nodes[name] for name in names}

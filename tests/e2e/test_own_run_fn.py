@@ -1,6 +1,7 @@
 """A model that the `run_fn` of the documentation trains is evaluated, published and served."""
 
 import json
+import os
 import random
 import re
 import sys
@@ -8,11 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tfx.components import Trainer
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
-from tfx.proto import trainer_pb2
 
-from regard.pipeline import config, graph
+from regard.pipeline import config
 from regard.pipeline.workspace import Workspace
 from tests.pipeline.graphs import create_pipeline
 from tests.processes import free_port, service
@@ -29,6 +28,7 @@ CONFIG = """
 name: digits
 data: {{root: {data}, train: train.tsv, eval: eval.tsv, test: test.tsv}}
 tokenizer: {{type: word, vocab_size: 20, vocab_limit: soft}}
+training: {{run_fn: own_run_fn:run_fn}}
 evaluation: {{metrics: [bleu, exact_match], thresholds: {{bleu: 90}}}}
 """
 
@@ -52,23 +52,13 @@ def write_digits(folder):
         (folder / f"{name}.tsv").write_text("".join(part), encoding="utf-8")
 
 
-def own_trainer(context, config, preprocess):
-    return Trainer(
-        run_fn="own_run_fn.run_fn",
-        examples=preprocess.outputs["transformed_examples"],
-        transform_graph=preprocess.outputs["transform_graph"],
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
-    )
-
-
 @pytest.mark.slow
 def test_a_model_of_ones_own_is_published_and_served(tmp_path, monkeypatch):
     write_digits(tmp_path / "data")
     (tmp_path / "own_run_fn.py").write_text(run_fn_of_the_documentation(), encoding="utf-8")
     (tmp_path / "digits.yaml").write_text(CONFIG.format(data=tmp_path / "data"))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(graph, "_trainer", own_trainer)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the graph adds the folder of the file
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     workspace = Workspace(tmp_path / "home")
     pipeline = create_pipeline(config.load(tmp_path / "digits.yaml"), workspace)
     LocalDagRunner().run(pipeline)

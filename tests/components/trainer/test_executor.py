@@ -1,6 +1,7 @@
 """Run-time parameters, and the models that the Trainer looks up when it runs."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
@@ -98,3 +99,47 @@ def test_a_model_that_does_not_exist_is_refused(resolve_job, tmp_path):
     with pytest.raises(UserError) as caught:
         resolve_job({"ensemble": ["old@3"]}, tmp_path / "registry" / "tiny")
     assert caught.value.where == "training.ensemble"
+
+
+OWN_RUN_FN = """
+from pathlib import Path
+
+def run_fn(fn_args):
+    folder = Path(fn_args.serving_model_dir, "assets.extra")
+    folder.mkdir(parents=True)
+    (folder / "contract.json").touch()
+
+def fails(fn_args):
+    raise ValueError("no rows")
+
+def without_a_contract(fn_args):
+    Path(fn_args.serving_model_dir).mkdir(parents=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run_fn", None),
+        ("fails", "ValueError: no rows"),
+        ("without_a_contract", "without a contract"),
+        ("missing", "has no 'missing'"),
+    ],
+)
+def test_a_run_fn_of_ones_own(tmp_path, monkeypatch, name, message):
+    (tmp_path / f"own_training_{name}.py").write_text(OWN_RUN_FN)
+    monkeypatch.syspath_prepend(tmp_path)
+    model = Model()
+    model.uri = str(tmp_path / "model")
+    serving = tmp_path / "model" / "Format-Serving"
+    arguments = SimpleNamespace(serving_model_dir=str(serving), model_run_dir=str(tmp_path))
+    monkeypatch.setattr(TrainerExecutor, "_GetFnArgs", lambda *_: arguments)
+    properties = {"run_fn": f"own_training_{name}.{name}"}
+    if message is None:
+        TrainerExecutor().Do({}, {"model": [model]}, properties)
+        assert (serving / "assets.extra/contract.json").is_file()
+        return
+    with pytest.raises(UserError) as error:
+        TrainerExecutor().Do({}, {"model": [model]}, properties)
+    assert error.value.where == "training.run_fn"
+    assert message in error.value.message

@@ -26,6 +26,7 @@ def run(tmp_path):
         for node, uris in reversed(outputs.items())
     ]
     events[0]["peak_bytes"] = 1_500_000_000
+    events.insert(0, {"kind": "plan", "nodes": ["CorpusGen", "Own", *list(outputs)[1:]]})
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
     run.update(
         RunRecord(

@@ -61,6 +61,7 @@ def run(folder, monkeypatch):
 EXECUTOR = """
 from pathlib import Path
 from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types.artifact import Artifact
 from regard.components.common.artifact_types import Findings, Report
 from regard.core.errors import UserError
 
@@ -72,6 +73,16 @@ class Executor(BaseExecutor):
         Path(report.uri).mkdir(parents=True)
         Path(report.uri, "note.txt").write_text(note)
         report.set_int_custom_property("pages", 1)
+
+class Note(Artifact):
+    TYPE_NAME = "own.Note"
+
+class Noting(BaseExecutor):
+    def Do(self, input_dict, output_dict, exec_properties):
+        (note,) = output_dict["report"]
+        assert isinstance(note, Note)
+        Path(note.uri).mkdir(parents=True)
+        Path(note.uri, "note.txt").write_text("noted")
 
 class Refusing(BaseExecutor):
     def Do(self, input_dict, output_dict, exec_properties):
@@ -128,6 +139,12 @@ def test_content_is_on_the_volume_and_its_location_in_the_store(folder, run):
     (folder / "minio/b/out").rmdir()
     assert run("Executor") == 0
     assert (folder / "minio/b/out/note.txt").read_text() == "well, hellohello"
+
+
+def test_types_of_artifacts_of_the_users_own_are_found(folder, run):
+    assert run("Noting", "own.Note") == 0
+    (content,) = (folder / "volume/b/out").glob("*/note.txt")
+    assert content.read_text() == "noted"
 
 
 def test_a_folder_of_someone_else_on_the_volume_stays(folder, run):

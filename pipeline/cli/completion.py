@@ -109,9 +109,9 @@ def complete_key(context: typer.Context, incomplete: str) -> Sequence[str]:
 
 def _config_text(context: typer.Context) -> str:
     """Return the first configuration that was given; empty without one."""
-    given = [context.params.get("config"), *(context.params.get("configs") or ())]
-    given += context.args  # what was not parsed, because the option has no value yet
-    paths = [Path(path) for path in given if path is not None]
+    files = [context.params.get("config"), *(context.params.get("configs") or ())]
+    files += context.args  # what was not parsed, because the option has no value yet
+    paths = [Path(path) for path in files if path is not None]
     return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
 

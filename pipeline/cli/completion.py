@@ -108,15 +108,15 @@ def complete_key(context: typer.Context, incomplete: str) -> Sequence[str]:
 
 
 def _config_text(context: typer.Context) -> str:
-    """Return the first configuration that was given; empty without one."""
-    files = [context.params.get("config"), *(context.params.get("configs") or ())]
-    files += context.args  # what was not parsed, because the option has no value yet
-    paths = [Path(path) for path in files if path is not None]
+    """Return the first configuration of the command line; empty without one."""
+    arguments = [context.params.get("config"), *(context.params.get("configs") or ())]
+    arguments += context.args  # what was not parsed, because the option has no value yet
+    paths = [Path(path) for path in arguments if path is not None]
     return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
 
 def _registry(context: typer.Context) -> Any:
-    """Return the registry that was given, or that of the workspace."""
+    """Return the registry that was arguments, or that of the workspace."""
     from regard.components.registry.store import Registry
     from regard.pipeline.workspace import Workspace
 

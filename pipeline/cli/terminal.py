@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
 
-_HIGH_CONTROLS = re.compile("[\x7f-\x9f]")
+_ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 
 def out(markup: bool = False) -> Console:
@@ -168,8 +168,9 @@ def print_errors(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _write_json(text: str) -> None:
-    # JSON escapes control characters, but not those from U+007F, which terminals obey too.
-    sys.stdout.write(_HIGH_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+    # JSON escapes control characters, but not those from U+007F, which terminals obey too, and no
+    # bytes of file names that are not UTF-8, which no output can have.
+    sys.stdout.write(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
 def print_table(

@@ -117,6 +117,11 @@ def test_each_mistake_in_a_configuration_has_its_place(regard):
     assert (error["code"], error["key"]) == ("usage", "--set")
 
 
+def test_a_file_name_may_have_any_bytes(regard):
+    _, output = regard("run", "\udcff\x9b.yaml")
+    assert output["errors"][0]["file"] == "\udcff\x9b.yaml"
+
+
 def test_a_mistake_of_a_comparison_has_its_place(regard):
     _, output = regard("compare", "matrix.yaml")
     assert {

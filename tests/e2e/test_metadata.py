@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from tests.e2e.conftest import CONFIG
 from tests.pipeline.metadata_servers import PASSWORD, start_server
 
 pytestmark = pytest.mark.slow
@@ -18,7 +19,7 @@ def server(tmp_path_factory):
 
 
 def configure(shell, server, name: str) -> str:
-    config = yaml.safe_load((shell.folder / shell.configure(epochs=1)).read_text())
+    config = yaml.safe_load(CONFIG.format(data=shell.folder / "data", epochs=1))
     mysql = server.config("shared").model_dump() | {"password": "${MLMD_PASSWORD}"}
     path = shell.folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(config | {"name": name, "metadata": {"mysql": mysql}}))

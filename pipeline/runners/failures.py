@@ -34,7 +34,7 @@ _SYSTEM_REMEDIES = {
     errno.EACCES: "Correct the permissions, or choose another folder.",
     errno.EPERM: "Correct the permissions, or choose another folder.",
 }
-# By messages of Flink, Spark and gRPC, what helps before the next attempt.
+# By messages of Flink, Spark, gRPC and MySQL, what helps before the next attempt.
 _CLUSTER_REMEDIES = {
     "minimum required resources|NoResourceAvailable": "The cluster has too few free slots: lower "
     "beam.workers, or add TaskManagers.",
@@ -44,6 +44,7 @@ _CLUSTER_REMEDIES = {
     "|ExecutorLostFailure": "The cluster lost a host and did not restart the job: configure "
     "restarts and spare slots for Flink (docs/flink.yaml), or spark.task.maxFailures for Spark.",
     "StatusCode.(UNAVAILABLE|DEADLINE_EXCEEDED)": UNREACHABLE_REMEDY,
+    "mysql_(real_connect|query) failed": DATABASE_REMEDY,
 }
 # Beam appends the step to the message, and passes some errors on only as a traceback's text.
 _BEAM_SUFFIX = re.compile(r" \[while running '[^\n]*?'\]")
@@ -55,7 +56,7 @@ def is_transient(failure: Failure) -> bool:
 
     Full disks and missing permissions are for the user to fix, but a retry may succeed.
     """
-    remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values(), DATABASE_REMEDY}
+    remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values()}
     return not failure.user or failure.remedy in remedies
 
 
@@ -93,8 +94,9 @@ def _find_reason(error: BaseException) -> Failure:
     reason = f"{type(error).__name__}: {_sentence(error)}"
     for pattern, remedy in _CLUSTER_REMEDIES.items():
         if any(re.search(pattern, str(link)) for link in chain):
+            where = "metadata.mysql" if remedy == DATABASE_REMEDY else "beam"
             code = EnvironmentFault.code
-            return Failure(reason, where="beam", remedy=remedy, user=True, code=code)
+            return Failure(reason, where=where, remedy=remedy, user=True, code=code)
     return Failure(error=reason, user=False)
 
 

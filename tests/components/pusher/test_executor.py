@@ -141,9 +141,17 @@ def test_the_record_has_the_start_that_the_trainer_found(case):
     assert Registry(case.registry).record("m", 1).to_dict()["warm_start"] == start
 
 
-def test_the_record_names_the_run(case):
-    case.push(PusherExecutor.Context(pipeline_run_id="20261120-101643"))
-    assert Registry(case.registry).record("m", 1).run == "20261120-101643"
+@pytest.mark.parametrize(
+    ("context", "run"),
+    [
+        ("20261120-101643", "20261120-101643"),
+        ("m.20261120-101643-02.1f3a9c2e", "20261120-101643-02"),  # in a shared database
+        ("2026-11-20T10:16:43.123", "2026-11-20T10:16:43.123"),  # of a pipeline of the user
+    ],
+)
+def test_the_record_names_the_run(case, context, run):
+    case.push(PusherExecutor.Context(pipeline_run_id=context))
+    assert Registry(case.registry).record("m", 1).run == run
 
 
 def test_the_compared_version_is_recorded_without_a_comparison(case):

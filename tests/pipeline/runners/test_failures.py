@@ -140,6 +140,14 @@ def test_failures_of_a_cluster(text, remedy):
     assert is_transient(failure)
 
 
+def test_a_lost_database_is_a_failure_for_the_next_attempt():
+    text = "Failed to establish connection with error: mysql_real_connect failed: errno: "
+    failure = explain(RuntimeError(text))
+    assert (failure.where, failure.user) == ("metadata.mysql", True)
+    assert "metadata.mysql.host" in failure.remedy
+    assert is_transient(failure)
+
+
 def test_user_error_on_a_cluster_is_not_hidden_by_the_lost_host():
     text = "regard.core.errors.UserError: a.tsv:3: too few\nAdd some.\n\nNoRestart"
     assert explain(RuntimeError(text + "BackoffTimeStrategy")).error == "a.tsv:3: too few"

@@ -5,6 +5,8 @@ import os
 import shutil
 
 import pytest
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2
 
 from regard.components.common import code_digest
 from regard.core import events
@@ -169,6 +171,28 @@ def test_a_new_span_starts_a_worker(pipeline):
     pipeline.folder.joinpath("day-3.tsv").write_text("c\tC\nd\tD\n")
     pipeline.run()
     assert pipeline.workers == 2
+
+
+def add_execution(file, name):
+    """Add an execution of a pipeline to a database of ML Metadata."""
+    sqlite = metadata_store_pb2.SqliteMetadataSourceConfig(filename_uri=str(file))
+    client = MetadataStore(metadata_store_pb2.ConnectionConfig(sqlite=sqlite))
+    context = metadata_store_pb2.Context(name=name)
+    context.type_id = client.put_context_type(metadata_store_pb2.ContextType(name="pipeline"))
+    execution = metadata_store_pb2.Execution()
+    execution.type_id = client.put_execution_type(metadata_store_pb2.ExecutionType(name="node"))
+    client.put_execution(execution, [], [context], reuse_context_if_already_exist=True)
+
+
+def test_in_a_shared_database_own_executions_start_a_worker(pipeline):
+    path = pipeline.folder / "tiny.yaml"
+    path.write_text(path.read_text() + "metadata: {sqlite: shared.sqlite}\n")
+    for name, workers in (("other", 1), ("tiny", 2)):
+        run = pipeline.run().run
+        assert run.record().context.startswith(f"tiny.{run.id}.")
+        add_execution(pipeline.folder / "shared.sqlite", name)
+        pipeline.run()
+        assert pipeline.workers == workers
 
 
 def test_edited_code_starts_a_worker(pipeline, monkeypatch):

@@ -64,14 +64,14 @@ def connect_own_nodes(
             by_name[settings.id].add_upstream_node(by_name[settings.after])
         if settings.before is not None:
             by_name[settings.before].add_upstream_node(by_name[settings.id])
-    result = [*created.nodes.values()]
     if config.pipeline.extra is not None:
-        result += _call_extra(load_object(config.pipeline.extra), by_name)
+        _add_nodes(_call_own_extra(config.pipeline.extra, by_name), by_name)
     if extra is not None:
-        result += _call_extra(extra, by_name)
-    for node in result:
+        _add_nodes(extra(by_name), by_name)
+    own = [node for name, node in by_name.items() if name not in config.regard_nodes]
+    for node in own:
         _add_code_digest(node)
-    return result
+    return own
 
 
 class _OwnNodes:
@@ -98,7 +98,7 @@ class _OwnNodes:
                 self._create(node, (*NODES, index))
 
     def _create(self, settings: NodeConfig, path: KeyPath) -> None:
-        """Create a component, unless a node whose output it reads is missing."""
+        """Create a component, unless a node whose output it reads has a problem."""
         problem_count = len(self.problems)
         component = self._load(settings, (*path, "component"))
         inputs = {}
@@ -202,13 +202,17 @@ def _declared_outputs(config: Config) -> dict[str, Outputs]:
     return result
 
 
-def _call_extra(extra: Extra, by_name: dict[str, BaseComponent]) -> list[BaseComponent]:
-    """Return the nodes of a function, and add them to the nodes by name."""
+def _call_own_extra(reference: str, by_name: Mapping[str, BaseComponent]) -> list[BaseComponent]:
+    """Return the result of ``pipeline.extra``, whose errors are those of the user."""
     try:
-        result = list(extra(by_name))
+        return list(load_object(reference)(by_name))
     except Exception as error:
         raise _error(Problem(_EXTRA, f"{type(error).__name__}: {error}")) from error
-    for node in result:
+
+
+def _add_nodes(added: Iterable[BaseComponent], by_name: dict[str, BaseComponent]) -> None:
+    """Add the result of a function ``extra`` to the nodes by name."""
+    for node in added:
         if not isinstance(node, BaseComponent):
             message = f"it must return a list of TFX components, not one of {type(node).__name__}"
             raise _error(Problem(_EXTRA, message))
@@ -216,7 +220,6 @@ def _call_extra(extra: Extra, by_name: dict[str, BaseComponent]) -> list[BaseCom
             message = f"there already is a node {node.id!r}; use .with_id(NAME)"
             raise _error(Problem(_EXTRA, message))
         by_name[node.id] = node
-    return result
 
 
 def _add_code_digest(node: BaseComponent) -> None:

@@ -37,6 +37,9 @@ def test_own_code_runs_is_cached_and_runs_again_after_an_edit(shell):
     config = configure(shell.folder)
     gate = shell.folder / "own_gate.py"
     edit(gate, '<= content["limit"]', "<= 0")
+    result = shell.run("validate", config)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "CorpusGen → Profanity (own) → " in result.stdout
     result = shell.run("run", config)
     assert result.returncode == 3, result.stdout + result.stderr
     assert shell.states() == dict.fromkeys([*NODES, "Profanity", "Gate"], "done")

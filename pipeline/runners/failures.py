@@ -128,7 +128,7 @@ def _from_text(text: str) -> Failure:
     *_, name, error_text = _MARK.split(text)
     error_text = _BEAM_SUFFIX.sub("", error_text).split("\n\n", 1)[0]
     message, _, remedy = error_text.strip().partition("\n")
-    code = getattr(errors, name).code
+    code = getattr(getattr(errors, name, None), "code", None)
     return Failure(message.strip(), remedy=remedy.strip() or None, user=True, code=code)
 
 

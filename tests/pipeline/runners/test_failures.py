@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.pipeline.runners import failures
-from regard.pipeline.runners.failures import explain, is_transient
+from regard.pipeline.runners.failures import as_user_error, explain, is_transient
 
 
 def _raised_from(outer: Exception, inner: Exception) -> Exception:
@@ -24,6 +24,16 @@ def test_user_error_among_the_causes():
     error = _raised_from(RuntimeError("library"), UserError("too few", **facts))
     expected = {"node": "CorpusGen", "error": "too few", **facts, "user": True}
     assert explain(error, "CorpusGen").to_dict() == expected
+
+
+def test_a_failure_has_the_code_of_the_error():
+    assert explain(_raised_from(RuntimeError("library"), DataError("too few"))).code == "data"
+    text = "RuntimeError: regard.core.errors.DataError: a.tsv:3: too few\nAdd some.\n\nmore"
+    failure = explain(RuntimeError(text))
+    assert (failure.error, failure.code) == ("a.tsv:3: too few", "data")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/disk")
+    assert (explain(full).code, as_user_error(full).code) == ("environment", "environment")
+    assert explain(RuntimeError("a bug")).code is None
 
 
 def test_is_transient():

@@ -356,8 +356,11 @@ class Reporter(Component):
         config: the configuration as plain values, for the report; None: it is not shown.
         fingerprint: the digest of the data.
         run_parameters: the run-time parameters by name; None for a local run.
-        artifacts: the inputs, with the names in `run_facts.ARTIFACTS`; the report omits sections
-            without their artifact.
+        artifacts: ``model_run`` and ``model`` of the Trainer, ``predictions`` of the Predictor,
+            ``evaluation`` and ``blessing`` of the Evaluator, ``corpus``, ``checks`` and
+            ``augmentation`` (``findings`` of CorpusGen, ExampleValidator and Augmenter),
+            ``serving`` (``blessing`` of the ServingCheck) and ``pushed`` (``pushed_model`` of the
+            Pusher). The report omits sections without their artifact.
 
     Outputs: ``report``.
     """

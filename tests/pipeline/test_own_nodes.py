@@ -136,3 +136,37 @@ def test_what_does_not_fit_is_an_error_of_its_key(read, tmp_path, old, new, key,
         build(config, tmp_path)  # as a worker does, which knows no lines
     assert error.value.where.startswith("pipeline.nodes.0")
     assert config.locate(error.value.where).startswith(str(tmp_path / "tiny.yaml:"))
+
+
+CLASS = """
+pipeline:
+  nodes:
+  - component: tfx.components:StatisticsGen
+    name: More
+    after: Preprocess
+    inputs: {examples: Preprocess.transformed_examples, schema: SchemaGen.schema}
+"""
+
+
+def test_a_class_of_an_installed_package(read, tmp_path):
+    config = read(CLASS)
+    check_own_code(config)
+    _, nodes = build(config, tmp_path)
+    assert nodes["More"].inputs["examples"].producer_component_id == "Preprocess"
+    assert nodes["Preprocess"] in nodes["More"].upstream_nodes
+    assert CODE not in nodes["More"].exec_properties
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("schema:", "scheme:", "inputs.scheme: there is no input 'scheme'. Did you mean schema?"),
+        ("schema: SchemaGen.schema", "schema: Trainer.model", "inputs.schema: Schema is expected"),
+        ("examples: Preprocess.transformed_examples, ", "", "0: "),
+    ],
+)
+def test_arguments_of_a_class_are_checked(read, old, new, problem):
+    assert old in CLASS
+    with pytest.raises(UserError) as error:
+        check_own_code(read(CLASS.replace(old, new)))
+    assert problem in error.value.message

@@ -392,12 +392,8 @@ class Reporter(Component):
         **artifacts: BaseChannel | None,
     ):
         self.check_inputs(task, **artifacts).check()
-        about = {
-            "name": name,
-            "task": task,
-            "config": config or {"name": name, "task": task},
-            "fingerprint": fingerprint,
-        }
+        names = {"name": name, "task": task}
+        about = {**names, "config": config or names, "fingerprint": fingerprint}
         super().__init__(
             about=json.dumps(about, sort_keys=True), run_parameters=run_parameters, **artifacts
         )

@@ -14,6 +14,8 @@ from regard.pipeline.runners import local
 from tests.pipeline.pushing import CorpusGen
 
 
+# TFX calls a deprecated method of protobuf; the worker ignores the warning as well.
+@pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("runner", ["local", "beam"])
 def test_runners_connect_with_a_password_that_they_do_not_log(
     tmp_path, monkeypatch, caplog, runner

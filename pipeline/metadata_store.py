@@ -22,7 +22,7 @@ from regard.core.errors import UserError
 from regard.core.files import file_state
 from regard.core.native_output import silence_output
 from regard.pipeline import metadata_file
-from regard.pipeline.config.metadata import MetadataConfig, MysqlConfig
+from regard.pipeline.config.metadata import OWN_FILES, MetadataConfig, MysqlConfig
 from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths, output_folders
 
@@ -170,6 +170,8 @@ class OwnFile(MetadataStore):
         return metadata_file.own_outputs(self.artifacts, self.paths.metadata, self.name)
 
     def keep_executions(self, executions: set[int] | None) -> int:
+        if metadata_file.has_other_pipelines(self.paths.metadata, self.name):
+            return 0
         return metadata_file.keep_executions(self.paths.metadata, executions)
 
 
@@ -195,6 +197,9 @@ class SharedStore(MetadataStore):
             _check_reachable(mysql, self._where)
         elif (folder := Path(self.section.sqlite or "").parent) and not folder.is_dir():
             raise UserError(f"The folder {folder} does not exist.", self._where, "Create it.")
+        elif self.section.is_inside(pipelines := self.paths.root.parent):
+            message = f"The file must not be in {pipelines}; {OWN_FILES}."
+            raise UserError(message, self._where, "Use a file in another folder.")
         with silence_output():
             self._open()
 

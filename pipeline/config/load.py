@@ -24,7 +24,7 @@ from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.config.located import LocatedMapping, whole
-from regard.pipeline.config.metadata import validate_password
+from regard.pipeline.config.metadata import validate_file, validate_password
 from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
 from regard.pipeline.workspace import Workspace
 
@@ -84,6 +84,8 @@ def _build(
     config, more = validate_values(mapping.value)
     if config is not None:
         more += validate_password(config.metadata, mapping.references)
+        pipelines = (workspace or Workspace.from_environment()).pipelines
+        more += validate_file(config.metadata.resolved(mapping.folder), pipelines)
     # Errors that follow from an invalid value would only confuse.
     broken = {problem.path for problem in all_problems}
     if config is None or not broken:

@@ -29,6 +29,10 @@ def test_a_file_is_relative_to_the_configuration(tmp_path):
             HEAD + "  sqlite: s3://bucket/a.sqlite\n",
             "5: metadata.sqlite: 's3://bucket/a.sqlite' is",
         ),
+        (
+            HEAD + "  sqlite: pipelines/../pipelines/a/metadata.sqlite\n",
+            "5: metadata.sqlite: must not be in ",
+        ),
         (MYSQL + "    port: 0\n", "9: metadata.mysql.port: must be greater than or equal to 1"),
         (MYSQL.replace("host: db", "host: db:3306"), "6: metadata.mysql.host:"),
         (MYSQL + "    password: s3cret\n", "9: metadata.mysql.password: must refer to an env"),

@@ -55,8 +55,8 @@ def with_value(
             if size >= len(path) or not mapping.has(leaf[:size]):
                 keys[leaf[:size]] = leaf[:size]
     references: References = {(*path, *p): names for p, names in document.references.items()}
-    source = Source(Document(nested, {}, [], references), option, (), keys, f"{key}={text}")
-    return merge(mapping, LocatedMapping(nested, (source,)))
+    source = Source(Document(nested), option, (), keys, f"{key}={text}")
+    return merge(mapping, LocatedMapping(nested, (source,), references))
 
 
 def _path_of(value: Any, key: str, where: str) -> KeyPath:

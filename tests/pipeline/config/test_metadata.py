@@ -2,7 +2,8 @@
 
 import pytest
 
-from regard.pipeline.config import config_from_values
+from regard.core.errors import ConfigError
+from regard.pipeline.config import config_from_values, load
 from regard.pipeline.config.metadata import MetadataConfig
 from tests.pipeline.config.refusals import compare, load_text, problems_of
 
@@ -58,3 +59,14 @@ def test_the_password_is_recorded_as_a_reference(tmp_path, monkeypatch):
     assert config_from_values(recorded).metadata == config.metadata
     assert config.metadata.mysql.password == "12345678"
     assert config.metadata.address == "db:3306/mlmd"
+
+
+def test_a_given_password_is_refused_although_the_file_has_a_reference(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLMD_PASSWORD", "12345678")
+    load_text(tmp_path, MYSQL + '    password: "${MLMD_PASSWORD}"\n')
+    option = "metadata.mysql.password='12345678'"  # as a shell expands the variable
+    with pytest.raises(ConfigError, match="password: must refer to an env") as caught:
+        load(tmp_path / "x.yaml", options=[option])
+    assert "12345678" not in str(caught.value)
+    reference = "metadata.mysql.password='${MLMD_PASSWORD}'"
+    assert load(tmp_path / "x.yaml", options=[reference]).origin.assignments == [reference]

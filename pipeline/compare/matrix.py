@@ -20,7 +20,7 @@ from regard.pipeline.config.load import (
     validate_values,
     with_options,
 )
-from regard.pipeline.config.located import LocatedMapping, located, merge, whole
+from regard.pipeline.config.located import LocatedMapping, located, mask_references, merge, whole
 from regard.pipeline.config.metadata import validate_password
 from regard.pipeline.config.reference import JSON_SCHEMA
 from regard.pipeline.workspace import Workspace
@@ -162,7 +162,7 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> ModelCompar
                 *_, changes = (part for part in source.sources if not part.assignment)
                 line = changes.document.line(changes.root)
                 location = f"{changes.file}:{line}: {label}: name: "
-            lines[f"{location}{problem.message}"] = None
+            lines[f"{location}{mask_references(problem, source.references)}"] = None
         if config is not None:
             members.append(Member(label, _resolve(config, source), source))
     if not lines:

@@ -16,6 +16,7 @@ from regard.models.settings.base import Problem
 from regard.pipeline.config.document import Document, KeyPath
 
 _MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
+_MIN_PART = 4  # characters of a value that a message truncates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +70,7 @@ class LocatedMapping:
         """
         rows = []
         for problem in problems:
-            message = problem.message
-            for name, value in self.references.get(problem.path, {}).items():
-                if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
-                    message = message.replace(value[:56], f"${{{name}}}")
+            message = mask_references(problem, self.references)
             located, label = self._place(problem)
             rows.append((f"{label}{message}", dataclasses.replace(located, text=message)))
         rows.sort(key=lambda row: row[1].line or 0)
@@ -109,6 +107,32 @@ class LocatedMapping:
                 if path[:size] in source.keys:
                     return source, size
         return self.sources[0], 0
+
+
+def mask_references(problem: Problem, references: References) -> str:
+    """Return the message of a problem with references in place of the values of variables.
+
+    Args:
+        problem: The problem. Its message may show the value of the key or of one around it, and
+            may truncate it within the value of a variable.
+        references: The variables that the values refer to.
+    """
+    message = problem.message
+    names = {
+        value: f"${{{name}}}"
+        for place, variables in references.items()
+        if _overlap(place, problem.path)
+        for name, value in variables.items()
+        if len(value) >= _MIN_SECRET
+    }
+    for value in sorted(names, key=len, reverse=True):
+        # As it is, and as Python escapes it; if the text has both quotes, the single ones too.
+        for text in (value, repr(value)[1:-1], repr(f"{value}'\"")[1:-4]):
+            message = message.replace(text, names[value])
+            parts = (text[:size] for size in range(len(text) - 1, _MIN_PART - 1, -1))
+            for part, mark in itertools.product(parts, ("...", "…")):
+                message = message.replace(part + mark, names[value] + mark)
+    return message
 
 
 def whole(document: Document, file: str = "") -> LocatedMapping:

@@ -67,6 +67,8 @@ def test_a_password_in_the_file_is_refused(tmp_path, monkeypatch):
     message = error_of(tmp_path, text.replace("CHANGE", change))
     assert "models.b.metadata.mysql.password: must refer to an environment variable" in message
     assert "s3cret" not in message
+    message = error_of(tmp_path, text.replace("CHANGE", "{training.seed: '${PASSWORD}'}"))
+    assert "models.b.training.seed: a whole number is expected, '${PASSWORD}' was" in message
 
 
 def test_gate_is_removed(tmp_path):

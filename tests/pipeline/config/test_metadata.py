@@ -70,3 +70,19 @@ def test_a_given_password_is_refused_although_the_file_has_a_reference(tmp_path,
     assert "12345678" not in str(caught.value)
     reference = "metadata.mysql.password='${MLMD_PASSWORD}'"
     assert load(tmp_path / "x.yaml", options=[reference]).origin.assignments == [reference]
+
+
+@pytest.mark.parametrize(
+    "secret", ["s3cret-of-the-server", "12345678", "s3cret'\\\"of\nserver" * 9]
+)
+@pytest.mark.parametrize("padding", [0, 20, 30, 200])
+def test_no_error_shows_the_password(tmp_path, monkeypatch, secret, padding):
+    monkeypatch.setenv("MLMD_PASSWORD", secret)
+    value = f"[{{a: '{'x' * padding}', b: \"'\", password: '${{MLMD_PASSWORD}}'}}]"
+    for text in (
+        f"{HEAD}  mysql: {value}",
+        f"{HEAD.replace('metadata:', 'pipeline:')}  nodes: {value}",
+        f"{HEAD.replace('metadata:', 'metadata: ')}{value}",
+    ):
+        lines = str(problems_of(tmp_path, text + "\n"))
+        assert secret[:4] not in lines

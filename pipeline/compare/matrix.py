@@ -17,11 +17,11 @@ from regard.pipeline.config.load import (
     absolute_paths,
     is_comparison,
     read_document,
+    validate_references,
     validate_values,
     with_options,
 )
 from regard.pipeline.config.located import LocatedMapping, located, mask_references, merge, whole
-from regard.pipeline.config.metadata import validate_password
 from regard.pipeline.config.reference import JSON_SCHEMA
 from regard.pipeline.workspace import Workspace
 
@@ -155,7 +155,7 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> ModelCompar
     for label, source in sources.items():
         config, invalid = validate_values({**source.value, "name": f"{name}-{label}"})
         if config is not None:
-            invalid += validate_password(config.metadata, source.references)
+            invalid += validate_references(config, source.references)
         for problem in invalid:
             location = source.location(problem.path)
             if problem.path == ("name",):  # consists of the comparison's and the label

@@ -124,13 +124,20 @@ class MetadataStore(ABC):
             UserError: The store cannot be changed.
         """
 
-    def _open(self) -> Client:
-        """Connect to the store; it gets its tables if it is empty."""
+    def _open(self, create: bool = False) -> Client:
+        """Connect to the store; it gets its tables if it is empty.
+
+        Args:
+            create: Whether to create a SQLite file that does not exist.
+
+        Raises:
+            UserError: It cannot be used.
+        """
         from ml_metadata.metadata_store import MetadataStore as Client
 
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return Client(connection_config(self.section, self.paths.metadata))
+                return Client(connection_config(self.section, self.paths.metadata, create))
             except RuntimeError as error:
                 is_temporary = any(text in str(error) for text in _TEMPORARY)
                 if not is_temporary or attempt == _ATTEMPTS:
@@ -189,6 +196,8 @@ class SharedStore(MetadataStore):
         return self.paths.root / f"{self.paths.artifacts.name}-{digest[:12]}"
 
     def context_ids(self, run_ids: Iterable[str]) -> dict[str, int]:
+        if self._is_missing:
+            return {}
         with silence_output():
             return super().context_ids(run_ids)
 
@@ -201,7 +210,7 @@ class SharedStore(MetadataStore):
             message = f"The file must not be in {pipelines}; {OWN_FILES}."
             raise UserError(message, self._where, "Use a file in another folder.")
         with silence_output():
-            self._open()
+            self._open(create=True)
 
     def store_copy(self) -> None:
         """Do nothing: whoever runs the database keeps copies of it."""
@@ -209,6 +218,8 @@ class SharedStore(MetadataStore):
     def state(self) -> list[int]:
         from ml_metadata.metadata_store import ListOptions, OrderByField
 
+        if self._is_missing:
+            return []
         client = self._open()
         if (context := client.get_context_by_type_and_name(_PIPELINE, self.name)) is None:
             return []
@@ -217,6 +228,8 @@ class SharedStore(MetadataStore):
         return [v for e in executions for v in (e.id, e.last_update_time_since_epoch)]
 
     def needed_executions(self, run_ids: Iterable[str]) -> set[int] | None:
+        if self._is_missing:
+            return None
         with silence_output():
             client = self._open()
         if client.get_context_by_type_and_name(_PIPELINE, self.name) is None:
@@ -265,6 +278,10 @@ class SharedStore(MetadataStore):
         if removed:
             client.put_artifacts(removed)
         return 0
+
+    @property
+    def _is_missing(self) -> bool:
+        return self.section.sqlite is not None and not os.path.exists(self.section.sqlite)
 
     @property
     def _where(self) -> str:
@@ -327,20 +344,23 @@ def store_of_run(run: Run) -> MetadataStore:
     return metadata_store(section, paths)
 
 
-def connection_config(section: MetadataConfig, own: Path) -> metadata_store_pb2.ConnectionConfig:
+def connection_config(
+    section: MetadataConfig, own: Path, create: bool = True
+) -> metadata_store_pb2.ConnectionConfig:
     """Return the connection for ML Metadata and TFX.
 
     Args:
         section: The section of the configuration.
         own: The file of the pipeline, for a section without a database.
+        create: Whether to create a SQLite file that does not exist.
     """
     from ml_metadata.proto import metadata_store_pb2
 
     config = metadata_store_pb2.ConnectionConfig()
     if (mysql := section.mysql) is None:
         config.sqlite.filename_uri = section.sqlite or str(own)
-        mode = metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE
-        config.sqlite.connection_mode = mode
+        modes = metadata_store_pb2.SqliteMetadataSourceConfig
+        config.sqlite.connection_mode = modes.READWRITE_OPENCREATE if create else modes.READWRITE
         return config
     # For "localhost", the client would look for a socket file.
     config.mysql.host = "127.0.0.1" if mysql.host == "localhost" else mysql.host

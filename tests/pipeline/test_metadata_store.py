@@ -176,6 +176,24 @@ def test_an_unknown_pipeline_loses_nothing(workspace, section):
     assert outputs(workspace, "m", section) == before
 
 
+def test_readers_create_no_missing_file(workspace, tmp_path):
+    section = MetadataConfig(sqlite=str(tmp_path / "shared.sqlite"))
+    run = add_run(workspace, "m", 1, section)
+    (tmp_path / "shared.sqlite").rename(tmp_path / "moved.sqlite")
+    before = outputs(workspace, "m", section)
+    metadata = metadata_store(section, workspace.pipeline("m"))
+    assert clean(workspace, "m", 1, dry_run=True).bytes == 0
+    assert metadata.context_ids([run.id]) == {}
+    assert metadata.needed_executions([run.id]) is None
+    assert metadata.state() == []
+    with pytest.raises(UserError, match="unable to open"):
+        metadata.keep_executions({1})
+    assert not (tmp_path / "shared.sqlite").exists()
+    assert outputs(workspace, "m", section) == before
+    metadata.check()  # before a run
+    assert (tmp_path / "shared.sqlite").exists()
+
+
 def test_another_pipeline_in_a_pipelines_own_file_loses_nothing(workspace):
     own = workspace.pipeline("m").metadata
     section = MetadataConfig(sqlite=str(own))  # `check` refuses it

@@ -30,6 +30,11 @@ _NODES = """
 SELECT Context.name, execution_id FROM Association JOIN Context ON Context.id = context_id
 JOIN Type ON Type.id = type_id WHERE Type.name = 'node'
 """
+# The number of pipelines of other names.
+_OTHERS = """
+SELECT count(*) FROM Context JOIN Type ON Type.id = type_id
+WHERE Type.name = 'pipeline' AND Context.name != ?
+"""
 # Tables, and which of their rows stay; `kept` has the ids of executions.
 _KEPT_ROWS = {
     "Execution": "id IN kept",
@@ -146,6 +151,18 @@ def own_outputs(artifacts: Path, metadata: Path | None, name: str) -> list[Path]
         return (node, name) in recorded
 
     return [path for path in folders if is_own(path)]
+
+
+def has_other_pipelines(path: Path, name: str) -> bool:
+    """Return whether pipelines of other names recorded runs in the file, which may be missing.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    if not path.exists():
+        return False
+    with _open(path) as database:
+        return database.execute(_OTHERS, (name,)).fetchone()[0] > 0
 
 
 def keep_executions(path: Path, executions: Iterable[int] | None) -> int:

@@ -22,7 +22,7 @@ from regard.core.errors import UserError
 from regard.core.files import file_state
 from regard.core.native_output import silence_output
 from regard.pipeline import metadata_file
-from regard.pipeline.config.metadata import MetadataConfig, MysqlConfig
+from regard.pipeline.config.metadata import OWN_FILES, MetadataConfig, MysqlConfig
 from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths, output_folders
 
@@ -124,13 +124,20 @@ class MetadataStore(ABC):
             UserError: The store cannot be changed.
         """
 
-    def _open(self) -> Client:
-        """Connect to the store; it gets its tables if it is empty."""
+    def _open(self, create: bool = False) -> Client:
+        """Connect to the store; it gets its tables if it is empty.
+
+        Args:
+            create: Whether to create a SQLite file that does not exist.
+
+        Raises:
+            UserError: It cannot be used.
+        """
         from ml_metadata.metadata_store import MetadataStore as Client
 
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return Client(connection_config(self.section, self.paths.metadata))
+                return Client(connection_config(self.section, self.paths.metadata, create))
             except RuntimeError as error:
                 is_temporary = any(text in str(error) for text in _TEMPORARY)
                 if not is_temporary or attempt == _ATTEMPTS:
@@ -170,6 +177,8 @@ class OwnFile(MetadataStore):
         return metadata_file.own_outputs(self.artifacts, self.paths.metadata, self.name)
 
     def keep_executions(self, executions: set[int] | None) -> int:
+        if metadata_file.has_other_pipelines(self.paths.metadata, self.name):
+            return 0
         return metadata_file.keep_executions(self.paths.metadata, executions)
 
 
@@ -187,6 +196,8 @@ class SharedStore(MetadataStore):
         return self.paths.root / f"{self.paths.artifacts.name}-{digest[:12]}"
 
     def context_ids(self, run_ids: Iterable[str]) -> dict[str, int]:
+        if self._is_missing:
+            return {}
         with silence_output():
             return super().context_ids(run_ids)
 
@@ -195,8 +206,11 @@ class SharedStore(MetadataStore):
             _check_reachable(mysql, self._where)
         elif (folder := Path(self.section.sqlite or "").parent) and not folder.is_dir():
             raise UserError(f"The folder {folder} does not exist.", self._where, "Create it.")
+        elif self.section.is_inside(pipelines := self.paths.root.parent):
+            message = f"The file must not be in {pipelines}; {OWN_FILES}."
+            raise UserError(message, self._where, "Use a file in another folder.")
         with silence_output():
-            self._open()
+            self._open(create=True)
 
     def store_copy(self) -> None:
         """Do nothing: whoever runs the database keeps copies of it."""
@@ -204,6 +218,8 @@ class SharedStore(MetadataStore):
     def state(self) -> list[int]:
         from ml_metadata.metadata_store import ListOptions, OrderByField
 
+        if self._is_missing:
+            return []
         client = self._open()
         if (context := client.get_context_by_type_and_name(_PIPELINE, self.name)) is None:
             return []
@@ -212,6 +228,8 @@ class SharedStore(MetadataStore):
         return [v for e in executions for v in (e.id, e.last_update_time_since_epoch)]
 
     def needed_executions(self, run_ids: Iterable[str]) -> set[int] | None:
+        if self._is_missing:
+            return None
         with silence_output():
             client = self._open()
         if client.get_context_by_type_and_name(_PIPELINE, self.name) is None:
@@ -260,6 +278,10 @@ class SharedStore(MetadataStore):
         if removed:
             client.put_artifacts(removed)
         return 0
+
+    @property
+    def _is_missing(self) -> bool:
+        return self.section.sqlite is not None and not os.path.exists(self.section.sqlite)
 
     @property
     def _where(self) -> str:
@@ -322,20 +344,23 @@ def store_of_run(run: Run) -> MetadataStore:
     return metadata_store(section, paths)
 
 
-def connection_config(section: MetadataConfig, own: Path) -> metadata_store_pb2.ConnectionConfig:
+def connection_config(
+    section: MetadataConfig, own: Path, create: bool = True
+) -> metadata_store_pb2.ConnectionConfig:
     """Return the connection for ML Metadata and TFX.
 
     Args:
         section: The section of the configuration.
         own: The file of the pipeline, for a section without a database.
+        create: Whether to create a SQLite file that does not exist.
     """
     from ml_metadata.proto import metadata_store_pb2
 
     config = metadata_store_pb2.ConnectionConfig()
     if (mysql := section.mysql) is None:
         config.sqlite.filename_uri = section.sqlite or str(own)
-        mode = metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE
-        config.sqlite.connection_mode = mode
+        modes = metadata_store_pb2.SqliteMetadataSourceConfig
+        config.sqlite.connection_mode = modes.READWRITE_OPENCREATE if create else modes.READWRITE
         return config
     # For "localhost", the client would look for a socket file.
     config.mysql.host = "127.0.0.1" if mysql.host == "localhost" else mysql.host

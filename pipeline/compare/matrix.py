@@ -17,10 +17,11 @@ from regard.pipeline.config.load import (
     absolute_paths,
     is_comparison,
     read_document,
+    validate_references,
     validate_values,
     with_options,
 )
-from regard.pipeline.config.located import LocatedMapping, located, merge, whole
+from regard.pipeline.config.located import LocatedMapping, located, mask_references, merge, whole
 from regard.pipeline.config.reference import JSON_SCHEMA
 from regard.pipeline.workspace import Workspace
 
@@ -153,13 +154,15 @@ def _comparison(name: str, sources: Mapping[str, LocatedMapping]) -> ModelCompar
     members = []
     for label, source in sources.items():
         config, invalid = validate_values({**source.value, "name": f"{name}-{label}"})
+        if config is not None:
+            invalid += validate_references(config, source.references)
         for problem in invalid:
             location = source.location(problem.path)
             if problem.path == ("name",):  # consists of the comparison's and the label
                 *_, changes = (part for part in source.sources if not part.assignment)
                 line = changes.document.line(changes.root)
                 location = f"{changes.file}:{line}: {label}: name: "
-            lines[f"{location}{problem.message}"] = None
+            lines[f"{location}{mask_references(problem, source.references)}"] = None
         if config is not None:
             members.append(Member(label, _resolve(config, source), source))
     if not lines:
@@ -199,12 +202,7 @@ def _first_difference(first: JsonValue, second: JsonValue, path: KeyPath) -> Key
 
 def _resolve(config: Config, source: LocatedMapping) -> Config:
     """Return the configuration to run: with absolute paths, and without the gate of a push."""
-    variables: dict[str, str] = {}
-    for part in source.sources:
-        for values in part.document.references.values():
-            variables = {**values, **variables}  # the first file counts
-    config = config.with_references({(): variables})
-    config = absolute_paths(config, source.folder)
+    config = absolute_paths(config.with_references(source.references), source.folder)
     gate: dict[str, object] = {"thresholds": {}, "production": None}
     return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=gate)})
 

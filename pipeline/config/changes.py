@@ -8,7 +8,7 @@ from regard.components.common.references import References
 from regard.core.errors import UserError
 from regard.core.formatting import format_count
 from regard.pipeline.config.document import Document, KeyPath
-from regard.pipeline.config.located import LocatedMapping, Source, leaves, merge
+from regard.pipeline.config.located import LocatedMapping, Source, leaves, mask_references, merge
 
 OPTION = "--set"
 
@@ -46,7 +46,8 @@ def with_value(
     path = _path_of(mapping.value, key, where)
     document = parse(text)
     if document.problems:
-        raise UserError(document.problems[0].message, f"{where}={text}")
+        message = mask_references(document.problems[0], document.references)
+        raise UserError(message, f"{where}={text}")
     nested: Any = functools.reduce(lambda value, name: {name: value}, path[::-1], document.value)
     keys: dict[KeyPath, KeyPath] = {}
     for leaf, _ in leaves(nested):
@@ -55,8 +56,8 @@ def with_value(
             if size >= len(path) or not mapping.has(leaf[:size]):
                 keys[leaf[:size]] = leaf[:size]
     references: References = {(*path, *p): names for p, names in document.references.items()}
-    source = Source(Document(nested, {}, [], references), option, (), keys, f"{key}={text}")
-    return merge(mapping, LocatedMapping(nested, (source,)))
+    source = Source(Document(nested), option, (), keys, f"{key}={text}")
+    return merge(mapping, LocatedMapping(nested, (source,), references))
 
 
 def _path_of(value: Any, key: str, where: str) -> KeyPath:

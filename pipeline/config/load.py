@@ -24,8 +24,9 @@ from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
 from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.config.located import LocatedMapping, whole
-from regard.pipeline.config.metadata import validate_password
+from regard.pipeline.config.metadata import validate_file, validate_password
 from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
+from regard.pipeline.config.own_nodes import validate_parameters
 from regard.pipeline.workspace import Workspace
 
 _REMEDY = "`regard config reference` prints all options with their defaults."
@@ -83,7 +84,9 @@ def _build(
     """Return a valid configuration, or raise an error with all problems."""
     config, more = validate_values(mapping.value)
     if config is not None:
-        more += validate_password(config.metadata, mapping.references)
+        more += validate_references(config, mapping.references)
+        pipelines = (workspace or Workspace.from_environment()).pipelines
+        more += validate_file(config.metadata.resolved(mapping.folder), pipelines)
     # Errors that follow from an invalid value would only confuse.
     broken = {problem.path for problem in all_problems}
     if config is None or not broken:
@@ -96,6 +99,12 @@ def _build(
     return config.with_origin(
         ConfigOrigin(mapping, functools.partial(_with_values, mapping, workspace))
     )
+
+
+def validate_references(config: Config, references: References) -> Iterator[Problem]:
+    """Yield secrets that a file would have, and references whose values a run would record."""
+    yield from validate_password(config.metadata, references)
+    yield from validate_parameters(references)
 
 
 def _missing_modules(config: Config) -> Iterator[Problem]:

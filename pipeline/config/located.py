@@ -16,6 +16,7 @@ from regard.models.settings.base import Problem
 from regard.pipeline.config.document import Document, KeyPath
 
 _MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
+_MIN_PART = 4  # characters of a value that a message truncates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,18 +42,17 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class LocatedMapping:
-    """A nested mapping and the sources of its keys; later ones take precedence."""
+    """A nested mapping and the sources of its keys; later ones take precedence.
+
+    Attributes:
+        value: The values.
+        sources: The sources.
+        references: The environment variables that the values refer to.
+    """
 
     value: dict[str, JsonValue]
     sources: tuple[Source, ...]
-
-    @property
-    def references(self) -> References:
-        """The environment variables that the values refer to."""
-        merged: References = {}
-        for source in self.sources:
-            merged |= source.document.references
-        return merged
+    references: References = dataclasses.field(default_factory=dict)
 
     def location(self, path: KeyPath) -> str:
         """Return file, line and key of a path, for the beginning of an error message.
@@ -70,10 +70,7 @@ class LocatedMapping:
         """
         rows = []
         for problem in problems:
-            message = problem.message
-            for name, value in self.references.get(problem.path, {}).items():
-                if len(value) >= _MIN_SECRET:  # the message shows at most the first 56 characters
-                    message = message.replace(value[:56], f"${{{name}}}")
+            message = mask_references(problem, self.references)
             located, label = self._place(problem)
             rows.append((f"{label}{message}", dataclasses.replace(located, text=message)))
         rows.sort(key=lambda row: row[1].line or 0)
@@ -112,13 +109,40 @@ class LocatedMapping:
         return self.sources[0], 0
 
 
+def mask_references(problem: Problem, references: References) -> str:
+    """Return the message of a problem with references in place of the values of variables.
+
+    Args:
+        problem: The problem. Its message may show the value of the key or of one around it, and
+            may truncate it within the value of a variable.
+        references: The variables that the values refer to.
+    """
+    message = problem.message
+    names = {
+        value: f"${{{name}}}"
+        for place, variables in references.items()
+        if _overlap(place, problem.path)
+        for name, value in variables.items()
+        if len(value) >= _MIN_SECRET
+    }
+    for value in sorted(names, key=len, reverse=True):
+        # As it is, and as Python escapes it; if the text has both quotes, the single ones too.
+        for text in (value, repr(value)[1:-1], repr(f"{value}'\"")[1:-4]):
+            message = message.replace(text, names[value])
+            parts = (text[:size] for size in range(len(text) - 1, _MIN_PART - 1, -1))
+            for part, mark in itertools.product(parts, ("...", "…")):
+                message = message.replace(part + mark, names[value] + mark)
+    return message
+
+
 def whole(document: Document, file: str = "") -> LocatedMapping:
     """Return the mapping of a document, whose keys may contain dots; empty if it is none."""
     value = document.value if isinstance(document.value, dict) else {}
     keys: dict[KeyPath, KeyPath] = {(): ()}
     for path, _ in leaves(value):
         keys |= {path[:size]: path[:size] for size in range(1, len(path) + 1)}
-    return LocatedMapping(value, (Source(document, file, (), keys, folder=_folder_of(file)),))
+    source = Source(document, file, (), keys, folder=_folder_of(file))
+    return LocatedMapping(value, (source,), document.references)
 
 
 def _folder_of(file: str) -> Path:
@@ -139,6 +163,7 @@ def located(document: Document, file: str, root: KeyPath = ()) -> tuple[LocatedM
     nested: dict[str, JsonValue] = {}
     source = Source(document, file, root, {(): ()}, folder=_folder_of(file))
     paths: list[KeyPath] = []
+    references: References = {}
     duplicates = []
     for key_path, leaf in leaves(mapping or {}):
         path = _split(key_path)
@@ -156,7 +181,11 @@ def located(document: Document, file: str, root: KeyPath = ()) -> tuple[LocatedM
         for name in path[:-1]:
             parent = parent.setdefault(name, {})
         parent[path[-1]] = leaf
-    return LocatedMapping(nested, (source,)), duplicates
+        full_path = root + key_path
+        for place, names in document.references.items():
+            if place[: len(full_path)] == full_path:
+                references[path + place[len(full_path) :]] = names
+    return LocatedMapping(nested, (source,), references), duplicates
 
 
 def merge(base: LocatedMapping, change: LocatedMapping) -> LocatedMapping:
@@ -166,19 +195,32 @@ def merge(base: LocatedMapping, change: LocatedMapping) -> LocatedMapping:
     replaced as well, because another type has other keys. Whole numbers as keys change items of a
     list.
     """
-    value = copy.deepcopy(_merge_values(base.value, change.value))
-    return LocatedMapping(value, base.sources + change.sources)
+    replaced: list[KeyPath] = []
+    value = copy.deepcopy(_merge_values(base.value, change.value, (), replaced))
+    references = {
+        place: names
+        for place, names in base.references.items()
+        if not any(place[: len(path)] == path for path in replaced)
+    }
+    return LocatedMapping(value, base.sources + change.sources, references | change.references)
 
 
-def _merge_values(base: Any, change: Any) -> Any:
+def _merge_values(base: Any, change: Any, path: KeyPath, replaced: list[KeyPath]) -> Any:
+    """Return the base with changes, and add the paths of values that do not come from the base."""
     is_item = isinstance(base, list) and isinstance(change, dict) and change
     if is_item and set(change) <= set(range(len(base))):
-        return [_merge_values(item, change.get(i, item)) for i, item in enumerate(base)]
-    if not isinstance(base, dict) or not isinstance(change, dict):
+        return [
+            _merge_values(item, change[i], (*path, i), replaced) if i in change else item
+            for i, item in enumerate(base)
+        ]
+    are_mappings = isinstance(base, dict) and isinstance(change, dict)
+    if not are_mappings or ("type" in base and base["type"] != change.get("type", base["type"])):
+        replaced.append(path)
         return change
-    if "type" in base and base["type"] != change.get("type", base["type"]):
-        return change
-    return base | {key: _merge_values(base.get(key), value) for key, value in change.items()}
+    return base | {
+        key: _merge_values(base.get(key), value, (*path, key), replaced)
+        for key, value in change.items()
+    }
 
 
 def _overlap(first: KeyPath, second: KeyPath) -> bool:

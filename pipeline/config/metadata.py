@@ -1,5 +1,6 @@
 """The section ``metadata``: the database in which ML Metadata records the runs."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from regard.components.common.references import References
 from regard.models.settings.base import KeyPath, Problem, Section, absolute
 
 _PASSWORD: KeyPath = ("metadata", "mysql", "password")
+OWN_FILES = "`regard clean` treats the files there as a single pipeline's own"
 
 
 class MysqlConfig(Section):
@@ -51,6 +53,11 @@ class MetadataConfig(Section):
             return f"{self.mysql.host}:{self.mysql.port}/{self.mysql.database}"
         return self.sqlite or ""
 
+    def is_inside(self, folder: Path) -> bool:
+        """Return whether the SQLite file is below a folder, links followed."""
+        real = Path(os.path.realpath(self.sqlite or os.devnull))
+        return real.is_relative_to(os.path.realpath(folder))
+
     def own_problems(self) -> Iterator[Problem]:
         """Yield a problem if there are two databases."""
         if self.sqlite is not None and self.mysql is not None:
@@ -62,6 +69,17 @@ class MetadataConfig(Section):
             return self
         path = absolute(folder("metadata", "sqlite"), self.sqlite)
         return self.model_copy(update={"sqlite": path})
+
+
+def validate_file(metadata: MetadataConfig, pipelines: Path) -> Iterator[Problem]:
+    """Yield a problem if the shared file is in the folder of a pipeline, whose own it may be.
+
+    Args:
+        metadata: The section, with an absolute path.
+        pipelines: The folder with the folders of all pipelines.
+    """
+    if metadata.is_inside(pipelines):
+        yield Problem(("metadata", "sqlite"), f"must not be in {pipelines}; {OWN_FILES}")
 
 
 def validate_password(metadata: MetadataConfig, references: References) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 from typing_extensions import Self
 
+from regard.components.common.references import References
 from regard.core.modules import REFERENCE
 from regard.models.settings.base import KeyPath, Listed, Problem, Section, absolute
 from regard.pipeline.config.errors import show, unknown
@@ -134,6 +135,21 @@ def validate_own_nodes(pipeline: PipelineConfig, nodes: Sequence[str]) -> Iterat
         index = min(own.index(name) for name in cycle if name in own)
         message = f"nodes wait for each other: {' → '.join(cycle)}; Regard's run in the order "
         yield Problem((*NODES, index), message + ", ".join(nodes))
+
+
+def validate_parameters(references: References) -> Iterator[Problem]:
+    """Yield the parameters of nodes that refer to environment variables.
+
+    ML Metadata would record the values of the variables as execution properties.
+
+    Args:
+        references: The variables that the values of the whole file refer to.
+    """
+    for place, variables in references.items():
+        if place[:2] == NODES and place[3:4] == ("parameters",) and variables:
+            name = next(iter(variables))
+            message = f"cannot refer to ${{{name}}}, because ML Metadata records parameters; "
+            yield Problem(place, f'{message}read os.environ["{name}"] in the node')
 
 
 def _name_problems(pipeline: PipelineConfig, nodes: Sequence[str]) -> Iterator[Problem]:

@@ -176,6 +176,50 @@ def test_an_unknown_pipeline_loses_nothing(workspace, section):
     assert outputs(workspace, "m", section) == before
 
 
+def test_readers_create_no_missing_file(workspace, tmp_path):
+    section = MetadataConfig(sqlite=str(tmp_path / "shared.sqlite"))
+    run = add_run(workspace, "m", 1, section)
+    (tmp_path / "shared.sqlite").rename(tmp_path / "moved.sqlite")
+    before = outputs(workspace, "m", section)
+    metadata = metadata_store(section, workspace.pipeline("m"))
+    assert clean(workspace, "m", 1, dry_run=True).bytes == 0
+    assert metadata.context_ids([run.id]) == {}
+    assert metadata.needed_executions([run.id]) is None
+    assert metadata.state() == []
+    with pytest.raises(UserError, match="unable to open"):
+        metadata.keep_executions({1})
+    assert not (tmp_path / "shared.sqlite").exists()
+    assert outputs(workspace, "m", section) == before
+    metadata.check()  # before a run
+    assert (tmp_path / "shared.sqlite").exists()
+
+
+def test_another_pipeline_in_a_pipelines_own_file_loses_nothing(workspace):
+    own = workspace.pipeline("m").metadata
+    section = MetadataConfig(sqlite=str(own))  # `check` refuses it
+    add_run(workspace, "m", 1, MetadataConfig())
+    add_run(workspace, "n", 1, section)
+    add_run(workspace, "m", 2, MetadataConfig())
+    clean(workspace, "m", 1)
+    client = MetadataStore(connection_config(section, own))
+    assert len(client.get_executions()) == 6
+    assert len(client.get_artifacts()) == 9
+    assert len(outputs(workspace, "m", MetadataConfig())) == 3
+    assert len(outputs(workspace, "n", section)) == 3
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_file_of_a_pipeline_is_refused(workspace, tmp_path, is_link):
+    path = workspace.pipeline("other").metadata
+    path.parent.mkdir(parents=True)
+    if is_link:
+        (tmp_path / "link.sqlite").symlink_to(path)
+        path = tmp_path / "link.sqlite"
+    section = MetadataConfig(sqlite=str(path))
+    assert "must not be in" in check_error(section, workspace, "metadata.sqlite: ")
+    assert not path.exists()
+
+
 def check_error(section, workspace, where) -> str:
     with pytest.raises(UserError) as caught:
         metadata_store(section, workspace.pipeline("m")).check()

@@ -46,6 +46,31 @@ def test_matrix(tmp_path):
     assert a.data.root == str(tmp_path / "d")
 
 
+def test_references_of_one_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET", "s3cret-value")
+    text = "name: m\nbase: {data: {root: '/${SECRET}', train: t.tsv}}\nmodels:\n"
+    text += "  a: {training.warm_start.model: '${SECRET}/m'}\n"
+    text += "  b: {training.warm_start.model: s3cret-value}\n"
+    a, b = (member.config.recorded() for member in read(tmp_path, text).members)
+    assert a["data"]["root"] == b["data"]["root"] == "/${SECRET}"
+    assert a["training"]["warm_start"]["model"] == str(tmp_path / "${SECRET}/m")
+    assert b["training"]["warm_start"]["model"] == "s3cret-value"
+
+
+def test_a_password_in_the_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("PASSWORD", "s3cret-value")
+    mysql = "metadata: {mysql: {host: h, database: d, user: u, password: '${PASSWORD}'}}"
+    text = f"name: m\nbase: {{data: {{train: t.tsv}}, {mysql}}}\nmodels: {{a: , b: CHANGE}}\n"
+    config = read(tmp_path, text.replace("CHANGE", "")).members[1].config
+    assert config.recorded()["metadata"]["mysql"]["password"] == "${PASSWORD}"
+    change = "{metadata.mysql.password: s3cret-value}"
+    message = error_of(tmp_path, text.replace("CHANGE", change))
+    assert "models.b.metadata.mysql.password: must refer to an environment variable" in message
+    assert "s3cret" not in message
+    message = error_of(tmp_path, text.replace("CHANGE", "{training.seed: '${PASSWORD}'}"))
+    assert "models.b.training.seed: a whole number is expected, '${PASSWORD}' was" in message
+
+
 def test_gate_is_removed(tmp_path):
     thresholds = "evaluation: {thresholds: {bleu: 30.0}}\n"
     text = "name: m\nbase: {data: {train: t.tsv}, evaluation: {thresholds: {bleu: 9.0}}}\n"

@@ -139,6 +139,14 @@ def test_secrets_are_recorded_as_references(path, monkeypatch):
     assert "a-secret-value" not in refusal(config.with_values, {"data.format": "${SECRET_FOLDER}"})
 
 
+def test_a_replaced_value_is_recorded_as_it_is(path, monkeypatch):
+    monkeypatch.setenv("PART", "/work/shared")
+    config = load(path, options=["data.root=${PART}/x"])
+    assert config.recorded()["data"]["root"] == "${PART}/x"
+    changed = config.with_values({"data.root": "/tmp/work/shared/x"})
+    assert changed.recorded()["data"]["root"] == "/tmp/work/shared/x"
+
+
 def test_arguments_load_the_same_configuration(path):
     config = load(path, options=["training.max_epochs=3"])
     changed = config.with_values({"model.decoder": {"units": 64}})

@@ -75,6 +75,28 @@ def test_merge_modifies_neither_argument():
 
 
 @pytest.mark.parametrize(
+    ("change", "references"),
+    [
+        ("d: 1", {("a", "b"): "X", ("a", "c", 0): "X", ("t", "x"): "X"}),
+        ("a.b: secret", {("a", "c", 0): "X", ("t", "x"): "X"}),
+        ("a: secret", {("t", "x"): "X"}),
+        ("a: {}\nt: {type: two}", {("a", "b"): "X", ("a", "c", 0): "X"}),
+        (
+            "a.b: ${Y}\nt.y: ${Y}\na.c: [1, '${Y}']",
+            {("a", "b"): "Y", ("t", "x"): "X"} | {("t", "y"): "Y", ("a", "c", 1): "Y"},
+        ),
+    ],
+)
+def test_a_replaced_value_refers_to_no_variable(change, references):
+    variables = {"X": "secret", "Y": "secret"}
+    text = "base:\n  a.b: ${X}\n  a.c: ['${X}']\n  t: {type: one, x: 'a${X}'}\n"
+    base, _ = located(parse(text, variables), "a.yaml", ("base",))
+    changes, _ = located(parse(change, variables), "b.yaml")
+    expected = {path: {name: "secret"} for path, name in references.items()}
+    assert merge(base, changes).references == expected
+
+
+@pytest.mark.parametrize(
     ("path", "location"),
     [
         (("a",), "b.yaml:2: a: "),

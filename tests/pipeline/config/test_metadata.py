@@ -2,7 +2,8 @@
 
 import pytest
 
-from regard.pipeline.config import config_from_values
+from regard.core.errors import ConfigError
+from regard.pipeline.config import config_from_values, load
 from regard.pipeline.config.metadata import MetadataConfig
 from tests.pipeline.config.refusals import compare, load_text, problems_of
 
@@ -29,6 +30,10 @@ def test_a_file_is_relative_to_the_configuration(tmp_path):
             HEAD + "  sqlite: s3://bucket/a.sqlite\n",
             "5: metadata.sqlite: 's3://bucket/a.sqlite' is",
         ),
+        (
+            HEAD + "  sqlite: pipelines/../pipelines/a/metadata.sqlite\n",
+            "5: metadata.sqlite: must not be in ",
+        ),
         (MYSQL + "    port: 0\n", "9: metadata.mysql.port: must be greater than or equal to 1"),
         (MYSQL.replace("host: db", "host: db:3306"), "6: metadata.mysql.host:"),
         (MYSQL + "    password: s3cret\n", "9: metadata.mysql.password: must refer to an env"),
@@ -54,3 +59,30 @@ def test_the_password_is_recorded_as_a_reference(tmp_path, monkeypatch):
     assert config_from_values(recorded).metadata == config.metadata
     assert config.metadata.mysql.password == "12345678"
     assert config.metadata.address == "db:3306/mlmd"
+
+
+def test_a_given_password_is_refused_although_the_file_has_a_reference(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLMD_PASSWORD", "12345678")
+    load_text(tmp_path, MYSQL + '    password: "${MLMD_PASSWORD}"\n')
+    option = "metadata.mysql.password='12345678'"  # as a shell expands the variable
+    with pytest.raises(ConfigError, match="password: must refer to an env") as caught:
+        load(tmp_path / "x.yaml", options=[option])
+    assert "12345678" not in str(caught.value)
+    reference = "metadata.mysql.password='${MLMD_PASSWORD}'"
+    assert load(tmp_path / "x.yaml", options=[reference]).origin.assignments == [reference]
+
+
+@pytest.mark.parametrize(
+    "secret", ["s3cret-of-the-server", "12345678", "s3cret'\\\"of\nserver" * 9]
+)
+@pytest.mark.parametrize("padding", [0, 20, 30, 200])
+def test_no_error_shows_the_password(tmp_path, monkeypatch, secret, padding):
+    monkeypatch.setenv("MLMD_PASSWORD", secret)
+    value = f"[{{a: '{'x' * padding}', b: \"'\", password: '${{MLMD_PASSWORD}}'}}]"
+    for text in (
+        f"{HEAD}  mysql: {value}",
+        f"{HEAD.replace('metadata:', 'pipeline:')}  nodes: {value}",
+        f"{HEAD.replace('metadata:', 'metadata: ')}{value}",
+    ):
+        lines = str(problems_of(tmp_path, text + "\n"))
+        assert secret[:4] not in lines

@@ -3,8 +3,10 @@
 import pytest
 
 from regard.core.errors import UserError
+from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.config import config_from_values, load
 from regard.pipeline.config.config import NODES, TUNER
+from regard.pipeline.workspace import Workspace
 
 CONFIG = """
 name: tiny
@@ -74,6 +76,27 @@ def test_problems_have_their_key_and_line(read, nodes, key, message):
     number = 6 + int(key[0])
     assert f"tiny.yaml:{number}: pipeline.nodes.{key}: " in line
     assert message in line
+
+
+def test_parameters_cannot_refer_to_variables(read, monkeypatch, tmp_path):
+    monkeypatch.setenv("TOKEN", "s3cret-value")
+    node = "A, inputs: {parameters: CorpusGen.examples}, parameters: "
+    with pytest.raises(UserError) as error:
+        read(node + "{url: 'x/${TOKEN}', more: {list: ['${TOKEN}']}}")
+    text = str(error.value)
+    for key in ("url", "more.list.0"):
+        assert f"tiny.yaml:6: pipeline.nodes.0.parameters.{key}: cannot refer to ${{TOKEN}}" in text
+    assert 'os.environ["TOKEN"]' in text
+    assert "s3cret" not in text
+    config = read(node + "{a: '$${TOKEN}', b: '${REGARD_HOME}'}")
+    assert config.pipeline.nodes[0].parameters == {"a": "${TOKEN}", "b": str(tmp_path)}
+    text = "name: m\nbase: {data: {train: t.tsv}}\nmodels: {a: , b: {pipeline: {nodes: ["
+    text += "{component: some_nodes:A, parameters: {token: '${TOKEN}'}}]}}}\n"
+    (tmp_path / "m.yaml").write_text(text)
+    with pytest.raises(
+        UserError, match=r"models\.b\.pipeline\.nodes\.0\.parameters\.token: cannot"
+    ):
+        read_comparison([tmp_path / "m.yaml"], Workspace(tmp_path))
 
 
 def test_a_missing_module_is_an_error_of_its_key(read):

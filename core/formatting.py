@@ -7,7 +7,9 @@ from typing import Any
 
 # Tabs (9) and line feeds (10) are not among them.
 _CONTROL_CODES = [*range(9), *range(11, 32), *range(127, 160)]
-_CONTROL_CHARACTERS = {code: f"\\x{code:02x}" for code in _CONTROL_CODES}
+_ESCAPES = {code: f"\\x{code:02x}" for code in _CONTROL_CODES}
+# Python has them for bytes that are not UTF-8, as in file names. No output can encode them.
+_ESCAPES |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 _CONTEXT = 20  # characters before a difference
 
 
@@ -40,9 +42,10 @@ def printable(text: str) -> str:
     """Return a text for a terminal: with ``\\x1b`` for an escape, and so on for control characters.
 
     A file name, a data set or a message from elsewhere could otherwise move the cursor, change the
-    clipboard or hide output. Tabs and line feeds remain.
+    clipboard or hide output, and one that is not UTF-8 could not be written. Tabs and line feeds
+    remain.
     """
-    return text.translate(_CONTROL_CHARACTERS)
+    return text.translate(_ESCAPES)
 
 
 def format_bytes(count: int) -> str:

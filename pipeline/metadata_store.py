@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from regard.components.common.references import resolve_references
 from regard.core import owned_folders
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import file_state
 from regard.core.native_output import silence_output
 from regard.pipeline import metadata_file
@@ -377,4 +377,4 @@ def _check_reachable(mysql: MysqlConfig, where: str) -> None:
     except OSError as error:
         reason = error.strerror or "no answer"
         message = f"The MySQL server cannot be reached: {reason}."
-        raise UserError(message, where, UNREACHABLE_REMEDY) from error
+        raise EnvironmentFault(message, where, UNREACHABLE_REMEDY) from error

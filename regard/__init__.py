@@ -8,11 +8,11 @@ repository they are folders at the top level, and this folder links to them.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regard.core.errors import UserError
     from regard.pipeline.api.models import evaluate, load_model, predict, score
     from regard.pipeline.api.pipelines import (
         Config,
         RunResult,
-        UserError,
         compare,
         load_config,
         report,
@@ -51,6 +51,8 @@ def __getattr__(name: str) -> Any:
         return package_version() or "unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from regard.core import errors
     from regard.pipeline.api import models, pipelines
 
-    return getattr(models if hasattr(models, name) else pipelines, name)
+    owner = next(module for module in (errors, models, pipelines) if hasattr(module, name))
+    return getattr(owner, name)

@@ -38,7 +38,10 @@ CODES = {
 }
 INTERRUPTED_STATUS = 130
 _LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?:: (?P<key>.+))?")
-_ARGUMENT = re.compile(r"[A-Z][A-Z_@|]+")
+_ADDRESS = re.compile(r"(grpcs?|https?)://\S+|(localhost|\[[\da-f:.]+\]|(\d+\.){3}\d+):\d+")
+_ASSIGNMENT = re.compile(r"--set (?P<key>[^\s=:]+).*", re.DOTALL)
+_ARGUMENT = re.compile(r"[A-Z][A-Z@|]+")
+_VARIABLE = re.compile(r"[A-Z]+(_[A-Z]+)+")
 
 
 def record(
@@ -56,7 +59,8 @@ def record(
         message: What is wrong.
         file: The file.
         line: Its line, from 1.
-        key: The key of the configuration, the option or the argument.
+        key: The key of the configuration, the option, the argument, the variable of the
+            environment, the name or the address of a server.
         remedy: How to fix it.
     """
     return {
@@ -118,25 +122,40 @@ def _of_config_error(error: ConfigError) -> Iterator[dict[str, Any]]:
 def _located(
     code: str | None, message: str, where: str | None, remedy: str | None
 ) -> dict[str, Any]:
-    """Return a record with the file, the line and the key that a place names."""
+    """Return a record with the file, the line and the key that a place names.
+
+    The message begins with what the place says about a key, such as the address of a database.
+    """
     file, line, key, implied = _parse(where) if where else (None, None, None, _OTHER)
-    return record(code or implied, message, file, line, key, remedy)
+    separator = " " if key and key.startswith("-") else ": "
+    key, _, detail = (key or "").partition(separator)
+    message = f"{detail}: {message}" if detail else message
+    return record(code or implied, message, file, line, key.rstrip(","), remedy)
 
 
 def _parse(where: str) -> tuple[str | None, int | None, str | None, str]:
-    """Return the file, the line and the key of a place, and the code of a mistake there."""
+    """Return the file, the line and the key of a place, and the code of a mistake there.
+
+    After an option and a space, or another key and ``: ``, the key has more about the place.
+    """
+    if _ADDRESS.fullmatch(where):
+        return None, None, where, _OTHER
     if match := _LINE.fullmatch(where):
         code = ConfigError.code if match["key"] else _OTHER
         return match["file"], int(match["line"]), match["key"], code
+    if match := _ASSIGNMENT.fullmatch(where):
+        return None, None, match["key"], ConfigError.code
     if where.startswith("-"):
-        return None, None, where.split()[0].rstrip(","), USAGE
+        return None, None, where, USAGE
     from regard.pipeline.config.config import Config  # half a second that few errors need
 
     name, _, key = where.partition(": ")
+    if _VARIABLE.fullmatch(name):
+        return None, None, where, EnvironmentFault.code
     if _ARGUMENT.fullmatch(name):
-        return None, None, name, USAGE
+        return None, None, where, USAGE
     if name.partition(".")[0] in Config.model_fields and not os.path.exists(name):
-        return None, None, name, ConfigError.code
+        return None, None, where, ConfigError.code
     if os.sep in name or "." in name or os.path.exists(name):
         return name, None, key or None, ConfigError.code if key else _OTHER
-    return None, None, name, _OTHER
+    return None, None, where, _OTHER

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.components.registry.store import MODEL_FILE, Registry
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.garbage_collection import without_gc
 from regard.core.native_output import silence_output
 from regard.serving import session
@@ -160,7 +160,7 @@ def serve(
         except OSError as error:
             await manager.close()
             remedy = "Choose another port (--port, --rest-api-port) or file (--log-requests)."
-            raise UserError(str(error), remedy=remedy) from None
+            raise EnvironmentFault(str(error), remedy=remedy) from None
         if not (available := _list_available(manager)):
             await server.stop(0)
             raise UserError("No model could be loaded.", remedy="See the messages above.")
@@ -196,7 +196,7 @@ def _check_certificates(options: ServerOptions) -> None:
         files.append(options.client_ca)
     for file in files:
         if not file.exists():
-            raise UserError("The file does not exist.", where=str(file))
+            raise NotFoundError("The file does not exist.", where=str(file))
         if not file.is_file():
             raise UserError("The path is not a regular file.", where=str(file))
 

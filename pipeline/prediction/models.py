@@ -9,7 +9,7 @@ from typing import Any
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import VersionRecord, read_record
 from regard.components.registry.store import Registry
-from regard.core.errors import UserError
+from regard.core.errors import DataError, EnvironmentFault, NotFoundError, UserError
 from regard.models.tasks import TASKS, describe
 from regard.models.tasks.description import Description
 from regard.pipeline.prediction.search_options import load_with_search  # imports TensorFlow
@@ -97,6 +97,14 @@ def _unusable_model(path: Path, error: contract.SavedModelError) -> UserError:
     return UserError(f"The model cannot be used: {error}", str(path), remedy)
 
 
+def _error_class(error: ClientError | ValueError) -> type[UserError]:
+    """Return the kind of error that a server's status, or an invalid address, is for the user."""
+    if isinstance(error, ValueError):
+        return UserError
+    statuses = {"INVALID_ARGUMENT": DataError, "NOT_FOUND": NotFoundError}
+    return statuses.get(error.code, EnvironmentFault)
+
+
 class ServedByAddress:
     """A model that `regard serve` or TensorFlow Serving runs.
 
@@ -126,7 +134,9 @@ class ServedByAddress:
             self.contract = self._create_contract()
         except (ClientError, ValueError) as error:
             remedy = "Check the address, and that `regard serve` runs there."
-            raise UserError(f"The server cannot be used: {error}", address, remedy) from None
+            raise _error_class(error)(
+                f"The server cannot be used: {error}", address, remedy
+            ) from None
 
     def predict(self, name: str, rows: Sequence[InputRow]) -> list[Prediction]:
         """Run a signature.
@@ -141,7 +151,8 @@ class ServedByAddress:
             if length_error := InputLengthError.parse(error.message):
                 raise length_error from None
             remedy = f"Set {TOKEN} to the server's token." if error.code in _NO_ACCESS else None
-            raise UserError(f"The server reports: {error}", self._address, remedy) from None
+            message = f"The server reports: {error}"
+            raise _error_class(error)(message, self._address, remedy) from None
         return [Prediction(row, self.contract) for row in outputs]
 
     def _create_contract(self) -> contract.Contract:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import grpc
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.pipeline.config.beam import JOB_SERVER_SECTIONS, job_server_options
 from regard.pipeline.runners.failures import UNREACHABLE_REMEDY
 
@@ -26,7 +26,7 @@ def check_job_service(arguments: Sequence[str]) -> None:
     options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
     if not (endpoint := options.get("job_endpoint")):
         return
-    where = f"beam.options.job_endpoint ({endpoint})"
+    where = f"beam.options.job_endpoint: {endpoint}"
     seconds = float(options.get("job_server_timeout") or _TIMEOUT_SECONDS)
     request = beam_job_api_pb2.DescribePipelineOptionsRequest()
     with grpc.insecure_channel(endpoint) as channel:
@@ -37,7 +37,7 @@ def check_job_service(arguments: Sequence[str]) -> None:
         except (grpc.FutureTimeoutError, grpc.RpcError) as error:
             reason = error.code().name if isinstance(error, grpc.RpcError) else f"{seconds:g} s"
             message = f"No job service of Beam answers ({reason})."
-            raise UserError(message, where, UNREACHABLE_REMEDY) from error
+            raise EnvironmentFault(message, where, UNREACHABLE_REMEDY) from error
     names = {option.name for option in response.options}
     if not names:  # Beam's job service in Python lists none
         return

@@ -3,7 +3,7 @@
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.schedule import ScheduleConfig
 from regard.pipeline.scheduling.triggers import cron_trigger, next_fire_time, time_zone
@@ -48,7 +48,8 @@ class ScheduleSettings:
             zone = time_zone(schedule.timezone)
         except ValueError as error:  # without cron, nothing else has read the machine's zone
             remedy = "Set the environment variable TZ to a name such as Europe/Berlin."
-            raise UserError(f"The schedule cannot show times: {error}.", "TZ", remedy) from None
+            message = f"The schedule cannot show times: {error}."
+            raise EnvironmentFault(message, "TZ", remedy) from None
         self._trigger = cron_trigger(schedule.cron, zone) if schedule.cron else None
         self.config, self.schedule, self.zone = config, schedule, zone
 

@@ -11,7 +11,7 @@ import pytest
 from ml_metadata import MetadataStore
 
 from regard.components.common.run_record import SUCCEEDED, RunRecord
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.yaml_text import to_yaml
 from regard.pipeline.clean import clean
 from regard.pipeline.config.metadata import MetadataConfig, MysqlConfig
@@ -220,8 +220,8 @@ def test_a_file_of_a_pipeline_is_refused(workspace, tmp_path, is_link):
     assert not path.exists()
 
 
-def check_error(section, workspace, where) -> str:
-    with pytest.raises(UserError) as caught:
+def check_error(section, workspace, where, kind=UserError) -> str:
+    with pytest.raises(kind) as caught:
         metadata_store(section, workspace.pipeline("m")).check()
     assert caught.value.where.startswith(where)
     assert caught.value.remedy
@@ -252,7 +252,8 @@ def test_a_server_that_does_not_answer_is_an_error(workspace):
     for host in ("localhost", "host.invalid"):
         mysql = MysqlConfig(host=host, port=port, database="mlmd", user="regard")
         section = MetadataConfig(mysql=mysql)
-        message = check_error(section, workspace, f"metadata.mysql: {host}:{port}/mlmd")
+        where = f"metadata.mysql: {host}:{port}/mlmd"
+        message = check_error(section, workspace, where, EnvironmentFault)
         assert "cannot be reached" in message
 
 

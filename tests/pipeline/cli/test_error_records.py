@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -139,8 +140,14 @@ def test_a_mistake_of_a_comparison_has_its_place(regard):
         ("train.tsv:17", ("train.tsv", 17, None), "invalid_input"),
         ("a/b.yaml:3: data.train", ("a/b.yaml", 3, "data.train"), "configuration"),
         ("a.yaml: name", ("a.yaml", None, "name"), "configuration"),
-        ("training.devices: workers", (None, None, "training.devices"), "configuration"),
-        ("--out x.yaml", (None, None, "--out"), "usage"),
+        ("--set data.schema", (None, None, "data.schema"), "configuration"),
+        ("--set training.seed=[\n", (None, None, "training.seed"), "configuration"),
+        ("--dry-run, --once", (None, None, "--dry-run"), "usage"),
+        ("REGARD_HOME", (None, None, "REGARD_HOME"), "environment"),
+        ("127.0.0.1:8501", (None, None, "127.0.0.1:8501"), "invalid_input"),
+        ("http://host:8501", (None, None, "http://host:8501"), "invalid_input"),
+        ("grpc://host:8500/m@2", (None, None, "grpc://host:8500/m@2"), "invalid_input"),
+        ("s3://bucket/train.tsv:17", ("s3://bucket/train.tsv", 17, None), "invalid_input"),
         ("MODEL", (None, None, "MODEL"), "usage"),
         ("/w/registry", ("/w/registry", None, None), "invalid_input"),
         ("mine@3", (None, None, "mine@3"), "invalid_input"),
@@ -151,6 +158,42 @@ def test_a_place_is_parsed(where, place, code):
     (error,) = error_records.of_user_error(UserError("wrong", where))
     assert (error["file"], error["line"], error["key"]) == place
     assert error["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("where", "place", "detail", "code"),
+    [
+        ("training.devices: workers", (None, "training.devices"), "workers", "configuration"),
+        ("a.yaml:3: serving.registry: /r", (3, "serving.registry"), "/r", "configuration"),
+        ("metadata.mysql: db:3306/m", (None, "metadata.mysql"), "db:3306/m", "configuration"),
+        ("--out x.yaml", (None, "--out"), "x.yaml", "usage"),
+        ("--dry-run, --once", (None, "--dry-run"), "--once", "usage"),
+        ("REGARD_HOME: /a*", (None, "REGARD_HOME"), "/a*", "environment"),
+    ],
+)
+def test_the_message_has_what_a_place_says_about_a_key(where, place, detail, code):
+    (error,) = error_records.of_user_error(UserError("wrong", where))
+    assert (error["line"], error["key"]) == place
+    assert error["message"] == f"{detail}: wrong"
+    assert error["code"] == code
+
+
+def test_a_key_of_a_given_value_is_a_key_of_the_configuration(regard):
+    Path("t.tsv").write_text("a\tb\n" * 50)
+    Path("good.yaml").write_text("name: good\ndata: {train: t.tsv}\n")
+    for key, value in {"data.schema": "/nope", "training.seed": "["}.items():
+        _, output = regard("validate", "good.yaml", "--set", f"{key}={value}")
+        (error,) = output["errors"]
+        assert (error["code"], error["key"]) == ("configuration", key)
+
+
+def test_an_unreachable_server_is_a_fault_of_the_environment(regard):
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    _, output = regard("predict", f"grpc://{address}/m", "text")
+    (error,) = output["errors"]
+    place = (error["file"], error["line"], error["key"])
+    assert (error["code"], place) == ("environment", (None, None, f"grpc://{address}/m"))
 
 
 def test_the_class_of_an_error_precedes_its_place():

@@ -68,6 +68,18 @@ def test_json(capsys):
     assert not written_controls(output)
 
 
+def test_names_that_are_not_utf_8(monkeypatch):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    monkeypatch.setattr("sys.stdout", output)
+    terminal.print_lines("bad\udcff.yaml")
+    terminal.print_json("bad\udcff.yaml")
+    terminal.print_errors([{"file": "bad\udcff.yaml"}])
+    output.flush()
+    text, *values = output.buffer.getvalue().decode().split("\n", 1)
+    assert text == r"bad\udcff.yaml"
+    assert values == ['"bad\\udcff.yaml"\n{"errors": [{"file": "bad\\udcff.yaml"}]}\n']
+
+
 @pytest.mark.parametrize("text", ["tab\tand\nlines", "日本語 العربية", "é\u200f"])
 def test_texts_remain(capsys, text):
     terminal.out().print(text, soft_wrap=True)

@@ -56,7 +56,7 @@ def test_closed_port():
     port = free_port()
     error = check(port, seconds=1)
     assert error.message == "No job service of Beam answers (1 s)."
-    assert error.where == f"beam.options.job_endpoint (localhost:{port})"
+    assert error.where == f"beam.options.job_endpoint: localhost:{port}"
     assert "that the job service runs" in error.remedy
 
 

@@ -14,6 +14,8 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from regard.components.common import runtime_parameters
 from regard.components.common.code_digest import code_digest
 from regard.components.common.node_arguments import NodeArguments
+from regard.core.errors import UserError
+from regard.core.suggestions import suggest
 
 ArtifactTypes = Mapping[str, type[Artifact]]
 
@@ -37,7 +39,8 @@ class Component(BaseComponent):
         arguments: the parameters and input channels. An output channel replaces the default one.
 
     Raises:
-        ValueError: an argument is missing or unknown.
+        UserError: an argument is unknown.
+        ValueError: an argument is missing.
         TypeError: an argument has the wrong type.
     """
 
@@ -82,8 +85,14 @@ class Component(BaseComponent):
         return arguments
 
     def __init__(self, run_parameters: Mapping[str, Any] | None = None, **arguments: Any):
+        spec = self.SPEC_CLASS
+        names = [*spec.INPUTS, *spec.PARAMETERS, *spec.OUTPUTS]
+        # TFX ignores unknown arguments.
+        if unknown := [name for name in arguments if name not in names]:
+            problems = (f"{name!r} is not an argument. {suggest(name, names)}." for name in unknown)
+            raise UserError(" ".join(problems), type(self).__name__)
         if "code" not in arguments:
             arguments["code"] = code_digest(self.EXECUTOR.__module__.rpartition(".")[0])
         outputs = {name: Channel(type=kind) for name, kind in self.OUTPUTS.items()}
         values = runtime_parameters.of_sections(run_parameters, *self.RUN_SECTIONS)
-        super().__init__(self.SPEC_CLASS(**{**outputs, **values, **arguments}))
+        super().__init__(spec(**{**outputs, **values, **arguments}))

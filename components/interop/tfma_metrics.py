@@ -9,6 +9,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import tensorflow_text  # noqa: F401 - the operations of a model's tokenizers
+from apache_beam.metrics import Metrics
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
 from regard.models.metrics import METRICS, MetricOptions, Rows
@@ -63,11 +64,16 @@ def _computations(
 
 
 class _CorpusCombiner(beam.CombineFn):
-    """Sums the statistics of rows, as Regard's Evaluator does."""
+    """Sums the statistics of rows, as Regard's Evaluator does.
+
+    Rows without a reference are left out; Beam's counter ``rows_without_reference`` has their
+    number.
+    """
 
     def __init__(self, metric: str, options: Mapping[str, Any], key: Any, eval_config: Any):
         self._metric, self._options = metric, MetricOptions(**options)
         self._key, self._eval_config = key, eval_config
+        self._skipped = Metrics.counter("regard", "rows_without_reference")
 
     def create_accumulator(self) -> Accumulator | None:
         return None
@@ -80,10 +86,15 @@ class _CorpusCombiner(beam.CombineFn):
             output_name=self._key.output_name,
             flatten=False,
             squeeze=False,
+            allow_none=True,
         )
         for labels, predictions, _ in triples:
+            references = _values(labels)
+            if not references:
+                self._skipped.inc()
+                continue
             (hypothesis,) = _values(predictions)
-            row = hypothesis, _values(labels)
+            row = hypothesis, references
             new = self._statistics(row).rows.sum(axis=0), row
             accumulator = self.merge_accumulators([accumulator, new])
         return accumulator

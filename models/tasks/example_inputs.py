@@ -22,7 +22,7 @@ def parse_inputs(examples: tf.Tensor, inputs: Sequence[Mapping[str, Any]]) -> li
 
     Raises:
         InvalidArgumentError: an example cannot be parsed, lacks a feature or has another type; or
-            the numbers of a feature are not whole points.
+            the numbers of a feature are none, or not whole points.
     """
     parsed = tf.io.parse_example(examples, {entry["name"]: _spec(entry) for entry in inputs})
     tensors: list[tf.Tensor] = []
@@ -43,13 +43,18 @@ def _pad_list(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Return flat lists as a padded tensor ``[batch, n]`` or ``[batch, n, dimensions]``."""
     dtype, shape = KINDS[kind].tensor or ("", "")
-    if "dimensions" not in shape:
-        return tf.cast(values.to_tensor(), dtype), tf.cast(values.row_lengths(), tf.int32)
     lengths = tf.cast(values.row_lengths(), tf.int32)
-    message = f"the length of the feature {name} is not a multiple of {dimensions}"
-    check = tf.debugging.Assert(tf.reduce_all(lengths % dimensions == 0), [message, lengths])
-    with tf.control_dependencies([check]):
+    message = f"the feature {name} is missing or empty in an example"
+    checks = [tf.debugging.Assert(tf.reduce_all(lengths > 0), [message, lengths])]
+    has_points = "dimensions" in shape
+    if has_points:
+        message = f"the length of the feature {name} is not a multiple of {dimensions}"
+        is_whole = tf.reduce_all(lengths % dimensions == 0)
+        checks.append(tf.debugging.Assert(is_whole, [message, lengths]))
+    with tf.control_dependencies(checks):
         dense = values.to_tensor()
+    if not has_points:
+        return tf.cast(dense, dtype), lengths
     rows, width = tf.unstack(tf.shape(dense))
     points = tf.reshape(dense, [rows, width // dimensions, dimensions])
     return tf.cast(points, dtype), lengths // dimensions

@@ -1,5 +1,6 @@
 """The preprocessing of a task: raw rows to transformed rows, in the Transform graph."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -46,10 +47,26 @@ class Preprocessing(ABC):
         """
 
 
-def flat_values(column: Any) -> tf.Tensor:
-    """Return all values of a dense or sparse raw feature; ``[batch]`` with one value per row."""
-    values = column.values if isinstance(column, tf.SparseTensor) else column
-    return tf.reshape(values, [-1])
+def single_values(inputs: Columns, name: str) -> tf.Tensor:
+    """Return the only value of each row of a raw feature, as ``first_values`` does.
+
+    Raises:
+        InvalidArgumentError: a row has several values (when the graph runs).
+    """
+    counts = to_ragged(inputs[name]).row_lengths()
+    message = f"A row has several values of the feature {name}. Store one value in each row."
+    check = tf.debugging.Assert(tf.reduce_all(counts <= 1), [message])
+    with tf.control_dependencies([check]):
+        return first_values(inputs[name])
+
+
+def first_values(column: Any) -> tf.Tensor:
+    """Return the first value of each row of a raw feature, ``[batch]``.
+
+    A row without a value keeps its place: it has an empty text, the number NaN or the integer -1.
+    """
+    missing = "" if column.dtype == tf.string else math.nan if column.dtype.is_floating else -1
+    return to_ragged(column).to_tensor(missing, shape=[None, 1])[:, 0]
 
 
 def to_ragged(column: Any) -> tf.RaggedTensor:
@@ -58,4 +75,4 @@ def to_ragged(column: Any) -> tf.RaggedTensor:
         return column
     if isinstance(column, tf.SparseTensor):
         return tf.RaggedTensor.from_sparse(column)
-    return tf.RaggedTensor.from_tensor(column)
+    return tf.RaggedTensor.from_tensor(column[:, None] if column.shape.rank == 1 else column)

@@ -124,3 +124,9 @@ def test_pusher_and_reporter_need_few_inputs():
     assert set(reporter.inputs) == {"model"}
     with pytest.raises(UserError, match="model_blessing"):
         Pusher(MODEL, MODEL, "/registry", "words", "translation")
+
+
+def test_unknown_inputs_are_refused():
+    message = r"'evaluaton' is not .*Did you mean evaluation\?.*'blesing' .*Did you mean blessing"
+    with pytest.raises(UserError, match=message):
+        Reporter("words", "translation", model=MODEL, evaluaton=PREDICTIONS, blesing=5)

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from regard.models.tasks.preprocessing import Columns, Preprocessing, Tokenizers, flat_values
+from regard.models.tasks.preprocessing import Columns, Preprocessing, Tokenizers, single_values
 from regard.models.tasks.similarity.description import SIDES, SimilarityPreprocessingConfig
 from regard.models.tasks.similarity.word_tokens import split_words, word_ids
 
@@ -19,14 +19,15 @@ class SentencePreprocessing(Preprocessing):
         outputs: dict[str, Any] = {}
         for side in SIDES:
             # Both sentences share one tokenizer.
-            words = split_words(tokenizers["first"], flat_values(inputs[side]))
+            words = split_words(tokenizers["first"], single_values(inputs, side))
             ids = word_ids(tokenizers["first"], words, settings.oov_buckets)
             outputs[f"{side}_ids"] = tf.cast(ids, tf.int64)
         low, high = settings.scale.low, settings.scale.high
-        outputs["target"] = (flat_values(inputs["score"])[:, None] - low) / (high - low)
+        outputs["target"] = (single_values(inputs, "score")[:, None] - low) / (high - low)
         return outputs
 
     def lengths(self, features: Columns) -> tf.Tensor:
-        """Return the numbers of tokens of the longer sentence."""
+        """Return the numbers of tokens of the longer sentence; 0 also without a score."""
         first, second = (features[f"{side}_ids"].row_lengths()[:, None] for side in SIDES)
-        return tf.where((first > 0) & (second > 0), tf.maximum(first, second), 0)
+        is_complete = (first > 0) & (second > 0) & ~tf.math.is_nan(features["target"])
+        return tf.where(is_complete, tf.maximum(first, second), 0)

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from regard.models.settings.training import AlignmentLinksConfig
 from regard.models.tasks.copy_tokenizer import string_tokens
-from regard.models.tasks.preprocessing import Columns, Tokenizers, flat_values
+from regard.models.tasks.preprocessing import Columns, Tokenizers, single_values
 from regard.models.vocabulary import SPACE
 
 
@@ -24,13 +24,12 @@ def link_features(
         ``source_units`` and ``target_units`` ``[batch, (tokens)]``, the unit of each token, as the
         alignment error rate numbers them; ragged int64.
     """
-    column = inputs[settings.links]
-    texts = tf.sparse.to_dense(column, "") if isinstance(column, tf.SparseTensor) else column
-    numbers = tf.strings.split(tf.strings.regex_replace(tf.reshape(texts, [-1]), "[-p]", " "))
+    texts = single_values(inputs, settings.links)
+    numbers = tf.strings.split(tf.strings.regex_replace(texts, "[-p]", " "))
     links = {"links": tf.strings.to_number(numbers, tf.int64)}
     for side in ("source", "target"):
         # Ids do not tell whether an unknown token begins a word, but its text does.
-        pieces = string_tokens(tokenizers[side], flat_values(inputs[side]), split=copies)
+        pieces = string_tokens(tokenizers[side], single_values(inputs, side), split=copies)
         links[f"{side}_units"] = pieces.with_values(_units(pieces, settings.unit))
     return links
 

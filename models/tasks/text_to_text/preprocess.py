@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.models.tasks.copy_tokenizer import CopyTokenizer
-from regard.models.tasks.preprocessing import Columns, Tokenizers, flat_values, to_ragged
+from regard.models.tasks.preprocessing import Columns, Tokenizers, single_values, to_ragged
 from regard.models.tasks.text_preprocessing import TextOutputPreprocessing, is_blank
 from regard.models.tasks.text_to_text.alignment_links import link_features
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig
@@ -20,9 +20,10 @@ class TextPreprocessing(TextOutputPreprocessing):
         """Return ``source_ids``, ``target_ids``, ``target_lengths`` (ragged int64), and links."""
         guidance = settings.guided_alignment
         links = link_features(inputs, tokenizers, guidance, settings.copies) if guidance else {}
-        sources, tokenizer = flat_values(inputs["source"]), tokenizers["source"]
+        sources, tokenizer = single_values(inputs, "source"), tokenizers["source"]
         if settings.tag_feature:
-            tags = flat_values(inputs[settings.tag_feature])
+            tags = single_values(inputs, settings.tag_feature)
+            sources = tf.where(tags == "", "", sources)  # a row without a tag is incomplete
             tagged = tf.strings.join(["<", tags, "> ", sources])
             sources = tf.where(is_blank(sources), sources, tagged)
         if settings.copies:

@@ -202,20 +202,21 @@ def test_tokenizer_is_stored_with_the_graph(transformed: Path) -> None:
     assert not list((transformed / "graph").glob(".*"))
 
 
-def write_columns(folder: Path, splits: list[str], **columns: str) -> Any:
-    """Examples of one row without a file and a line, as CsvExampleGen writes them."""
-    row = {name: bytes_feature(text) for name, text in columns.items()}
-    record = tf.train.Example(features=tf.train.Features(feature=row)).SerializeToString()
+def write_columns(folder: Path, splits: list[str], *rows: dict[str, str]) -> Any:
+    """Examples without a file and a line, as CsvExampleGen writes them."""
+    features = [{name: bytes_feature(text) for name, text in row.items()} for row in rows]
+    examples = [tf.train.Example(features=tf.train.Features(feature=row)) for row in features]
     for split in splits:
         (folder / f"Split-{split}").mkdir(parents=True)
         path = folder / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-            writer.write(record)
+            for example in examples:
+                writer.write(example.SerializeToString())
     return artifact(standard_artifacts.Examples, folder, split_names=json.dumps(splits))
 
 
-def schema_of(*columns: str) -> str:
-    return "".join(f'feature {{ name: "{name}" type: BYTES {SHAPE} }}\n' for name in columns)
+def schema_of(*columns: str, shape: str = SHAPE) -> str:
+    return "".join(f'feature {{ name: "{name}" type: BYTES {shape} }}\n' for name in columns)
 
 
 def tokenizer_of(transformed: Path) -> dict[str, Any]:
@@ -225,7 +226,8 @@ def tokenizer_of(transformed: Path) -> dict[str, Any]:
 def test_any_examples_with_the_features_of_the_task(transformed: Path, tmp_path: Path) -> None:
     splits = ["train", "dev", "held-out"]
     source, target = SPLITS["train"][0]
-    examples = write_columns(tmp_path / "examples", splits, source=source, target=target)
+    row = {"source": source, "target": target}
+    examples = write_columns(tmp_path / "examples", splits, row)
     schema = schema_of("source", "target")
     properties = dict(component_of(()).exec_properties)
     rows = run(tmp_path, examples, schema, properties, tokenizer_of(transformed))
@@ -238,8 +240,21 @@ def test_any_examples_with_the_features_of_the_task(transformed: Path, tmp_path:
         examples_split(rows, "dev")
 
 
+def test_rows_with_an_empty_cell_are_incomplete(transformed: Path, tmp_path: Path) -> None:
+    """SchemaGen gives a column with an empty cell no shape."""
+    source, target = SPLITS["train"][0]
+    rows = [{"target": target}, {"source": source, "target": target}, {"source": source}]
+    examples = write_columns(tmp_path / "examples", ["train"], *rows)
+    schema = schema_of("source", "target", shape="presence { min_count: 1 }")
+    properties = dict(component_of(()).exec_properties)
+    run(tmp_path, examples, schema, properties, tokenizer_of(transformed))
+    actual = rows_of(tmp_path, "train")
+    assert actual[1] == rows_of(transformed, "train")[0]
+    assert [actual[0][row_files.LENGTHS], actual[2][row_files.LENGTHS]] == [[0], []]
+
+
 def test_a_schema_of_another_task_is_an_error(transformed: Path, tmp_path: Path) -> None:
-    examples = write_columns(tmp_path / "examples", ["train"], english="one", target="eins")
+    examples = write_columns(tmp_path / "examples", ["train"], {"english": "one", "target": "eins"})
     schema = schema_of("english", "target")
     properties = dict(component_of(()).exec_properties)
     with pytest.raises(UserError, match="no feature 'source'; it has english, target") as caught:

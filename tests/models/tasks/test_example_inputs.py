@@ -16,6 +16,7 @@ from tests.models.tasks.tokenizers import write_tokenizers
 
 TEXTS = [{"name": "first", "kind": "text"}, {"name": "second", "kind": "text"}]
 POINTS = [{"name": "points", "kind": "points", "dimensions": 3}]
+POSITIONS = [{"name": "positions", "kind": "positions"}]
 
 
 def test_texts_in_the_order_of_the_contract():
@@ -37,9 +38,7 @@ def test_points_are_padded_and_counted():
 
 def test_positions_are_padded_and_counted():
     rows = [serialized(positions=[2]), serialized(positions=[1, 0])]
-    positions, lengths = parse_inputs(
-        tf.constant(rows), [{"name": "positions", "kind": "positions"}]
-    )
+    positions, lengths = parse_inputs(tf.constant(rows), POSITIONS)
     assert (positions.dtype, positions.numpy().tolist()) == (tf.int32, [[2, 0], [1, 0]])
     assert lengths.numpy().tolist() == [1, 2]
 
@@ -51,6 +50,8 @@ def test_positions_are_padded_and_counted():
         (TEXTS, serialized(first=[b"a"], second=[1.0]), "Data types don't match"),
         (TEXTS, b"a raw text", "Could not parse example input"),
         (POINTS, serialized(points=[1.0, 2.0]), "feature points is not a multiple of 3"),
+        (POINTS, serialized(wrong=[1.0, 2.0, 3.0]), "feature points is missing or empty"),
+        (POSITIONS, serialized(wrong=[1]), "feature positions is missing or empty"),
     ],
 )
 def test_an_example_that_does_not_fit_is_an_error(inputs, row, error):

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from regard.models import tasks
-from regard.models.tasks.preprocessing import flat_values
 from regard.models.vocabulary import EOS
 from tests.models.tasks.task_parts import as_rows
 
@@ -59,9 +58,3 @@ def test_training_rows_have_the_text_of_their_number():
     ]
     assert inputs["source"][1].tolist() == [7, 8, 9, 7, 8, EOS]
     assert {array.dtype for array in inputs.values()} == {np.dtype(np.int32)}
-
-
-def test_one_value_a_row():
-    dense, sparse = tf.constant([["a"], ["b"]]), tf.sparse.from_dense([["a"], ["b"]])
-    for column in (dense, sparse, tf.constant(["a", "b"])):
-        assert flat_values(column).numpy().tolist() == [b"a", b"b"]

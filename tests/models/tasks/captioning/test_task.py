@@ -111,7 +111,7 @@ def test_preprocessing_and_inputs(tokenizer):
     np.testing.assert_array_equal(created["target"], tf.ragged.constant(ids).to_tensor())
     (first, second), (third,) = PREPROCESSING.lengths(result).to_list()
     assert [first, second, third] == [len(row) for row in ids]
-    nothing = {"caption_lengths": tf.ragged.constant([[0, 2]], tf.int64)}
+    nothing = {"caption_lengths": tf.ragged.constant([[0, 2]], tf.int64), "image": [[b"png"]]}
     assert PREPROCESSING.lengths(nothing).to_list() == [[0, 3]]
     one = {name: column[1] for name, column in rows.items()}
     again = decode_images(

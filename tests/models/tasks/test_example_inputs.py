@@ -53,6 +53,7 @@ def test_positions_are_padded_and_counted():
         (POINTS, serialized(wrong=[1.0, 2.0, 3.0]), "feature points is missing or empty"),
         (POSITIONS, serialized(wrong=[1]), "feature positions is missing or empty"),
     ],
+    ids=["missing text", "type", "raw text", "shape", "missing points", "missing positions"],
 )
 def test_an_example_that_does_not_fit_is_an_error(inputs, row, error):
     with pytest.raises(tf.errors.InvalidArgumentError, match=error):

@@ -1,5 +1,6 @@
 """Nodes of the user's own in the graph: checks, connections, and keys of the cache."""
 
+import json
 import sys
 
 import pytest
@@ -71,10 +72,39 @@ def test_code_is_part_of_the_key_of_the_nodes_that_it_is_about(read, tmp_path):
     assert {name for name in first if CODE in first[name]} == {"Profanity", "Gate"}
     edit(tmp_path / "own_gate.py", "{content['count']} rows", "{content['count']} texts")
     second = properties()
-    assert {name for name in first if first[name] != second[name]} == {"Gate"}
+    assert {name for name in first if first[name] != second[name]} == {"Gate", "Pusher"}
     edit(tmp_path / "own_nodes.py", "number = 0", "number = 1")
     third = properties()  # the gate imports the module of the node
-    assert {name for name in first if second[name] != third[name]} == {"Profanity", "Gate"}
+    changed = {name for name in first if second[name] != third[name]}
+    assert changed == {"Profanity", "Gate", "Pusher"}
+
+
+def test_code_that_may_rewire_the_trainer_is_another_recipe(read, tmp_path):
+    """The Trainer itself compares the data, so that a new gate does not train again."""
+
+    def settings(section):
+        config = read(section)
+        nodes = build(config, tmp_path)[1]
+        record = json.loads(nodes["Pusher"].exec_properties["record"])
+        trainer = nodes["Trainer"].exec_properties["custom_config"]
+        return trainer, record["recipe"], record["config"].get("pipeline", {}).get("extra")
+
+    alone = settings("")
+    assert alone == settings(f"pipeline:{NODE}")  # nodes cannot change Regard's inputs
+    assert alone[2] is None
+    versions = [settings(PIPELINE), settings(PIPELINE.replace("limit: 5", "limit: 6"))]
+    edit(tmp_path / "own_gate.py", "rows have", "texts have")
+    versions.append(settings(PIPELINE))
+    (trainer,) = {version[0] for version in versions}
+    assert json.loads(trainer)["run"]["is_rewirable"]
+    assert not json.loads(alone[0])["run"]["is_rewirable"]
+    assert len({recipe for _, recipe, _ in [alone, *versions]}) == 4
+    assert {extra for *_, extra in versions} == {"own_gate:extra"}
+    (tmp_path / "moved").mkdir()
+    for path in tmp_path.glob("own_*.py"):
+        path.rename(tmp_path / "moved" / path.name)
+    moved = settings(f"{PIPELINE}  folder: moved\n")
+    assert moved == versions[-1]
 
 
 def test_a_function_in_python_sees_all_nodes(read, tmp_path):
@@ -88,6 +118,7 @@ def test_a_function_in_python_sees_all_nodes(read, tmp_path):
 
     _, nodes = build(read(f"pipeline:{NODE}"), tmp_path, extra)
     assert isinstance(received["Pusher"], Pusher)
+    assert json.loads(received["Trainer"].exec_properties["custom_config"])["run"]["is_rewirable"]
     assert set(nodes) == {*received, "Second"}
     assert nodes["Second"] in nodes["Pusher"].upstream_nodes
 

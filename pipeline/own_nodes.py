@@ -119,6 +119,8 @@ class _OwnNodes:
             return
         try:
             node = component(**inputs, **settings.parameters).with_id(settings.id)
+        except SystemExit as error:
+            self.problems.append(Problem(path, f"SystemExit: {error}"))
         except Exception as error:  # of the user's code, or a wrong type
             message = error.message if isinstance(error, UserError) else str(error)
             self.problems.append(Problem(path, message))
@@ -206,7 +208,7 @@ def _call_own_extra(reference: str, by_name: Mapping[str, BaseComponent]) -> lis
     """Return the result of ``pipeline.extra``, whose errors are those of the user."""
     try:
         return list(load_object(reference)(by_name))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _error(Problem(_EXTRA, f"{type(error).__name__}: {error}")) from error
 
 

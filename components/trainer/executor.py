@@ -51,7 +51,7 @@ class TrainerExecutor(GenericExecutor):
             raise UserError(error.message, error.where or _KEY, error.remedy) from error
         except OSError:  # such as a full disk, about which a run has its own words
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             remedy = "The log of the run has the traceback."
             raise UserError(f"{type(error).__name__}: {error}", _KEY, remedy) from error
         model = path_utils.serving_model_path(artifact_utils.get_single_uri(output_dict["model"]))

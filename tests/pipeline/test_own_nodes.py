@@ -130,6 +130,7 @@ def test_a_function_in_python_sees_all_nodes(read, tmp_path):
         ("lambda nodes: 3", "TypeError"),
         ("lambda nodes: [nodes['Trainer']]", "there already is a node 'Trainer'"),
         ("lambda nodes: nodes['Tuner']", "KeyError"),
+        ("lambda nodes: exit(0)", "SystemExit: 0"),
         ("3", "is no function"),
     ],
 )
@@ -138,6 +139,18 @@ def test_a_wrong_function_is_an_error_of_its_key(read, tmp_path, function, messa
     with pytest.raises(UserError) as error:
         build(read("pipeline: {extra: own_function:extra}\n"), tmp_path)
     assert (error.value.where, message in error.value.message) == ("pipeline.extra", True)
+
+
+def test_a_component_that_ends_the_process_is_an_error(read, tmp_path):
+    (tmp_path / "own_class.py").write_text(
+        "from own_gate import Gate\n"
+        "class Exiting(Gate):\n"
+        "    def __init__(self, count):\n"
+        "        raise SystemExit(0)\n"
+    )
+    exiting = "  - {component: own_class:Exiting, inputs: {count: Profanity.count}}\n"
+    with pytest.raises(UserError, match=r"tiny\.yaml:\d+: pipeline\.nodes\.1: SystemExit: 0"):
+        check_own_code(read(f"pipeline:{NODE}{exiting}"))
 
 
 @pytest.mark.parametrize(

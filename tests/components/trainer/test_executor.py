@@ -112,6 +112,9 @@ def run_fn(fn_args):
 def fails(fn_args):
     raise ValueError("no rows")
 
+def exits(fn_args):
+    raise SystemExit(0)
+
 def without_a_contract(fn_args):
     Path(fn_args.serving_model_dir).mkdir(parents=True)
 """
@@ -122,6 +125,7 @@ def without_a_contract(fn_args):
     [
         ("run_fn", None),
         ("fails", "ValueError: no rows"),
+        ("exits", "SystemExit: 0"),
         ("without_a_contract", "without a contract"),
         ("missing", "has no 'missing'"),
     ],

@@ -203,6 +203,21 @@ def test_bug_is_one_sentence_and_a_traceback_in_the_log(tiny, capfd):
     assert "Traceback" in capfd.readouterr().err
 
 
+@BOTH
+def test_code_that_ends_the_process_is_a_failure(tiny, runner):
+    tiny.what.write_text("exit")
+    assert tiny.run(runner) == worker.BUG
+    assert _failed(tiny)["node"] == "Fail"
+    assert _failed(tiny)["error"] == "RuntimeError: The code of the node called sys.exit(0)."
+
+    def end():
+        raise SystemExit
+
+    tiny.file.unlink()
+    assert worker.run(end) == worker.BUG
+    assert tiny.events("run")[0]["error"] == "SystemExit: no message"
+
+
 def test_user_error_in_a_beam_job(tiny):
     tiny.what.write_text("beam")
     assert tiny.run() == worker.USER

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import JsonValue
 from tensorflow_data_validation import StatsOptions
 from tfx.components import SchemaGen, StatisticsGen
-from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.channel import BaseChannel
 
@@ -91,9 +91,7 @@ def build_pipeline(
     return _assemble(context, config, [*components, *connect_own_nodes(config, components, extra)])
 
 
-def _assemble(
-    context: PipelineContext, config: Config, components: list[BaseComponent]
-) -> Pipeline:
+def _assemble(context: PipelineContext, config: Config, components: list[BaseNode]) -> Pipeline:
     connection = None
     if context.folders.metadata is not None:
         connection = connection_config(config.metadata, Path(context.folders.metadata))

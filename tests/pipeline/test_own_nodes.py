@@ -5,6 +5,11 @@ import sys
 
 import pytest
 from tfx.dsl.compiler import compiler
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import LatestArtifactStrategy
+from tfx.types.channel import Channel
+from tfx.types.standard_artifacts import Model, Schema
 
 from regard.components.nodes import Pusher
 from regard.core.errors import UserError
@@ -103,8 +108,7 @@ def test_code_that_may_rewire_the_trainer_is_another_recipe(read, tmp_path):
     (tmp_path / "moved").mkdir()
     for path in tmp_path.glob("own_*.py"):
         path.rename(tmp_path / "moved" / path.name)
-    moved = settings(f"{PIPELINE}  folder: moved\n")
-    assert moved == versions[-1]
+    assert settings(f"{PIPELINE}  folder: moved\n") == versions[-1]
 
 
 def test_a_function_in_python_sees_all_nodes(read, tmp_path):
@@ -139,6 +143,27 @@ def test_a_wrong_function_is_an_error_of_its_key(read, tmp_path, function, messa
     with pytest.raises(UserError) as error:
         build(read("pipeline: {extra: own_function:extra}\n"), tmp_path)
     assert (error.value.where, message in error.value.message) == ("pipeline.extra", True)
+
+
+def test_a_missing_parameter_is_reported_with_the_other_problems(read, tmp_path):
+    edit(tmp_path / "own_nodes.py", "Parameter[int] = 3", "Parameter[int]")
+    changed = NODE.replace("limit: 5", "limits: 5").replace("examples: Corpus", "exmples: Corpus")
+    with pytest.raises(UserError) as error:
+        check_own_code(read(f"pipeline:{changed}"))
+    assert "pipeline.nodes.0.parameters: the parameter 'limit' is missing" in error.value.message
+    for other in ("'examples' is missing", "no parameter 'limits'", "no input 'exmples'"):
+        assert other in error.value.message
+
+
+def test_a_function_may_return_nodes_of_tfx_without_an_executor(read, tmp_path):
+    def extra(nodes):
+        resolver = Resolver(strategy_class=LatestArtifactStrategy, model=Channel(type=Model))
+        return [Importer(source_uri=str(tmp_path), artifact_type=Schema), resolver]
+
+    pipeline, nodes = build(read(f"pipeline:{NODE}"), tmp_path, extra)
+    assert {"Importer", "Resolver"} <= set(nodes)
+    order = local.node_ids(compiler.Compiler().compile(pipeline))
+    assert {"Importer", "Resolver"} <= set(order)
 
 
 def test_a_component_that_ends_the_process_is_an_error(read, tmp_path):

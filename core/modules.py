@@ -76,7 +76,7 @@ def load_object(reference: str, folder: str | None = None) -> Any:
         place = f" in {folder}" if folder is not None else ""
         message = f"there is no module {error.name}{place}, nor among the installed packages"
         raise UserError(message) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
     _check_folder(module, folder)
     if not hasattr(loaded, name):

@@ -72,7 +72,7 @@ class PluginTable(Mapping[str, T]):
         """Turn any error of a choice of another package into one that names the package."""
         try:
             yield
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if name in self.own or name not in self._points():
                 raise
             raise _error(self._points()[name], f"{type(error).__name__}: {error}") from error

@@ -71,6 +71,17 @@ def training_key(
     )
 
 
+def rewiring_key(config: Config) -> str:
+    """Return a digest of what may connect Regard's nodes otherwise; empty without it.
+
+    It is ``pipeline.extra`` with the nodes that it receives. The modules must be importable.
+    """
+    if config.pipeline.extra is None:
+        return ""
+    settings = config.pipeline.model_dump_json(exclude={"folder"})
+    return digest(settings, code_digest(*config.own_modules))
+
+
 def word_files(config: Config) -> dict[str, str]:
     """Return the word list, and the files of word vectors and monolingual texts, by their keys."""
     word_list = config.tokenizer.word_list if config.tokenizer is not None else None

@@ -101,7 +101,8 @@ class ModelKeys:
 
     Attributes:
         training: The key of the training, whatever model it starts from.
-        checkpoint: The key of the training from its model.
+        checkpoint: The key of the training from its model. If code of the user's own may connect
+            other data, the Trainer adds a digest of its files.
         recipe: The key of the exported model, with its search and its ensemble.
     """
 
@@ -165,12 +166,13 @@ def local_context(
     teachers = [model["digest"] for model in augmentation.values()]
     with importable(config.pipeline.folder):
         training_key = cache_keys.training_key(config, trained, data.word_vectors, teachers)
+        rewiring_key = cache_keys.rewiring_key(config)
     models = StartingModels(
         start=find_warm_start(config.training, registry, config.name, training_key),
         ensemble=find_ensemble(config.training, registry, config.task),
         augmentation=augmentation,
     )
-    keys = _model_keys(config, training_key, models)
+    keys = _model_keys(config, training_key, models, rewiring_key)
     artifacts = metadata_store(config.metadata, paths).artifacts
     owned_folders.create(artifacts, owned_folders.ARTIFACTS)
     return PipelineContext(
@@ -199,12 +201,16 @@ def _trained_splits(config: Config) -> Sequence[str]:
     return SPLITS if is_compared else ("train", "eval")
 
 
-def _model_keys(config: Config, training_key: str, models: StartingModels) -> ModelKeys:
+def _model_keys(
+    config: Config, training_key: str, models: StartingModels, rewiring_key: str
+) -> ModelKeys:
     checkpoint = cache_keys.digest(training_key, models.start.get("digest", ""))
     # Not other weights, but other outputs: the model is compared with production.
     outputs = [config.section_json("search")]
     outputs.append(json.dumps(config.serving.for_trainer(), sort_keys=True))
     outputs += [member["digest"] for member in models.ensemble]
+    # Only the Trainer knows which data it is connected with, see `RunInputs.is_rewirable`.
+    outputs += [rewiring_key] if rewiring_key else []
     recipe = cache_keys.digest(checkpoint, *outputs)
     return ModelKeys(training=training_key, checkpoint=checkpoint, recipe=recipe)
 

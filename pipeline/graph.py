@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import JsonValue
 from tensorflow_data_validation import StatsOptions
 from tfx.components import SchemaGen, StatisticsGen
-from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
 from tfx.types.channel import BaseChannel
 
@@ -65,7 +65,8 @@ def build_pipeline(
     preprocess = _preprocess(config, train_examples, schema, tokenizer)
     # It reads no output of the validator, but must not start with rejected data.
     (tokenizer or preprocess).add_upstream_node(validator)
-    trainer = _trainer(context, config, preprocess)
+    is_rewirable = extra is not None or config.pipeline.extra is not None
+    trainer = _trainer(context, config, preprocess, is_rewirable)
     predictor = _predictor(context, config, examples, trainer)
     evaluator = _evaluator(config, predictor, validator)
     check = _serving_check(config, examples, trainer, predictor)
@@ -90,9 +91,7 @@ def build_pipeline(
     return _assemble(context, config, [*components, *connect_own_nodes(config, components, extra)])
 
 
-def _assemble(
-    context: PipelineContext, config: Config, components: list[BaseComponent]
-) -> Pipeline:
+def _assemble(context: PipelineContext, config: Config, components: list[BaseNode]) -> Pipeline:
     connection = None
     if context.folders.metadata is not None:
         connection = connection_config(config.metadata, Path(context.folders.metadata))
@@ -204,13 +203,14 @@ def _preprocess(
 
 
 def _trainer(
-    context: PipelineContext, config: Config, preprocess: data_nodes.Preprocess
+    context: PipelineContext, config: Config, preprocess: data_nodes.Preprocess, is_rewirable: bool
 ) -> nodes.Trainer:
     run = {
         "vectors": context.data.word_vectors,
         "start": context.models.start,
         "ensemble": context.models.ensemble,
         "checkpoints": context.folders.checkpoints,
+        "is_rewirable": is_rewirable,
     }
     if context.is_local:
         run["checkpoint_key"] = context.keys.checkpoint
@@ -318,7 +318,9 @@ def _reporter(
 
 def _published_config(config: Config) -> dict[str, JsonValue]:
     """Return the configuration without the sections that do not change the model."""
-    excluded = {"schedule", "beam", "tune", "tracking", "metadata", "pipeline"}
+    excluded = {"schedule", "beam", "tune", "tracking", "metadata"}
+    if config.pipeline.extra is None:  # nodes alone cannot change the connections of Regard's
+        excluded.add("pipeline")
     return config.recorded(exclude=excluded)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.dsl.component.experimental.decorators import BaseFunctionalComponent
 from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
 from tfx.types.channel import BaseChannel, Channel
 
 from regard.components import data_nodes, nodes
@@ -20,7 +21,7 @@ from regard.pipeline.config.own_nodes import NODES, NodeConfig
 # A node's outputs by name.
 Outputs = Mapping[str, BaseChannel]
 # Receives all nodes by name, and returns more.
-Extra = Callable[[Mapping[str, BaseComponent]], Iterable[BaseComponent]]
+Extra = Callable[[Mapping[str, BaseNode]], Iterable[BaseNode]]
 CODE = "own_code"  # the execution property with the digest of a node's code
 _EXTRA: KeyPath = ("pipeline", "extra")
 _REMEDY = "docs/how-to/extending.md shows a node, a run_fn, and how nodes are connected."
@@ -40,8 +41,8 @@ def check_own_code(config: Config) -> None:
 
 
 def connect_own_nodes(
-    config: Config, regard_nodes: Iterable[BaseComponent], extra: Extra | None = None
-) -> list[BaseComponent]:
+    config: Config, regard_nodes: Iterable[BaseNode], extra: Extra | None = None
+) -> list[BaseNode]:
     """Return the nodes of the user's own, connected to Regard's.
 
     Args:
@@ -70,7 +71,8 @@ def connect_own_nodes(
         _add_nodes(extra(by_name), by_name)
     own = [node for name, node in by_name.items() if name not in config.regard_nodes]
     for node in own:
-        _add_code_digest(node)
+        if isinstance(node, BaseComponent):  # others, such as an Importer, run no code
+            _add_code_digest(node)
     return own
 
 
@@ -119,6 +121,8 @@ class _OwnNodes:
             return
         try:
             node = component(**inputs, **settings.parameters).with_id(settings.id)
+        except SystemExit as error:
+            self.problems.append(Problem(path, f"SystemExit: {error}"))
         except Exception as error:  # of the user's code, or a wrong type
             message = error.message if isinstance(error, UserError) else str(error)
             self.problems.append(Problem(path, message))
@@ -145,7 +149,7 @@ def _argument_problems(
     inputs: Mapping[str, BaseChannel],
     path: KeyPath,
 ) -> Iterator[Problem]:
-    """Yield unknown arguments, missing inputs, and channels of a wrong type."""
+    """Yield unknown and missing arguments, and channels of a wrong type."""
     spec = component.SPEC_CLASS
     is_function = issubclass(component, BaseFunctionalComponent)
     arguments = _argument_names(component)
@@ -168,6 +172,9 @@ def _argument_problems(
             if key not in settings.inputs and not parameter.optional:
                 message = f"the input {key!r} is missing, a channel of {parameter.type.TYPE_NAME}"
                 yield Problem((*path, "inputs"), message)
+        for key, parameter in spec.PARAMETERS.items():
+            if key not in settings.parameters and not parameter.optional:
+                yield Problem((*path, "parameters"), f"the parameter {key!r} is missing")
 
 
 def _argument_names(component: type[BaseComponent]) -> list[str] | None:
@@ -202,19 +209,19 @@ def _declared_outputs(config: Config) -> dict[str, Outputs]:
     return result
 
 
-def _call_own_extra(reference: str, by_name: Mapping[str, BaseComponent]) -> list[BaseComponent]:
+def _call_own_extra(reference: str, by_name: Mapping[str, BaseNode]) -> list[BaseNode]:
     """Return the result of ``pipeline.extra``, whose errors are those of the user."""
     try:
         return list(load_object(reference)(by_name))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _error(Problem(_EXTRA, f"{type(error).__name__}: {error}")) from error
 
 
-def _add_nodes(added: Iterable[BaseComponent], by_name: dict[str, BaseComponent]) -> None:
+def _add_nodes(added: Iterable[BaseNode], by_name: dict[str, BaseNode]) -> None:
     """Add the result of a function ``extra`` to the nodes by name."""
     for node in added:
-        if not isinstance(node, BaseComponent):
-            message = f"it must return a list of TFX components, not one of {type(node).__name__}"
+        if not isinstance(node, BaseNode):
+            message = f"it must return a list of TFX nodes, not one of {type(node).__name__}"
             raise _error(Problem(_EXTRA, message))
         if node.id in by_name:
             message = f"there already is a node {node.id!r}; use .with_id(NAME)"

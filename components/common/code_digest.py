@@ -9,6 +9,7 @@ import functools
 import hashlib
 import importlib.util
 import re
+import sysconfig
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -31,8 +32,8 @@ def code_digest(*modules: str, package: Path = PACKAGE) -> str:
 
     Args:
         modules: dotted names, for example ``"regard.components.trainer"``; a module of another
-            package stands for its whole top-level package, and for those that it imports from the
-            same folder, unless they are installed.
+            package stands for its whole top-level package. If that is not installed, it also stands
+            for those that it imports and that are not installed, such as neighbours.
         package: the folder that holds the package ``regard``.
 
     Returns:
@@ -111,26 +112,54 @@ def source_files(
 
 
 def _other_files(modules: Iterable[str], package: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield the files of the other top-level packages, and the folders that hold these."""
+    """Yield the files of the other top-level packages, and the folders that hold these.
+
+    They include what uninstalled ones import from others that are not installed either. Of a folder
+    without ``__init__.py``, which may hold data, only the code counts.
+    """
     names = {module.partition(".")[0] for module in modules} - {package.name}
-    pending = sorted(names)
+    pending = [root for name in sorted(names) for root in _locations(name)]
     while pending:
-        name = pending.pop(0)
-        # Not the spec of a module that was imported, which may be another of the same name.
-        spec = PathFinder.find_spec(name) or importlib.util.find_spec(name)
-        if spec is None:
-            continue
-        for root in map(Path, spec.submodule_search_locations or [spec.origin or ""]):
-            files = sorted(path for path in (root, *root.rglob("*")) if path.suffix != ".pyc")
-            yield from ((path, root.parent) for path in files if path.is_file())
-            if not _INSTALLED & set(root.parts):
-                new = _neighbours(files, root.parent) - names - {package.name}
-                names |= new
-                pending += sorted(new)
+        root = pending.pop(0)
+        is_package = root.is_file() or (root / "__init__.py").is_file()
+        paths = (root, *root.rglob("*" if is_package else "*.py"))
+        files = sorted(path for path in paths if path.is_file() and path.suffix != ".pyc")
+        yield from ((path, root.parent) for path in files)
+        if not _is_installed(root):
+            new = _imported_names(files) - names - {package.name}
+            names |= new
+            roots = (path for name in sorted(new) for path in _locations(name))
+            pending += [path for path in roots if not _is_installed(path)]
 
 
-def _neighbours(files: Iterable[Path], folder: Path) -> set[str]:
-    """Return the top-level packages and modules of a folder that files import."""
+def _locations(name: str) -> list[Path]:
+    """Return the folders of a top-level package, or the file of a module, if there are any."""
+    # Not the spec of a module that was imported, which may be another of the same name.
+    spec = PathFinder.find_spec(name)
+    if spec is None:
+        with contextlib.suppress(ValueError):  # the running script has no spec
+            spec = importlib.util.find_spec(name)
+    if spec is None:
+        return []
+    paths = spec.submodule_search_locations or filter(None, [spec.origin])
+    return [path for path in map(Path, paths) if path.exists()]
+
+
+def _is_installed(root: Path) -> bool:
+    """Whether a package or a module belongs to Python or was installed by pip."""
+    if _INSTALLED & set(root.parts) or any(map(root.is_relative_to, _standard_library())):
+        return True
+    return next(root.parent.glob("*.dist-info"), None) is not None  # `pip install --target`
+
+
+@functools.cache
+def _standard_library() -> tuple[str, str]:
+    paths = sysconfig.get_paths()
+    return paths["stdlib"], paths["platstdlib"]
+
+
+def _imported_names(files: Iterable[Path]) -> set[str]:
+    """Return the top-level packages and modules that files import."""
     imported = set[str]()
     for path in files:
         if path.suffix == ".py":
@@ -140,8 +169,7 @@ def _neighbours(files: Iterable[Path], folder: Path) -> set[str]:
                         imported |= {alias.name.partition(".")[0] for alias in node.names}
                     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                         imported.add(node.module.partition(".")[0])
-    candidates = ((name, folder / f"{name}.py", folder / name / "__init__.py") for name in imported)
-    return {name for name, *paths in candidates if any(path.is_file() for path in paths)}
+    return imported
 
 
 def _root_files(module: str, package: Path) -> list[Path]:

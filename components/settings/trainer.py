@@ -120,6 +120,8 @@ class RunInputs(BaseModel):
             outputs of the node's executions.
         checkpoint_key: the name of this training's folder, a digest of its settings, code and
             data. Empty: the Trainer computes it; the data may be unknown when the graph is built.
+        is_rewirable: whether code of the user's own may have connected the Trainer with other data
+            than ``checkpoint_key`` describes: the Trainer adds a digest of the files.
         published: the folder in the registry that the models of this pipeline are pushed to, if
             the Trainer looks up the models below.
         start: the model to start from; None for random weights.
@@ -132,6 +134,7 @@ class RunInputs(BaseModel):
 
     checkpoints: str = ""
     checkpoint_key: str = ""
+    is_rewirable: bool = False
     published: str = ""
     start: StartingModel | None = None
     ensemble: tuple[StartingModel, ...] = ()

@@ -60,7 +60,7 @@ class TrainerExecutor(GenericExecutor):
         except UserError as error:
             where = error.where or _KEY
             raise error.with_texts(error.message, where, error.remedy) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if _is_of_environment(error):  # a run has its own words, and may be repeated
                 raise
             remedy = "The log of the run has the traceback."

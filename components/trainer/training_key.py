@@ -100,12 +100,17 @@ def with_checkpoint_folder(job: TrainingJob) -> TrainingJob:
     """Return the job with a folder for the checkpoints of this training, if it has none yet.
 
     Without ``checkpoints`` it is next to the folders of the node's executions, so that a later
-    execution resumes. Without ``checkpoint_key`` the files are read, to compute the key.
+    execution resumes. The files are read to compute the key if there is none, or if it may
+    describe other data.
     """
     run = job.run
+    key = run.checkpoint_key or _checkpoint_key(job)
+    if run.checkpoint_key and run.is_rewirable:
+        key += f"-{training_key(job.config, job.data)}"
     changes = {
         "checkpoints": run.checkpoints or _default_checkpoints(job.run_folder),
-        "checkpoint_key": run.checkpoint_key or _checkpoint_key(job),
+        "checkpoint_key": key,
+        "is_rewirable": False,
     }
     return job.model_copy(update={"run": run.model_copy(update=changes)})
 

@@ -58,8 +58,7 @@ class PipelineConfig(Section):
             must contain the modules instead.
         nodes: Nodes of your own, with the keys component, name, after, before, inputs and
             parameters.
-        extra: Function, MODULE:NAME, that receives all nodes by name, and returns more components;
-            null: none.
+        extra: Function, MODULE:NAME, that receives all nodes by name, and returns more; null: none.
     """
 
     folder: str | None = None

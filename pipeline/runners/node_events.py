@@ -171,7 +171,10 @@ class _ObservedLauncher(launcher.Launcher):
         if isinstance(self._executor_spec, _BeamExecutor):
             placeholders = self._executor_spec.beam_pipeline_args_placeholders
             check_job_service([argument.value.string_value for argument in placeholders])
-        output = super()._run_executor(execution_info)
+        try:
+            output = super()._run_executor(execution_info)
+        except SystemExit as error:  # TFX would leave the execution unfinished
+            raise RuntimeError(f"The code of the node called sys.exit({error}).") from error
         for artifacts in output.output_artifacts.values():
             for artifact in artifacts.artifacts:
                 artifact.custom_properties[DIGEST].string_value = _digest(

@@ -4,7 +4,15 @@ import dataclasses
 import signal
 
 from regard.components.common.run_progress import Progress
-from regard.components.common.run_record import FAILED, INTERRUPTED, NOT_BLESSED, STOPPED, SUCCEEDED
+from regard.components.common.run_record import (
+    CACHED,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NOT_BLESSED,
+    STOPPED,
+    SUCCEEDED,
+)
 from regard.core.errors import Failure
 from regard.core.processes import describe_exit
 from regard.pipeline.runs.supervise import Ending
@@ -32,7 +40,9 @@ def judge(ending: Ending, state: Progress) -> Outcome:
     """Derive the outcome from the end of the worker and the progress of the nodes."""
     if ending.status != 0 and ending.interrupted:
         return Outcome(INTERRUPTED)
-    if ending.status != 0:
+    # The user's code may end the process with status 0.
+    is_complete = all(node.state in (DONE, CACHED) for node in state.nodes.values())
+    if ending.status != 0 or not is_complete:
         return Outcome(FAILED, state.failure or _unreported_failure(ending.status, state))
     is_pushed = "Pusher" not in state.nodes or state.pushed_model().get("pushed")
     return Outcome(SUCCEEDED if is_pushed else NOT_BLESSED)
@@ -48,6 +58,10 @@ def _unreported_failure(status: int, state: Progress) -> Failure:
             remedy="Free some disk space.",
             user=True,
         )
+    if status == 0:
+        error = "the worker process ended before all nodes were done"
+        advice = "Remove calls such as sys.exit and os._exit from code of your own."
+        return Failure(node=node, error=error, remedy=advice)
     remedy = None
     if status == -signal.SIGKILL:
         key = _MEMORY_KEYS.get(node or "")

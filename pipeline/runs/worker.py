@@ -138,7 +138,7 @@ def run(
                     local.run_nodes(ir, runner)
                 finally:
                     failure = observation.failure
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the user's code may call sys.exit(0)
             if failure is None:  # the error occurred outside the nodes
                 traceback.print_exc()
                 failure = explain(error)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
 
 from regard.components.settings.trainer import RunInputs
@@ -32,7 +32,7 @@ def create_tuning(config: Config, workspace: Workspace, restart: bool = False) -
         {"vectors": context.data.word_vectors, "start": context.models.start}
     )
 
-    def add_tuner(nodes: Mapping[str, BaseComponent]) -> list[BaseComponent]:
+    def add_tuner(nodes: Mapping[str, BaseNode]) -> list[BaseNode]:
         preprocess = nodes["Preprocess"]
         node = Tuner(
             examples=preprocess.outputs["transformed_examples"],

@@ -42,12 +42,14 @@ def test_a_folder_comes_after_what_is_installed_and_is_passed_to_children(tmp_pa
         ("json.one:VALUE", "there is no module json.one"),
         ("one_module:VALEU", "has no 'VALEU'. Did you mean VALUE"),
         ("one_module_broken:VALUE", "cannot be imported: ZeroDivisionError"),
+        ("one_module_exits:VALUE", "cannot be imported: SystemExit: 0"),
         ("one_module_needs:VALUE", "cannot be imported: No module named 'one_module_absent'"),
     ],
 )
 def test_what_is_wrong_with_a_reference(tmp_path, reference, message):
     (tmp_path / "one_module.py").write_text("VALUE = 3\n")
     (tmp_path / "one_module_broken.py").write_text("1 / 0\n")
+    (tmp_path / "one_module_exits.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "one_module_needs.py").write_text("import one_module_absent\n")
     with modules.importable(str(tmp_path)), pytest.raises(UserError) as error:
         modules.load_object(reference, str(tmp_path))

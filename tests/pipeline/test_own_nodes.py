@@ -1,9 +1,15 @@
 """Nodes of the user's own in the graph: checks, connections, and keys of the cache."""
 
+import json
 import sys
 
 import pytest
 from tfx.dsl.compiler import compiler
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import LatestArtifactStrategy
+from tfx.types.channel import Channel
+from tfx.types.standard_artifacts import Model, Schema
 
 from regard.components.nodes import Pusher
 from regard.core.errors import UserError
@@ -71,10 +77,38 @@ def test_code_is_part_of_the_key_of_the_nodes_that_it_is_about(read, tmp_path):
     assert {name for name in first if CODE in first[name]} == {"Profanity", "Gate"}
     edit(tmp_path / "own_gate.py", "{content['count']} rows", "{content['count']} texts")
     second = properties()
-    assert {name for name in first if first[name] != second[name]} == {"Gate"}
+    assert {name for name in first if first[name] != second[name]} == {"Gate", "Pusher"}
     edit(tmp_path / "own_nodes.py", "number = 0", "number = 1")
     third = properties()  # the gate imports the module of the node
-    assert {name for name in first if second[name] != third[name]} == {"Profanity", "Gate"}
+    changed = {name for name in first if second[name] != third[name]}
+    assert changed == {"Profanity", "Gate", "Pusher"}
+
+
+def test_code_that_may_rewire_the_trainer_is_another_recipe(read, tmp_path):
+    """The Trainer itself compares the data, so that a new gate does not train again."""
+
+    def settings(section):
+        config = read(section)
+        nodes = build(config, tmp_path)[1]
+        record = json.loads(nodes["Pusher"].exec_properties["record"])
+        trainer = nodes["Trainer"].exec_properties["custom_config"]
+        return trainer, record["recipe"], record["config"].get("pipeline", {}).get("extra")
+
+    alone = settings("")
+    assert alone == settings(f"pipeline:{NODE}")  # nodes cannot change Regard's inputs
+    assert alone[2] is None
+    versions = [settings(PIPELINE), settings(PIPELINE.replace("limit: 5", "limit: 6"))]
+    edit(tmp_path / "own_gate.py", "rows have", "texts have")
+    versions.append(settings(PIPELINE))
+    (trainer,) = {version[0] for version in versions}
+    assert json.loads(trainer)["run"]["is_rewirable"]
+    assert not json.loads(alone[0])["run"]["is_rewirable"]
+    assert len({recipe for _, recipe, _ in [alone, *versions]}) == 4
+    assert {extra for *_, extra in versions} == {"own_gate:extra"}
+    (tmp_path / "moved").mkdir()
+    for path in tmp_path.glob("own_*.py"):
+        path.rename(tmp_path / "moved" / path.name)
+    assert settings(f"{PIPELINE}  folder: moved\n") == versions[-1]
 
 
 def test_a_function_in_python_sees_all_nodes(read, tmp_path):
@@ -88,6 +122,7 @@ def test_a_function_in_python_sees_all_nodes(read, tmp_path):
 
     _, nodes = build(read(f"pipeline:{NODE}"), tmp_path, extra)
     assert isinstance(received["Pusher"], Pusher)
+    assert json.loads(received["Trainer"].exec_properties["custom_config"])["run"]["is_rewirable"]
     assert set(nodes) == {*received, "Second"}
     assert nodes["Second"] in nodes["Pusher"].upstream_nodes
 
@@ -99,6 +134,7 @@ def test_a_function_in_python_sees_all_nodes(read, tmp_path):
         ("lambda nodes: 3", "TypeError"),
         ("lambda nodes: [nodes['Trainer']]", "there already is a node 'Trainer'"),
         ("lambda nodes: nodes['Tuner']", "KeyError"),
+        ("lambda nodes: exit(0)", "SystemExit: 0"),
         ("3", "is no function"),
     ],
 )
@@ -107,6 +143,39 @@ def test_a_wrong_function_is_an_error_of_its_key(read, tmp_path, function, messa
     with pytest.raises(UserError) as error:
         build(read("pipeline: {extra: own_function:extra}\n"), tmp_path)
     assert (error.value.where, message in error.value.message) == ("pipeline.extra", True)
+
+
+def test_a_missing_parameter_is_reported_with_the_other_problems(read, tmp_path):
+    edit(tmp_path / "own_nodes.py", "Parameter[int] = 3", "Parameter[int]")
+    changed = NODE.replace("limit: 5", "limits: 5").replace("examples: Corpus", "exmples: Corpus")
+    with pytest.raises(UserError) as error:
+        check_own_code(read(f"pipeline:{changed}"))
+    assert "pipeline.nodes.0.parameters: the parameter 'limit' is missing" in error.value.message
+    for other in ("'examples' is missing", "no parameter 'limits'", "no input 'exmples'"):
+        assert other in error.value.message
+
+
+def test_a_function_may_return_nodes_of_tfx_without_an_executor(read, tmp_path):
+    def extra(nodes):
+        resolver = Resolver(strategy_class=LatestArtifactStrategy, model=Channel(type=Model))
+        return [Importer(source_uri=str(tmp_path), artifact_type=Schema), resolver]
+
+    pipeline, nodes = build(read(f"pipeline:{NODE}"), tmp_path, extra)
+    assert {"Importer", "Resolver"} <= set(nodes)
+    order = local.node_ids(compiler.Compiler().compile(pipeline))
+    assert {"Importer", "Resolver"} <= set(order)
+
+
+def test_a_component_that_ends_the_process_is_an_error(read, tmp_path):
+    (tmp_path / "own_class.py").write_text(
+        "from own_gate import Gate\n"
+        "class Exiting(Gate):\n"
+        "    def __init__(self, count):\n"
+        "        raise SystemExit(0)\n"
+    )
+    exiting = "  - {component: own_class:Exiting, inputs: {count: Profanity.count}}\n"
+    with pytest.raises(UserError, match=r"tiny\.yaml:\d+: pipeline\.nodes\.1: SystemExit: 0"):
+        check_own_code(read(f"pipeline:{NODE}{exiting}"))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ def Fail(total: InputArtifact[Findings], copy: OutputArtifact[Findings]) -> None
             raise RuntimeError("wrapped by a library") from error
     if what == "bug":
         raise ValueError("a list of 3\nmore text")
+    if what == "exit":
+        raise SystemExit(0)
     if what == "killed":
         Path(copy.uri, "half.txt").write_text("half")
         root = Path(copy.uri).parents[3]

@@ -1,3 +1,4 @@
+import importlib
 import random
 import shutil
 import subprocess
@@ -217,3 +218,45 @@ def test_what_a_module_imports_from_its_folder_counts(small, tmp_path, monkeypat
     digests.append(code_digest("digest_nodes", package=small()))
     assert digests[0] == digests[1]
     assert len(set(digests)) == 3
+
+
+@pytest.fixture
+def edits(small, tmp_path, monkeypatch):
+    """Return whether an edit of a file changes the digest of ``digest_nodes``, by file."""
+    monkeypatch.syspath_prepend(tmp_path / "own")
+
+    def edits(imports, *files):
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own/digest_nodes.py").write_text(imports)
+        package = small()
+        for file in files:
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text("import json\n")
+        results = []
+        for file in files:
+            importlib.invalidate_caches()
+            before = code_digest("digest_nodes", package=package)
+            (tmp_path / file).write_text("edited = True\n")
+            results.append(code_digest("digest_nodes", package=package) != before)
+        return results
+
+    return edits
+
+
+def test_a_folder_without_an_init_file_counts(edits):
+    files = ("own/digest_lists/words.py", "own/digest_lists/deep/more.py", "own/digest_rest/a.py")
+    imports = "from digest_lists.words import BAD\nimport digest_lists.deep.more\n"
+    assert edits(imports, *files) == [True, True, False]
+
+
+def test_what_an_editable_installation_or_the_path_adds_counts(edits, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path / "checkout")
+    files = ("checkout/digest_common/words.py", "checkout/digest_single.py", "checkout/digest_b.py")
+    imports = "def f():\n    import digest_common.words, digest_single\n"
+    assert edits(imports, *files) == [True, True, False]
+
+
+def test_what_is_installed_or_built_in_does_not_count(edits, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    imports = "import digest_installed, json, sys, zipimport, numpy, digest_missing\n"
+    assert edits(imports, "site-packages/digest_installed.py") == [False]

@@ -116,6 +116,9 @@ def run_fn(fn_args):
 def fails(fn_args):
     raise ValueError("no rows")
 
+def exits(fn_args):
+    raise SystemExit(0)
+
 def without_a_contract(fn_args):
     Path(fn_args.serving_model_dir).mkdir(parents=True)
 """
@@ -169,6 +172,7 @@ def test_a_mistake_in_an_own_run_fn_keeps_its_kind(tmp_path, monkeypatch, error)
     [
         ("run_fn", None),
         ("fails", "ValueError: no rows"),
+        ("exits", "SystemExit: 0"),
         ("without_a_contract", "without a contract"),
         ("missing", "has no 'missing'"),
     ],

@@ -86,6 +86,28 @@ def test_an_ensemble_does_not_train_again(data):
     assert folder_of(data, ensemble=("other@1",)) == folder_of(data)
 
 
+def test_a_key_that_may_describe_other_data_is_extended_by_a_digest_of_the_files(data):
+    """Otherwise a finished training on other data is restored."""
+
+    def folder(**run):
+        config = TrainerConfig(task="translation", model={}, training={})
+        inputs = RunInputs(checkpoint_key="k3y", checkpoints="/fixed", **run)
+        job = with_checkpoint_folder(
+            TrainingJob(config=config, run=inputs, data=data, run_folder="/run")
+        )
+        assert with_checkpoint_folder(job) == job
+        return job.run.checkpoint_folder.name
+
+    first = folder(is_rewirable=True)
+    assert first == folder(is_rewirable=True)
+    Path(data.train_files[0]).write_bytes(b"other rows")
+    second = folder(is_rewirable=True)
+    assert first.startswith("k3y-")  # so `--from Trainer` finds it
+    assert second.startswith("k3y-")
+    assert first != second
+    assert folder() == "k3y"
+
+
 def test_without_a_folder_it_is_next_to_those_of_the_executions(data, tmp_path):
     run = RunInputs(checkpoint_key="k3y")
     with pytest.raises(ValueError, match="no folder"):

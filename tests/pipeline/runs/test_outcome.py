@@ -6,11 +6,18 @@ from regard.pipeline.runs.outcome import judge
 from regard.pipeline.runs.supervise import Ending
 
 
-def _state(**pushed) -> Progress:
+def _state(trainer="cached", **pushed) -> Progress:
     state = Progress(["Trainer", "Pusher"])
+    state.apply({"kind": "node", "node": "Trainer", "state": trainer})
     state.apply(
         {"kind": "node", "node": "Pusher", "state": "done", "properties": {"pushed_model": pushed}}
     )
+    return state
+
+
+def _trained() -> Progress:
+    state = Progress(["Trainer"])
+    state.apply({"kind": "node", "node": "Trainer", "state": "done"})
     return state
 
 
@@ -32,7 +39,9 @@ def _stopped() -> Progress:
     [
         (Ending(0, False), _state(pushed=1), run_record.SUCCEEDED, 0),
         (Ending(0, False), _state(pushed=0), run_record.NOT_BLESSED, 3),
-        (Ending(0, False), Progress(["Trainer"]), run_record.SUCCEEDED, 0),
+        (Ending(0, False), _trained(), run_record.SUCCEEDED, 0),
+        (Ending(0, False), Progress(["Trainer"]), run_record.FAILED, 1),
+        (Ending(0, False), _state("running", pushed=1), run_record.FAILED, 1),
         (Ending(2, False), _failed(user=True), run_record.FAILED, 2),
         (Ending(1, False), _failed(user=False), run_record.FAILED, 1),
         (Ending(130, True), _stopped(), run_record.INTERRUPTED, 130),
@@ -56,4 +65,8 @@ def test_worker_without_a_failure_event_is_explained():
     early.stop()
     failure = judge(Ending(-9, False), early).failure
     assert "training" not in failure.remedy
+    ended = judge(Ending(0, False), _stopped()).failure
+    assert (ended.node, ended.user) == ("Trainer", False)
+    assert "before all nodes" in ended.error
+    assert "sys.exit" in ended.remedy
     assert "SIGSEGV" in judge(Ending(-11, False), _stopped()).failure.error

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tfx.dsl.components.common.importer import Importer
 
+from regard.components.common.artifact_types import Findings
 from regard.core import events
 from regard.pipeline.runners import node_events
 from regard.pipeline.runs import worker
@@ -201,6 +203,37 @@ def test_bug_is_one_sentence_and_a_traceback_in_the_log(tiny, capfd):
     assert tiny.run() == worker.BUG
     assert _failed(tiny)["error"] == "ValueError: a list of 3"
     assert "Traceback" in capfd.readouterr().err
+
+
+@BOTH
+def test_a_node_without_an_executor_is_done(tiny, runner):
+    """Such as an Importer that `pipeline.extra` adds."""
+
+    def build():
+        pipeline = tiny.module.make(tiny.root)
+        importer = Importer(source_uri=str(tiny.what.parent), artifact_type=Findings)
+        pipeline.components = [*pipeline.components, importer.with_id("Import")]
+        return pipeline
+
+    assert worker.run(build, runner, "run-1") == worker.OK
+    assert tiny.states() == dict.fromkeys(("Add", "Aside", "Fail", "Import"), "done")
+    end = next(e for e in tiny.events() if e["node"] == "Import" and e["state"] == "done")
+    assert end["outputs"] == {"result": str(tiny.root)}
+
+
+@BOTH
+def test_code_that_ends_the_process_is_a_failure(tiny, runner):
+    tiny.what.write_text("exit")
+    assert tiny.run(runner) == worker.BUG
+    assert _failed(tiny)["node"] == "Fail"
+    assert _failed(tiny)["error"] == "RuntimeError: The code of the node called sys.exit(0)."
+
+    def end():
+        raise SystemExit
+
+    tiny.file.unlink()
+    assert worker.run(end) == worker.BUG
+    assert tiny.events("run")[0]["error"] == "SystemExit: no message"
 
 
 def test_user_error_in_a_beam_job(tiny):

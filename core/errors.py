@@ -30,10 +30,8 @@ class UserError(Exception):
         self.remedy = remedy
 
     def with_texts(self, message: str, where: str | None, remedy: str | None) -> "UserError":
-        """Return an error with the same code and other texts."""
-        error = UserError(message, where, remedy)
-        error.code = self.code
-        return error
+        """Return an error of the same kind with other texts."""
+        return class_of(self.code)(message, where, remedy)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
@@ -84,6 +82,12 @@ class EnvironmentFault(UserError):
     """The machine, a package, a variable of the environment or a server prevents the work."""
 
     code = "environment"
+
+
+def class_of(code: str | None) -> type[UserError]:
+    """Return the class of the errors with a code."""
+    kinds = (ConfigError, DataError, NotFoundError, EnvironmentFault)
+    return next((kind for kind in kinds if kind.code == code), UserError)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -238,7 +238,8 @@ def check_start(config: Config, workspace: Workspace) -> None:
         find_ensemble(config.training, registry, config.task)
         find_teachers(config.augmentation, registry, config.task)
     except UserError as error:
-        raise UserError(error.message, config.locate(error.where), error.remedy) from error
+        where = config.locate(error.where)
+        raise error.with_texts(error.message, where, error.remedy) from error
     cache_keys.vector_digests(config)
     if config.metadata.address:
         metadata_store(config.metadata, workspace.pipeline(config.name)).check()

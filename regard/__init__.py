@@ -8,11 +8,10 @@ repository they are folders at the top level, and this folder links to them.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.pipeline.api.models import evaluate, load_model, predict, score
+    from regard.pipeline.api.models import UserError, evaluate, load_model, predict, score
     from regard.pipeline.api.pipelines import (
         Config,
         RunResult,
-        UserError,
         compare,
         load_config,
         report,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import tensorflow as tf
 from tfx import types
 from tfx.components.trainer import fn_args_utils
 from tfx.components.trainer.executor import GenericExecutor
@@ -28,6 +29,14 @@ from regard.serving.contract import CONTRACT
 
 RUN_FN = "regard.components.trainer.run_fn.run_fn"
 _KEY = "training.run_fn"  # of another one
+_ENVIRONMENT = (
+    OSError,
+    MemoryError,
+    tf.errors.AbortedError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnavailableError,
+)
 
 
 class TrainerExecutor(GenericExecutor):
@@ -40,6 +49,7 @@ class TrainerExecutor(GenericExecutor):
 
         Raises:
             UserError: a ``run_fn`` of the user's own fails, or its model cannot be used.
+            Exception: its error is one of the machine, such as a full disk or a lost worker.
         """
         if exec_properties["run_fn"] == RUN_FN:
             super().Do(input_dict, output_dict, exec_properties)
@@ -48,10 +58,11 @@ class TrainerExecutor(GenericExecutor):
             load_object(":".join(exec_properties["run_fn"].rsplit(".", 1)))
             super().Do(input_dict, output_dict, exec_properties)
         except UserError as error:
-            raise UserError(error.message, error.where or _KEY, error.remedy) from error
-        except OSError:  # such as a full disk, about which a run has its own words
-            raise
+            where = error.where or _KEY
+            raise error.with_texts(error.message, where, error.remedy) from error
         except Exception as error:
+            if _is_of_environment(error):  # a run has its own words, and may be repeated
+                raise
             remedy = "The log of the run has the traceback."
             raise UserError(f"{type(error).__name__}: {error}", _KEY, remedy) from error
         model = path_utils.serving_model_path(artifact_utils.get_single_uri(output_dict["model"]))
@@ -78,6 +89,13 @@ class TrainerExecutor(GenericExecutor):
             inputs = {**inputs, **_find_models(config, inputs["published"], data, model)}
         fn_args.custom_config = {CONFIG: config, RUN: RunInputs.model_validate(inputs)}
         return fn_args
+
+
+def _is_of_environment(error: BaseException | None) -> bool:
+    """Return whether an error, or its cause, is one of the machine or of other workers."""
+    while error is not None and not isinstance(error, _ENVIRONMENT):
+        error = error.__cause__
+    return error is not None
 
 
 def _find_models(

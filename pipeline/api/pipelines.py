@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.common.run_record import INTERRUPTED
-from regard.core.errors import UserError
+from regard.core.errors import class_of
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.compare.matrix import read_comparison
@@ -233,5 +233,5 @@ def _raise_failure(result: RunResult) -> None:
         node = f"{failure.node} failed: " if failure.node is not None else "The run failed: "
         message = node + failure.error
         if failure.user:
-            raise UserError(message, failure.where, failure.remedy)
+            raise class_of(failure.code)(message, failure.where, failure.remedy)
         raise RuntimeError(f"{message}\nLog: {result.run.log}")

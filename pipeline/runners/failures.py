@@ -54,10 +54,10 @@ _MARK = re.compile(r"\bregard\.core\.errors\.(\w+): ")
 def is_transient(failure: Failure) -> bool:
     """Return whether a retry may succeed: every failure except a mistake in data or configuration.
 
-    Full disks and missing permissions are for the user to fix, but a retry may succeed.
+    Full disks, missing permissions and lost workers are for the user to fix, but a retry may
+    succeed.
     """
-    remedies = {*_SYSTEM_REMEDIES.values(), *_CLUSTER_REMEDIES.values()}
-    return not failure.user or failure.remedy in remedies
+    return not failure.user or failure.code == EnvironmentFault.code
 
 
 def explain(error: BaseException, node: str | None = None) -> Failure:

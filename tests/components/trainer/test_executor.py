@@ -1,14 +1,18 @@
 """Run-time parameters, and the models that the Trainer looks up when it runs."""
 
+import errno
+import importlib
 import json
 from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 from tfx.types.standard_artifacts import Examples, Model, ModelRun, TransformGraph
 
 from regard.components.settings.trainer import CONFIG, RUN, TrainingJob
 from regard.components.trainer.executor import TrainerExecutor
-from regard.core.errors import UserError
+from regard.core.errors import DataError, EnvironmentFault, UserError
+from regard.pipeline.runners.failures import explain, is_transient
 
 
 @pytest.fixture
@@ -115,6 +119,49 @@ def fails(fn_args):
 def without_a_contract(fn_args):
     Path(fn_args.serving_model_dir).mkdir(parents=True)
 """
+
+
+def run_own(tmp_path, monkeypatch, error):
+    """Call a ``run_fn`` of the user's own that raises an error."""
+
+    def run_fn(_):
+        raise error
+
+    (tmp_path / "own_errors.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(importlib.import_module("own_errors"), "run_fn", run_fn, raising=False)
+    monkeypatch.setattr(TrainerExecutor, "_GetFnArgs", lambda *_: SimpleNamespace())
+    TrainerExecutor().Do({}, {}, {"run_fn": "own_errors.run_fn"})
+
+
+def caused_by(cause):
+    error = ValueError("could not write the file")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        caused_by(OSError(errno.ENOSPC, "No space left on device")),
+        tf.errors.UnavailableError(None, None, "worker 1 is lost"),
+        EnvironmentFault("The connection between the workers is lost."),
+    ],
+)
+def test_a_fault_of_the_machine_in_an_own_run_fn_may_be_retried(tmp_path, monkeypatch, error):
+    with pytest.raises(type(error)) as caught:
+        run_own(tmp_path, monkeypatch, error)
+    assert is_transient(explain(caught.value))
+
+
+@pytest.mark.parametrize("error", [DataError("too few rows"), ValueError("too few rows")])
+def test_a_mistake_in_an_own_run_fn_keeps_its_kind(tmp_path, monkeypatch, error):
+    with pytest.raises(UserError) as caught:
+        run_own(tmp_path, monkeypatch, error)
+    assert caught.value.code == getattr(error, "code", None)
+    assert caught.value.where == "training.run_fn"
+    assert not is_transient(explain(caught.value))
 
 
 @pytest.mark.parametrize(

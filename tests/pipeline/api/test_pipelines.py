@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from regard import UserError, compare, load_config, report, run, schedule, tune, validate
+from regard.core.errors import ConfigError
 from regard.pipeline.compare import jobs, plots
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.runs import store, supervise
@@ -107,6 +108,7 @@ def test_failures_are_errors(worker):
     with pytest.raises(UserError, match="Trainer failed: the batch is too large") as error:
         run(config)
     assert (error.value.where, error.value.remedy) == ("training.batch_tokens", "Make it smaller.")
+    assert isinstance(error.value, ConfigError)
     worker("crash")
     with pytest.raises(RuntimeError, match=r"Trainer failed: .*SIGSEGV\nLog: .*log\.txt"):
         run(config)

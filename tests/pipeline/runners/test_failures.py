@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError, EnvironmentFault, UserError
 from regard.pipeline.runners import failures
 from regard.pipeline.runners.failures import explain, is_transient
 
@@ -30,7 +30,9 @@ def test_is_transient():
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/disk")
     assert is_transient(explain(full))
     assert is_transient(explain(RuntimeError("a bug")))
+    assert is_transient(explain(EnvironmentFault("The connection between the workers is lost.")))
     assert not is_transient(explain(UserError("too few", remedy="Add some.")))
+    assert not is_transient(explain(DataError("too few", remedy="Add some.")))
 
 
 def test_user_error_in_the_text_of_a_beam_error():

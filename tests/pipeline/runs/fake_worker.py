@@ -42,6 +42,7 @@ if how == "user":
     events.emit(
         "node", node="Trainer", state="failed", seconds=1.0, user=True,
         error="the batch is too large", where="training.batch_tokens", remedy="Make it smaller.",
+        code="configuration",
     )  # fmt: skip
     sys.exit(2)
 if how == "crash":

@@ -22,12 +22,7 @@ from regard.pipeline.workspace import PipelinePaths, Workspace, lock_pipeline
 FAILURES = {
     "failed": Failure(node="Trainer", error="the worker process was killed by signal 9"),
     "refused": Failure(node="ExampleValidator", error="duplicates: 90% of the rows", user=True),
-    "full": Failure(
-        node="CorpusGen",
-        error="No space left on device",
-        remedy=explain(OSError(errno.ENOSPC, "No space left on device")).remedy,
-        user=True,
-    ),
+    "full": explain(OSError(errno.ENOSPC, "No space left on device"), "CorpusGen"),
 }
 
 

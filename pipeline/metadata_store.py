@@ -23,6 +23,7 @@ from regard.core.files import file_state
 from regard.core.native_output import silence_output
 from regard.pipeline import metadata_file
 from regard.pipeline.config.metadata import OWN_FILES, MetadataConfig, MysqlConfig
+from regard.pipeline.runners.failures import DATABASE_REMEDY
 from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths, output_folders
 
@@ -35,7 +36,6 @@ _TIMEOUT_SECONDS = 5.0
 # Reasons of ML Metadata if another process creates the tables, or writes.
 _TEMPORARY = ("concurrent connection", "already exists", "database is locked")
 _ATTEMPTS, _WAIT_SECONDS = 20, 0.25
-UNREACHABLE_REMEDY = "Check metadata.mysql.host and port, and that the server runs."
 
 
 class MetadataStore(ABC):
@@ -377,4 +377,4 @@ def _check_reachable(mysql: MysqlConfig, where: str) -> None:
     except OSError as error:
         reason = error.strerror or "no answer"
         message = f"The MySQL server cannot be reached: {reason}."
-        raise EnvironmentFault(message, where, UNREACHABLE_REMEDY) from error
+        raise EnvironmentFault(message, where, DATABASE_REMEDY) from error

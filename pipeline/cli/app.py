@@ -56,6 +56,10 @@ def main() -> None:
     status = 0
     with terminal.output_may_be_closed():
         status = _run(sys.argv[1:])
+        try:
+            terminal.flush_output()
+        except OSError:  # as reported; Python would end with a traceback and status 120
+            terminal.discard_output()
     sys.exit(status)
 
 
@@ -64,6 +68,7 @@ def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in itertools.takewhile(lambda argument: argument != "--", arguments)
     try:
         result = app(prog_name="regard", standalone_mode=False)
+        terminal.flush_output()
     except Stopped as stop:
         return _report(stop.reason, as_json)
     except Exception as error:
@@ -73,6 +78,11 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _report(error: BaseException, as_json: bool) -> int:
     """Print an error, with ``--json`` as JSON on standard output, and return the exit status."""
+    if isinstance(error, OSError) and error.filename is None:
+        try:
+            terminal.flush_output()
+        except OSError as output_error:  # which names what cannot be written
+            error = output_error
     user_error = as_user_error(error) if isinstance(error, OSError) else error
     if isinstance(error, BrokenPipeError):
         raise error

@@ -9,7 +9,7 @@ import re
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.core.errors import NotFoundError, UserError
 from regard.core.formatting import printable
@@ -66,7 +66,7 @@ def _console(markup: bool = False, **options: Any) -> Console:
         def on_broken_pipe(self) -> None:
             """Continue without output: what reads it, such as ``head``, may end before a run."""
             self.quiet = True
-            _discard_output(self.file.fileno())
+            discard_output(self.file.fileno())
 
     if Console().is_jupyter:  # its streams claim to be terminals
         options |= {"force_jupyter": False, "force_terminal": False}
@@ -88,12 +88,26 @@ def output_may_be_closed() -> Iterator[None]:
         poll.register(output, 0)
         if not any(events & select.POLLERR for _, events in poll.poll(0)):
             raise
-        _discard_output(sys.stdout.fileno())
+        discard_output(sys.stdout.fileno())
     finally:
         os.close(output)
 
 
-def _discard_output(descriptor: int) -> None:
+def flush_output() -> None:
+    """Write what standard output has in its buffer, unless nobody reads it.
+
+    Raises:
+        OSError: It cannot be written, for example because the disk is full.
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # see `output_may_be_closed`
+        return
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def discard_output(descriptor: int = 1) -> None:
     """Let everything that is written to a file descriptor disappear."""
     with open(os.devnull, "wb") as null:
         os.dup2(null.fileno(), descriptor)
@@ -163,14 +177,25 @@ def print_json(value: Any) -> None:
 
 
 def print_errors(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print errors as JSON on one line, which may follow lines of JSON."""
-    _write_json(json.dumps({"errors": records}, ensure_ascii=False))
+    """Print errors as JSON on one line, which may follow lines of JSON.
+
+    If standard output cannot be written, the line is on standard error.
+    """
+    text = json.dumps({"errors": records}, ensure_ascii=False)
+    try:
+        _write_json(text)
+        flush_output()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _write_json(text, sys.stderr)
 
 
-def _write_json(text: str) -> None:
+def _write_json(text: str, stream: TextIO | None = None) -> None:
     # JSON escapes control characters, but not those from U+007F, which terminals obey too, and no
     # bytes of file names that are not UTF-8, which no output can have.
-    sys.stdout.write(_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+    text = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    (stream or sys.stdout).write(f"{text}\n")
 
 
 def print_table(

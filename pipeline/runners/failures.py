@@ -12,10 +12,10 @@ from pathlib import Path
 from regard.core import errors
 from regard.core.errors import EnvironmentFault, Failure, UserError
 from regard.core.formatting import truncate
-from regard.pipeline.metadata_store import UNREACHABLE_REMEDY as DATABASE_REMEDY
 from regard.pipeline.workspace import Workspace
 
 UNREACHABLE_REMEDY = "Check beam.options.job_endpoint, and that the job service runs."
+DATABASE_REMEDY = "Check metadata.mysql.host and port, and that the server runs."
 _NO_SPACE = "No space left on device"
 # Messages of SQLite, which ML Metadata uses, and of the C library.
 _MESSAGES = {

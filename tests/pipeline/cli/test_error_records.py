@@ -238,6 +238,30 @@ def test_the_codes_of_all_classes_have_a_meaning():
     assert {code for _, code in FAILURES.values()} <= {*error_records.CODES}
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("validate absent.yaml --json", "not_found"), ("runs --json", "environment"), ("runs", "")],
+)
+def test_a_full_output_keeps_the_status_and_the_errors(
+    command, code, unbuffered, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REGARD_HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with open("/dev/full", "wb") as full:
+        arguments = [sys.executable, "-m", "regard", *command.split()]
+        result = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 2
+    if code:
+        (error,) = json.loads(result.stderr)["errors"]
+        assert error["code"] == code
+    else:
+        first, remedy = result.stderr.splitlines()
+        assert first.endswith(": No space left on device")
+        assert "standard output" in first or unbuffered
+        assert remedy.startswith("Free some space")
+
+
 @pytest.mark.parametrize("command", ["runs", "config reference", "--help"])
 def test_a_closed_pipe_ends_a_command_with_0(command, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_HOME", str(tmp_path))

@@ -79,6 +79,7 @@ def test_the_command_runs_outside_of_the_checkout(wheel, run, tmp_path):
     assert "small.yaml is valid: pipeline small, " in run("-m", "regard", "validate", "small.yaml")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "home",
+        "regard.translation.schema.json",
         "small.yaml",
         "translation.yaml",
     ]

@@ -49,10 +49,13 @@ def test_another_worker_writes_and_evaluates_nothing(job, tmp_path, monkeypatch)
     monkeypatch.setattr(
         TensorFlowBackend, "shared_step", lambda backend, group, model, build: "step"
     )
-    group = SimpleNamespace(is_chief=False, sharing=Sharing(1, 2, 1))
+    group = SimpleNamespace(
+        is_chief=False, sharing=Sharing(1, 2, 1), disconnect=lambda: calls.append("disconnect")
+    )
     result = train(job, group)
     assert result == WorkerResult(TrainState(step=3))
-    ((_, train_batches, _, _, checkpoints, _, compute_metrics, train_step),) = calls
+    (_, train_batches, _, _, checkpoints, _, compute_metrics, train_step), end = calls
+    assert end == "disconnect"
     assert (compute_metrics, train_step) == (None, "step")
     assert isinstance(checkpoints, NoCheckpoints)
     assert train_batches.sharing == group.sharing

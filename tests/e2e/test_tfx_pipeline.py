@@ -30,24 +30,27 @@ def working_directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_blocks(*numbers):
-    """Run blocks of code of the page, and return their names."""
+def run_blocks(*texts):
+    """Run the blocks of code of the page with these texts, and return their names."""
     namespace = {"__name__": "__main__"}
     code = blocks("docs/how-to/tfx-pipeline.md", "python")
-    for number in numbers:
-        exec(compile(code[number], "tfx-pipeline.md", "exec"), namespace)
+    for text in texts:
+        (block,) = (block for block in code if text in block)
+        exec(compile(block, "tfx-pipeline.md", "exec"), namespace)
     return namespace
 
 
 @pytest.mark.parametrize("runner", [local_dag_runner.LocalDagRunner, BeamDagRunner])
 def test_csv_files_become_a_model_of_tfx_pusher(working_directory, monkeypatch, runner):
     monkeypatch.setattr(local_dag_runner, "LocalDagRunner", runner)
-    outputs = run_blocks(0, 1, 2)["outputs"]
+    outputs = run_blocks("def create_pipeline", "LocalDagRunner", "import tensorflow_text")[
+        "outputs"
+    ]
     assert outputs["translation"].numpy().tolist() == [b"HEAD", b"CAFE"]
 
 
 def test_the_same_pipeline_on_kubeflow(working_directory, monkeypatch):
-    compile_pipeline = run_blocks(0, 3)["compile_pipeline"]
+    compile_pipeline = run_blocks("def create_pipeline", "def compile_pipeline")["compile_pipeline"]
     text = compile_pipeline("regard", "claim", str(working_directory))
     specification, platforms = map(json.loads, text.split("\n---\n"))
     executors = platforms["platforms"]["kubernetes"]["deploymentSpec"]["executors"]

@@ -21,14 +21,13 @@ from regard.components.common import row_files
 from regard.core.errors import UserError
 from regard.models import tasks
 from regard.models.tasks.description import Description
+from regard.models.tasks.preprocessing import STORED_TYPES
 
 # The keys of custom_config: those of the pipeline, and the one that the executor adds.
 TASK = "task"
 SETTINGS = "settings"
 TOKENIZER = "tokenizer"
 
-# The types of parsed tf.Examples.
-_TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}
 # Larger batches are no faster, and an image can have as many bytes as a thousand sentences.
 _MAX_BATCH_ROWS = 1024
 _MAX_BATCH_BYTES = 4 * 2**20
@@ -61,7 +60,7 @@ def _check_features(inputs: Mapping[str, Any], description: Description) -> None
             message = f"The schema has no feature {feature.name!r}; it has {', '.join(inputs)}."
             remedy = f"The task {description.name} needs {', '.join(description.trained_features)}."
             raise UserError(message, feature.name, remedy)
-        kind, expected = inputs[feature.name].dtype, _TYPES[feature.kind.stored_list]
+        kind, expected = inputs[feature.name].dtype, STORED_TYPES[feature.kind.stored_list]
         if kind != expected:
             message = f"The feature {feature.name!r} is of {kind.name}, not of {expected.name}."
             raise UserError(message, feature.name, "Change its type in the data or in the schema.")

@@ -22,11 +22,11 @@ from regard.components.settings.trainer import NODE
 from regard.components.trainer import job_process
 from regard.core import events
 from regard.core.errors import EnvironmentFault, UserError
+from regard.models.settings.training import Backend
 
 VARIABLE = "TF_CONFIG"
 TENSORFLOW_PROCESS = "regard.components.trainer.run_fn"
 JAX_PROCESS = "regard.components.trainer.jax_process"
-Backend = Literal["tensorflow", "jax"]
 _COMMANDS = {"tensorflow": "regard worker", "jax": "regard worker --backend jax"}
 _PURPOSE = "trains with the other workers"
 _EXAMPLE = (

@@ -21,6 +21,7 @@ from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 from regard.models.settings.layer_options import LayerSection, any_of
 
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
+Backend = Literal["tensorflow", "jax"]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 
@@ -288,7 +289,7 @@ class TrainingConfig(Section):
     guided_alignment: GuidedAlignmentConfig | None = None
     subword_sampling: SubwordSamplingConfig | None = None
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = 60
-    backend: Literal["tensorflow", "jax"] = "tensorflow"
+    backend: Backend = "tensorflow"
     devices: Literal["one", "all", "workers"] = "one"
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     jit_compile: bool = False

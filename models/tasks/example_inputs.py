@@ -6,8 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from regard.core.kinds import KINDS
-
-_TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}
+from regard.models.tasks.preprocessing import STORED_TYPES
 
 
 def parse_inputs(examples: tf.Tensor, inputs: Sequence[Mapping[str, Any]]) -> list[tf.Tensor]:
@@ -34,7 +33,7 @@ def parse_inputs(examples: tf.Tensor, inputs: Sequence[Mapping[str, Any]]) -> li
 
 def _spec(entry: Mapping[str, Any]) -> Any:
     kind = KINDS[entry["kind"]]
-    dtype = _TYPES[kind.stored_list]
+    dtype = STORED_TYPES[kind.stored_list]
     return tf.io.RaggedFeature(dtype) if kind.has_length else tf.io.FixedLenFeature([], dtype)
 
 

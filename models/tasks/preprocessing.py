@@ -13,6 +13,9 @@ from regard.models.tasks.description import Description
 Columns = Mapping[str, Any]
 Tokenizers = Mapping[str, Any]
 
+# The types of the values of each list of a tf.Example.
+STORED_TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}
+
 
 class Preprocessing(ABC):
     """Converts raw rows to transformed rows, each of which makes one or more training rows.

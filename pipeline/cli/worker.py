@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from regard.components.trainer import distributed_worker
-from regard.components.trainer.distributed_worker import Backend
 from regard.core.processes import handle_stop_signals
+from regard.models.settings.training import Backend
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import JsonErrorsOption, option
 

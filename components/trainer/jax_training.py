@@ -22,7 +22,6 @@ from regard.components.trainer import distributed_worker, job_process
 from regard.components.trainer.checkpoint import Checkpoints
 from regard.components.trainer.distributed_worker import JAX_PROCESS
 from regard.components.trainer.jax_job import JaxJob, TrainedWeights, checked_loss
-from regard.components.trainer.job_process import ProcessExit
 from regard.components.trainer.optimizer import compile_model
 from regard.components.trainer.optimizer_state import restore_optimizer_state, set_updates
 from regard.components.trainer.starting_models import read_starting_model
@@ -61,7 +60,7 @@ def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
 
     Raises:
         UserError: JAX is not installed, or an error of the training.
-        ProcessExit: the process ended without a message.
+        job_process.ProcessExit: the process ended without a message.
     """
     distributed_worker.check_jax()
     training = job.config.training
@@ -89,7 +88,7 @@ def run_training(job: TrainingJob, objective: str = LOSS) -> TrainedWeights:
         start_time = Path(folder).stat().st_mtime
         try:
             _run_process(task, environment)
-        except ProcessExit:
+        except BaseException:  # Ctrl-C kills the process, too
             _remove_newer(compiled, start_time)
             raise
         finally:

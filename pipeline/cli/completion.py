@@ -116,7 +116,7 @@ def _config_text(context: typer.Context) -> str:
 
 
 def _registry(context: typer.Context) -> Any:
-    """Return the registry that was arguments, or that of the workspace."""
+    """Return the registry of the option ``--registry``, or that of the workspace."""
     from regard.components.registry.store import Registry
     from regard.pipeline.workspace import Workspace
 

@@ -115,3 +115,14 @@ def test_an_error_of_the_worker_process_is_raised_by_the_chief(monkeypatch, capf
     with pytest.raises(ValueError, match="TrainingJob"):
         distributed_worker.run_chief("{}")
     assert "Traceback" in capfd.readouterr().err  # for the log
+
+
+def test_the_port_of_the_chief_must_be_free():
+    with socket.socket() as server:
+        server.bind(("", 0))
+        server.listen()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        config = {"cluster": {"worker": [address]}, "task": {"type": "worker", "index": 0}}
+        with pytest.raises(UserError, match="cannot listen on port") as error:
+            distributed_worker.check_chief({"TF_CONFIG": json.dumps(config)}, "jax")
+    assert error.value.where == "TF_CONFIG"

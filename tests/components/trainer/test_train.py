@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
 from regard.components.settings.trainer import RunInputs, TrainerConfig, TrainingJob
 from regard.components.trainer import train as training
@@ -67,3 +68,13 @@ def test_a_split_without_usable_rows_is_refused(job):
     with pytest.raises(UserError) as error:
         train(job.model_copy(update={"config": short}))
     assert error.value.where == "training.max_length"
+
+
+def test_exhausted_memory_names_the_key(job, monkeypatch):
+    def fit(*_):
+        raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+    monkeypatch.setattr(training, "fit", fit)
+    with pytest.raises(UserError) as error:
+        train(job)
+    assert error.value.where == "training.batch_tokens"

@@ -30,6 +30,6 @@ def test_unequal_numbers_of_devices_are_refused(monkeypatch):
         ("INTERNAL: CUDA_ERROR_DEVICE_UNAVAILABLE", False),
     ],
 )
-def test_lost_connections_are_told_from_other_errors(text, expected):
+def test_lost_connections_differ_from_other_errors(text, expected):
     assert JaxBackend().is_connection_error(jax.errors.JaxRuntimeError(text)) is expected
     assert not JaxBackend().is_connection_error(ValueError(text))

@@ -112,11 +112,13 @@ class HealthService:
         """Send each new status until the watch is over."""
         end, previous = time.monotonic() + _WATCH_SECONDS, None
         while (seconds := end - time.monotonic()) > 0:
-            change, status = self._change, self._current(service)
+            # The server may close while a status is sent: only one read afterwards is the last.
+            change, is_last = self._change, self._is_closed
+            status = self._current(service)
             if status != previous:
                 await self._send(status, context)
             previous = status
-            if self._is_closed:
+            if is_last:
                 return
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(change.wait(), min(seconds, _READY_SECONDS))

@@ -1,6 +1,8 @@
 """gRPC's health service: its answers, and limits that keep it from taking places of others."""
 
+import asyncio
 import contextlib
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -59,6 +61,28 @@ def test_watches_report_the_end_of_the_server_and_do_not_delay_it(run, saved, ch
     server.do(server.server.stop(30))
     assert [response.status for response in first] == [health_pb2.HealthCheckResponse.NOT_SERVING]
     assert list(unknown) == []
+
+
+def test_a_status_changed_while_another_is_sent_follows():
+    service = grpc_health.HealthService([""], receiver=None, calls=SimpleNamespace(disconnect=None))
+    service.start()
+
+    class ClosingContext:
+        """A connection during whose first response the server closes."""
+
+        def __init__(self):
+            self.sent = []
+
+        def peer(self):
+            return "client"
+
+        async def write(self, response):
+            self.sent.append(health_pb2.HealthCheckResponse.FromString(response).status)
+            service.close()
+
+    context = ClosingContext()
+    asyncio.run(service._send_changes("", context))
+    assert context.sent == [SERVING, health_pb2.HealthCheckResponse.NOT_SERVING]
 
 
 def test_watches_do_not_take_the_places_of_other_calls(run, saved, channels, monkeypatch):

@@ -34,7 +34,7 @@ done
 map heads attention-dates-transformer --heads "Friday, 20 November 2026"
 
 train configs/multi30k-en-de.yaml --set tokenizer.vocab_size=4000 --set model.embedding=128 \
-  --set model.encoder.units=128 --set training.max_steps=1500 --set training.max_epochs=null \
+  --set model.encoder.units=128 --set training.max_steps=1000 --set training.max_epochs=null \
   --set 'training.schedule={type: cosine, warmup_steps: 100}'
 map translation multi30k-en-de -- "Two brown dogs are running through the snow."
 
@@ -53,7 +53,7 @@ map similarity similarity-sick -- "A man is playing a guitar on a stage." "A mus
 regard data generate stories
 train configs/span-stories.yaml
 map reading span-stories -- \
-  "Anna took the key. Mark moved to the kitchen. Anna went to the garden." "Where is the key?"
+  "Giulia took the key. Niccolò moved to the kitchen. Giulia went to the garden." "Where is the key?"
 
 regard data generate hull
 train configs/pointer-hull.yaml --set training.max_steps=1500

@@ -34,7 +34,7 @@ done
 map heads attention-dates-transformer --heads "Friday, 20 November 2026"
 
 train configs/multi30k-en-de.yaml --set tokenizer.vocab_size=4000 --set model.embedding=128 \
-  --set model.encoder.units=128 --set training.max_steps=1000 --set training.max_epochs=null \
+  --set model.encoder.units=128 --set training.max_steps=800 --set training.max_epochs=null \
   --set 'training.schedule={type: cosine, warmup_steps: 100}'
 map translation multi30k-en-de -- "Two brown dogs are running through the snow."
 
@@ -42,10 +42,6 @@ regard data generate copying --rows 2000
 train configs/summarisation-copying-unknown.yaml
 map summarisation summarisation-copying-unknown -- \
   "Zaniox was invited outside the court by Drautod, and Chainaip painted a fence."
-
-regard data generate scenes --rows 4000
-regard compare configs/compare/captioning-scenes.yaml --only soft --set training.max_epochs=6
-map captioning scenes-soft -- "$REGARD_HOME/data/scenes/@@IMAGE@@"
 
 train configs/similarity-sick.yaml --set training.max_epochs=6
 map similarity similarity-sick -- "A man is playing a guitar on a stage." "A musician plays an instrument."

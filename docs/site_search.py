@@ -15,7 +15,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 _MAX_CHARACTERS = 4_000  # of a section
-_NO_TEXT = (nodes.title, nodes.raw, nodes.comment, addnodes.toctree)
+_NO_TEXT = (nodes.title, nodes.raw, nodes.comment, addnodes.toctree, addnodes.desc_signature)
 _SCRIPTS = ("search-texts.js", "search_excerpts.js")
 
 

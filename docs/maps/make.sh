@@ -43,8 +43,10 @@ train configs/summarisation-copying-unknown.yaml
 map summarisation summarisation-copying-unknown -- \
   "Zaniox was invited outside the court by Drautod, and Chainaip painted a fence."
 
-train configs/similarity-sick.yaml --set training.max_epochs=6
-map similarity similarity-sick -- "A man is playing a guitar on a stage." "A musician plays an instrument."
+# The additive score of the file leaves the weights of the words nearly equal.
+train configs/similarity-sick.yaml --set training.max_epochs=4 \
+  --set 'model.cross={units: 200, attention: {score: cosine}}'
+map similarity similarity-sick -- "A man is playing a guitar." "A woman is playing the flute."
 
 regard data generate stories
 train configs/span-stories.yaml

@@ -150,6 +150,7 @@ def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:
         raise ValueError("resolve_spans must choose the spans first")
     config = corpus.config
     if config.images:
+        check_root(config.root, config.images)
         _check_folder(os.path.join(config.root, os.path.expanduser(config.images)), "data.images")
     return {
         split: _groups_of_split(corpus, split, files)
@@ -254,6 +255,7 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     path = os.path.join(root, os.path.expanduser(item))
     matches = _saved_files(path) if os.path.isdir(path) else [path]
     if not os.path.exists(path):
+        check_root(root, item)
         _check_link(path, key)
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
@@ -313,6 +315,16 @@ def _check_link(path: str, key: str) -> None:
         raise NotFoundError(message, key, "Copy the file to that place, or correct the link.")
 
 
+def check_root(root: str, path: str) -> None:
+    """Check the folder that a path is relative to.
+
+    Raises:
+        UserError: There is no such folder.
+    """
+    if not os.path.isabs(os.path.expanduser(path)):
+        _check_folder(root, "data.root")
+
+
 def _check_folder(path: str, key: str) -> None:
     if os.path.isdir(path):
         return
@@ -323,14 +335,16 @@ def _check_folder(path: str, key: str) -> None:
 
 def suggest_path(path: str) -> str:
     """Return a hint about a missing path: a variable, similar names, or the missing folder."""
-    if variable := re.search(r"\$([A-Za-z_]\w*)", path):
-        return f"Write ${{{variable[1]}}} for the environment variable {variable[1]}."
     folder, name = os.path.split(path)
     folder = folder or "."
+    missing = path
+    while missing and not os.path.isdir(os.path.dirname(missing) or "."):
+        missing = os.path.dirname(missing)
+    # A folder that exists may have a dollar sign in its name.
+    if variable := re.search(r"\$([A-Za-z_]\w*)", path[len(os.path.dirname(missing)) :]):
+        return f"Write ${{{variable[1]}}} for the environment variable {variable[1]}."
     if not os.path.isdir(folder):
-        while folder and not os.path.isdir(os.path.dirname(folder) or "."):
-            folder = os.path.dirname(folder)
-        return f"The folder {folder} does not exist. Check `data.root`."
+        return f"The folder {missing} does not exist. Check `data.root`."
     names = sorted(os.listdir(folder))
     if hint := did_you_mean(name, names, 3):
         return hint.rstrip()

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from regard.components.data import span_patterns
 from regard.components.data.config_rules import check_config
-from regard.components.data.sources import Corpus, Span, suggest_path
+from regard.components.data.sources import Corpus, Span, check_root, suggest_path
 from regard.components.data.span_patterns import SpanFile
 from regard.components.data.span_rules import PatternLocation, pattern_locations
 from regard.components.data.stored_files import with_local_files
@@ -103,6 +103,7 @@ def _find_files(location: PatternLocation, marker: str | None) -> PatternFiles:
             )
         same.append(file)
     if not files:
+        check_root(location.root, location.pattern)
         path = _path(location, location.pattern)
         folders = path.split(os.sep)
         first = next(i for i, folder in enumerate(folders) if span_patterns.is_pattern(folder))

@@ -15,7 +15,7 @@ from regard.core.errors import ConfigError, NotFoundError, UserError
 from regard.core.files import check_no_special_file
 from regard.core.modules import importable, is_missing, module_of
 from regard.core.storage import is_uri
-from regard.models.settings.base import Problem, absolute
+from regard.models.settings.base import KeyPath, Problem, absolute
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
 from regard.pipeline.config.changes import OPTION, split_option, with_value
@@ -61,7 +61,10 @@ def load(
     if not isinstance(document.value, dict):
         problem = Problem((), "the file must contain a mapping (name: ..., data: ...)")
         raise mapping.error(document.problems or [problem], _REMEDY)
-    return _build(with_options(mapping, options, workspace), workspace, document.problems)
+    changed = with_options(mapping, options, workspace)
+    replaced = {path for path in document.unset if changed.is_given(path)}
+    remaining = [problem for problem in document.problems if problem.path not in replaced]
+    return _build(changed, workspace, remaining)
 
 
 def with_options(
@@ -192,15 +195,21 @@ def read_document(source: ConfigSource, workspace: Workspace) -> Document:
     return _parse(workspace, text)
 
 
-def _parse(workspace: Workspace | None, text: str) -> Document:
-    """Parse YAML whose variables are those of the environment and the folders of a workspace."""
+def _parse(workspace: Workspace | None, text: str, key: KeyPath = ()) -> Document:
+    """Parse YAML whose variables are those of the environment and the folders of a workspace.
+
+    Args:
+        workspace: The workspace; None: that of the environment.
+        text: The YAML.
+        key: The key whose value it is; empty for a file.
+    """
     workspace = workspace or Workspace.from_environment()
     data = os.environ.get(workspaces.DATA_VARIABLE) or ""
     folders = {
         workspaces.VARIABLE: str(workspace.home),
         workspaces.DATA_VARIABLE: data if is_uri(data) else str(workspace.data_root()),
     }
-    document = parse(text, {**os.environ, **folders})
+    document = parse(text, {**os.environ, **folders}, key)
     for variables in document.references.values():
         for name in folders:  # they differ by place, and a run needs those that it had
             variables.pop(name, None)

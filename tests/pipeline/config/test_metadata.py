@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, UserError
 from regard.pipeline.config import config_from_values, load
 from regard.pipeline.config.metadata import MetadataConfig
 from tests.pipeline.config.refusals import compare, load_text, problems_of
@@ -86,3 +86,53 @@ def test_no_error_shows_the_password(tmp_path, monkeypatch, secret, padding):
     ):
         lines = str(problems_of(tmp_path, text + "\n"))
         assert secret[:4] not in lines
+
+
+@pytest.mark.parametrize("secret", ["12345", "a'b", "x", "true", "1e5", "null", "2026-01-01"])
+@pytest.mark.parametrize("reference", ["${SHORT}", "'${SHORT}'"])
+def test_a_short_password_is_a_text_and_recorded_as_a_reference(
+    tmp_path, monkeypatch, secret, reference
+):
+    monkeypatch.setenv("SHORT", secret)
+    path = tmp_path / "x.yaml"
+    configs = [load_text(tmp_path, f"{MYSQL}    password: {reference}\n")]
+    path.write_text(MYSQL)
+    configs.append(load(path, options=[f"metadata.mysql.password={reference}"]))
+    configs.append(load(path, options=["metadata.mysql={password: '${SHORT}'}"]))
+    for config in configs:
+        assert config.metadata.mysql.password == secret
+        assert config.recorded()["metadata"]["mysql"]["password"] == "${SHORT}"
+
+
+@pytest.mark.parametrize("secret", ["12345", "a'b", "x"])
+@pytest.mark.parametrize("padding", [0, 16, 17, 18, 19, 20, 21, 22, 200])
+def test_no_error_shows_a_short_password(tmp_path, monkeypatch, secret, padding):
+    monkeypatch.setenv("SHORT", secret)
+    for value in (
+        "{database: [1], password: '${SHORT}'}",
+        f"[{{a: '{'-' * padding}', password: '${{SHORT}}'}}]",
+        "{password: ['${SHORT}']}",
+    ):
+        lines = str(problems_of(tmp_path, f"{HEAD}  mysql: {value}\n"))
+        assert repr(secret) not in lines
+        assert "12" not in lines
+        assert "a mapping" in lines or "a text" in lines  # and no other word is changed
+
+
+def test_a_short_value_of_another_key_helps_to_understand_the_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHORT", "12345x")
+    (line,) = problems_of(tmp_path, f"{MYSQL}    port: ${{SHORT}}\n")
+    assert "'12345x' was given" in line
+
+
+def test_the_remedy_for_a_password_that_is_not_set_works(tmp_path, monkeypatch):
+    monkeypatch.delenv("UNSET", raising=False)
+    (line,) = problems_of(tmp_path, MYSQL + "    password: '${UNSET}'\n")
+    assert "UNSET is not set" in line
+    assert "DEFAULT" not in line
+    (line,) = problems_of(tmp_path, MYSQL.replace("host: db", "host: '${UNSET}'"))
+    assert "${UNSET:-DEFAULT}" in line
+    (tmp_path / "x.yaml").write_text(MYSQL)
+    with pytest.raises(UserError) as caught:
+        load(tmp_path / "x.yaml", options=["metadata.mysql.password=${UNSET}"])
+    assert "DEFAULT" not in str(caught.value)

@@ -68,6 +68,12 @@ class ModelComparison:
         """The labels, in order."""
         return [member.label for member in self.members]
 
+    @property
+    def assignments(self) -> list[str]:
+        """The values of ``--set`` for the models, as far as they count."""
+        sources = (source for member in self.members for source in member.source.sources)
+        return list(dict.fromkeys(one.assignment for one in sources if one.assignment))
+
 
 def read_comparison(
     configs: Sequence[Path | Config],

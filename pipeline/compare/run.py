@@ -64,9 +64,7 @@ def run_comparison(
     resolve_data(comparison.members[0].config, notes)  # the data of all models is the same
     for note in notes:
         on_message(f"data: {note}")
-    outcome = train_models(
-        comparison, labels, jobs, workspace, console, write_after_model, verbose
-    )
+    outcome = train_models(comparison, labels, jobs, workspace, console, write_after_model, verbose)
     return write().model_copy(update={"directory": str(folder.root)}), outcome
 
 

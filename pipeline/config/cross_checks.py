@@ -85,6 +85,8 @@ def _uris(config: Config) -> Iterator[Problem]:
         (("data", "schema"), config.data.schema or ""),
         (("metadata", "sqlite"), config.metadata.sqlite or ""),
     ]
+    if (mysql := config.metadata.mysql) is not None:
+        paths += [(("metadata", "mysql", key), path) for key, path in mysql.tls_files().items()]
     for key, value in paths:
         # Without Kubeflow, a run copies the files of these keys to its machine.
         is_copied = key[0] == "data" and key[1] not in ("schema", "monolingual")

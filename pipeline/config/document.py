@@ -101,9 +101,7 @@ def parse(text: str, variables: Mapping[str, str], key: KeyPath = ()) -> Documen
 class _Reader:
     """Converts YAML nodes to plain values, and records lines and problems."""
 
-    def __init__(
-        self, yaml: YAML, document: Document, variables: Mapping[str, str], key: KeyPath
-    ):
+    def __init__(self, yaml: YAML, document: Document, variables: Mapping[str, str], key: KeyPath):
         self.yaml = yaml
         self.key = key
         self.document = document

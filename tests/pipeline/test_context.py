@@ -285,6 +285,22 @@ def test_missing_folder_names_the_command(tmp_path, root, remedy):
 
 
 @pytest.mark.parametrize(
+    ("database", "place"),
+    [
+        ("{mysql: {database: d, user: u,\n  host: host.invalid}}", "4: metadata.mysql.host"),
+        ("{mysql: {database: d, user: u, host: h,\n  ssl_ca: none}}", "4: metadata.mysql.ssl_ca"),
+        ("\n  sqlite: missing/a.sqlite", "4: metadata.sqlite"),
+    ],
+)
+def test_an_error_of_the_database_has_the_line_of_its_key(tmp_path, database, place):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(f"name: tiny\ndata: {{train: a.tsv}}\nmetadata: {database}\n")
+    with pytest.raises(UserError) as caught:
+        check_start(load(path, home=tmp_path), Workspace(tmp_path))
+    assert caught.value.where == f"{path}:{place}"
+
+
+@pytest.mark.parametrize(
     ("train", "images"), [("a.tsv", ""), ("*.tsv", ""), ("{SPAN}.tsv", ""), ("a.tsv", "images")]
 )
 @pytest.mark.parametrize(

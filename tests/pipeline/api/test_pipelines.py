@@ -213,7 +213,6 @@ def test_a_schedule_runs_until_it_is_stopped(worker, tmp_path, monkeypatch, caps
     (folder / "plan").write_text("not blessed\n")
     if not once:  # Ctrl-C after the run
 
-
         def interrupt(daemon, seconds):
             if read_state(folder).history:
                 signal.raise_signal(signal.SIGINT)

@@ -157,7 +157,10 @@ LITERAL, REFERENCE = "data.root=/hidden", "data.root=${PART}"
         ([REFERENCE, LITERAL], [LITERAL]),
         (["data={root: /hidden}", REFERENCE], [REFERENCE]),
         (["data={root: /hidden, format: tsv}", REFERENCE], ['data={"format": "tsv"}', REFERENCE]),
-        (["data={root: '${PART}', format: csv}", "data.format=tsv"], ['data={"root": "${PART}"}', "data.format=tsv"]),
+        (
+            ["data={root: '${PART}', format: csv}", "data.format=tsv"],
+            ['data={"root": "${PART}"}', "data.format=tsv"],
+        ),
         ([LITERAL, "data={root: '${PART}'}"], ["data={root: '${PART}'}"]),
         ([LITERAL, "data.format=tsv", REFERENCE], ["data.format=tsv", REFERENCE]),
         (

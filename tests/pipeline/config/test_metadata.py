@@ -34,6 +34,12 @@ def test_a_file_is_relative_to_the_configuration(tmp_path):
             HEAD + "  sqlite: pipelines/../pipelines/a/metadata.sqlite\n",
             "5: metadata.sqlite: must not be in ",
         ),
+        (MYSQL + "    ssl_cert: a.pem\n", "9: metadata.mysql.ssl_cert: needs ssl_key, too"),
+        (MYSQL + "    ssl_key: a.pem\n", "9: metadata.mysql.ssl_key: needs ssl_cert, too"),
+        (
+            MYSQL + "    ssl_ca: s3://bucket/ca.pem\n",
+            "9: metadata.mysql.ssl_ca: 's3://bucket/ca.pem'",
+        ),
         (MYSQL + "    port: 0\n", "9: metadata.mysql.port: must be greater than or equal to 1"),
         (MYSQL.replace("host: db", "host: db:3306"), "6: metadata.mysql.host:"),
         (MYSQL + "    password: s3cret\n", "9: metadata.mysql.password: must refer to an env"),
@@ -48,6 +54,15 @@ def test_what_cannot_work_is_refused(tmp_path, monkeypatch, text, expected):
     lines = problems_of(tmp_path, text)
     compare(lines, expected)
     assert "s3cret" not in str(lines)
+
+
+def test_files_of_tls_are_relative_to_the_configuration(tmp_path):
+    text = "    ssl_ca: ca.pem\n    ssl_capath: /etc/ssl/certs\n    ssl_cipher: HIGH\n"
+    config = load_text(tmp_path, MYSQL + text)
+    expected = {"ssl_ca": f"{tmp_path}/ca.pem", "ssl_capath": "/etc/ssl/certs"}
+    assert config.metadata.mysql.tls_files() == expected
+    assert config.metadata.mysql.tls_options() == {**expected, "ssl_cipher": "HIGH"}
+    assert config_from_values(config.recorded()).metadata == config.metadata
 
 
 def test_the_password_is_recorded_as_a_reference(tmp_path, monkeypatch):

@@ -106,7 +106,7 @@ def test_key_depends_on_the_network(network, path, answer):
     ("path", "answer"),
     [
         ("training.warmup_steps", " here. Did you mean training.schedule.warmup_steps?"),
-        ("tune.epochs", ". epochs of Keras is tune.max_epochs"),
+        ("tune.epochs", ". epochs is tune.max_epochs"),
         ("model.attention.score", ""),  # evaluation of OpenNMT-tf at the top of a file only
         ("nonsense", ""),
     ],

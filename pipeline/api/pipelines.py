@@ -219,8 +219,8 @@ def run_schedule(config: Config | AnyPath, *, once: bool = False) -> list[Attemp
     """Keep the schedule of a pipeline until Ctrl-C, as ``regard schedule``.
 
     What happens is printed on standard output. Ctrl-C, the interruption of a notebook's kernel, and
-    SIGTERM stop the run in progress, and then end the call; another call resumes the run. Call it in
-    the main thread, because other threads receive no signals.
+    SIGTERM stop the run in progress, and then end the call; another call resumes the run. Call it
+    in the main thread, because other threads receive no signals.
 
     Args:
         config: The YAML file, which is read again at each check; or a configuration, which remains

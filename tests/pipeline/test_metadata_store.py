@@ -307,18 +307,9 @@ def test_a_missing_file_of_tls_has_its_key(workspace, tmp_path):
 def test_a_user_who_needs_tls(workspace, tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
-    certificate = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-subj",
-        "/CN=localhost",
-    ]
-    names = ["-keyout", "key.pem", "-out", "cert.pem"]
-    subprocess.run([*certificate, *names], cwd=tmp_path, check=True, capture_output=True)
+    options = ["-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command = ["openssl", "req", *options, "-keyout", "key.pem", "-out", "cert.pem"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
     with start_server(tmp_path, f"--ssl-cert={cert}", f"--ssl-key={key}") as server:
         server.database("secure")

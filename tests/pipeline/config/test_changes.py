@@ -164,10 +164,14 @@ LITERAL, REFERENCE = "data.root=/hidden", "data.root=${PART}"
         ([LITERAL, "data={root: '${PART}'}"], ["data={root: '${PART}'}"]),
         ([LITERAL, "data.format=tsv", REFERENCE], ["data.format=tsv", REFERENCE]),
         (
-            ["model.encoder=[{type: recurrent, units: 8}, {type: recurrent, units: 4}]"]
-            + ["model.encoder.0.units=2"],
-            ['model.encoder=[{"type": "recurrent"}, {"type": "recurrent", "units": 4}]']
-            + ["model.encoder.0.units=2"],
+            [
+                "model.encoder=[{type: recurrent, units: 8}, {type: recurrent, units: 4}]",
+                "model.encoder.0.units=2",
+            ],
+            [
+                'model.encoder=[{"type": "recurrent"}, {"type": "recurrent", "units": 4}]',
+                "model.encoder.0.units=2",
+            ],
         ),
         (["model.encoder.0.units=8", "model.encoder.0.units=2"], ["model.encoder.0.units=2"]),
         # What a section gets first also decides what becomes of the section in the file.

@@ -19,11 +19,13 @@ on the examples of an earlier run.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.runtime_parameters import PARAMETERS
 from regard.components.registry.store import LATEST
+from regard.core.errors import UserError
 from regard.core.native_output import silence_output
 from regard.pipeline.context import PipelineContext, ProductionBaseline, RunData, RunFolders
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
@@ -32,6 +34,8 @@ from regard.pipeline.runners.kubeflow.settings import kubeflow_section, run_para
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
+    from tfx.dsl.components.base.base_node import BaseNode
+
     from regard.pipeline.config import Config
     from regard.pipeline.config.kubeflow import (
         KubeflowConfig,

@@ -19,6 +19,7 @@ from regard.core.suggestions import suggest
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
+    from typing_extensions import Buffer
 
 _OUTPUT = "standard output"  # for errors
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
@@ -101,7 +102,7 @@ class _StandardOutput(io.FileIO):
     def __init__(self) -> None:
         super().__init__(sys.stdout.fileno(), "wb", closefd=False)
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Buffer, /) -> int:
         """Write bytes."""
         try:
             return super().write(data)
@@ -122,7 +123,7 @@ def name_output_in_errors() -> None:
         return  # it is captured
     output = _StandardOutput()
     sys.stdout = io.TextIOWrapper(
-        output if is_unbuffered else io.BufferedWriter(output),  # type: ignore[arg-type]
+        output if is_unbuffered else io.BufferedWriter(output),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,

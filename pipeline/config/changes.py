@@ -82,17 +82,17 @@ def _without(source: Source, change: Any, references: References) -> Source | No
         change: Nested values, given later.
         references: The variables that the values refer to.
     """
-    given = source.document.value
-    rest = _remainder(given, change) if source.assignment else given
-    if rest == given:
+    value = source.document.value
+    rest = _remainder(value, change) if source.assignment else value
+    if rest == value:
         return source
     if rest is _REPLACED:
         return None
     key = source.assignment.partition("=")[0]
-    value = restore_references(rest, references)
+    recorded = restore_references(rest, references)
     for part in key.split("."):
-        value = value[part if part in value else int(part)]  # the item of a list
-    text = json.dumps(value, ensure_ascii=False, default=str)
+        recorded = recorded[part if part in recorded else int(part)]  # the item of a list
+    text = json.dumps(recorded, ensure_ascii=False, default=str)
     return dataclasses.replace(source, document=Document(rest), assignment=f"{key}={text}")
 
 

@@ -101,7 +101,7 @@ class KeyExplainer:
             meaning = f"is {join_words(places)}" if places else "has no equivalent"
             sentence = ". ".join(filter(None, (meaning, key.remark.removesuffix("."))))
             sentences.setdefault(sentence, {})[key.toolkit] = None
-        # The name alone does not show a toolkit if others have such a key too.
+        # The name alone does not show a toolkit if others have a key of that name.
         users = {key.toolkit for key in _by_name().get(_normalized(path)[-1], [])}
         is_common = len(sentences) == 1 and len(users) > 1 and self.toolkit not in users
         return "".join(

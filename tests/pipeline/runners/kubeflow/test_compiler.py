@@ -266,8 +266,8 @@ def resolver(nodes):
 
 
 def compile_extra(folder, function):
-    (folder / "own_extra.py").write_text(EXTRA)
-    return compile_config(folder, f"{KUBEFLOW}pipeline:\n  extra: own_extra:{function}\n")
+    (folder / f"own_{function}.py").write_text(EXTRA)
+    return compile_config(folder, f"{KUBEFLOW}pipeline:\n  extra: own_{function}:{function}\n")
 
 
 def test_an_importer_of_the_user_runs(tmp_path):
@@ -287,12 +287,14 @@ def test_an_importer_of_the_user_runs(tmp_path):
     deployment = pipeline_spec_pb2.PipelineDeploymentConfig()
     json_format.ParseDict(pipeline.spec["deploymentSpec"], deployment)
     component = spec.components[spec.root.dag.tasks["Rows"].component_ref.name]
+    inputs = inputs_of(pipeline, "Rows")
+    arguments = {name: value["runtimeValue"]["constant"] for name, value in inputs.items()}
     outputs, status = importer_handler.run_importer(
         "tiny",
         "Rows",
         component,
         deployment.executors[component.executor_label],
-        {},
+        arguments,
         str(tmp_path),
         "1",
     )
@@ -304,6 +306,6 @@ def test_a_resolver_of_the_user_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot run .*Resolver") as caught:
         compile_extra(tmp_path, "resolver")
     line = (tmp_path / "tiny.yaml").read_text().splitlines().index(
-        "  extra: own_extra:resolver"
+        "  extra: own_resolver:resolver"
     ) + 1
     assert caught.value.where == f"{tmp_path / 'tiny.yaml'}:{line}: pipeline.extra"

@@ -140,7 +140,7 @@ def serve(
         bool, flag("--log-texts", "Log inputs and outputs, not only their lengths and scores.")
     ] = False,
     registry: RegistryOption = None,
-    opens_page: Annotated[bool, flag("--open", "Open the page of the models in a browser.")] = False,
+    opens_page: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
     errors_as_json: JsonErrorsOption = False,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.

@@ -126,9 +126,7 @@ def _reason_not_pushed(state: Progress) -> str | None:
     return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 
-def _next_commands(
-    summary: dict[str, Any], state: Progress, command: str
-) -> list[dict[str, str]]:
+def _next_commands(summary: dict[str, Any], state: Progress, command: str) -> list[dict[str, str]]:
     """Return commands that may follow, each with what it does."""
     if summary.get("status") in (FAILED, INTERRUPTED):
         return [{"command": command, "about": "continue"}]

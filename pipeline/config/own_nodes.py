@@ -12,7 +12,7 @@ from typing_extensions import Self
 from regard.components.common.references import References
 from regard.core.modules import REFERENCE
 from regard.models.settings.base import KeyPath, Listed, Problem, Section, absolute
-from regard.pipeline.config.errors import show, unknown
+from regard.models.settings.validation_errors import show, unknown
 
 Reference = Annotated[str, Field(pattern=REFERENCE)]
 NODES: KeyPath = ("pipeline", "nodes")

@@ -29,6 +29,7 @@ from regard.core.features import Feature
 from regard.core.files import atomic_write
 from regard.models import metrics as known_metrics
 from regard.models import tasks
+from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
@@ -165,8 +166,8 @@ def _evaluation_config(
             known_metrics.get_metric(name, description.output_kind, metric_specs(config))
         return config
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(first["msg"], "--metrics") from None
+        first = validation_problems(error, EvaluationConfig)[0]
+        raise UserError(first.message, "--metrics") from None
     except ValueError as error:
         raise UserError(str(error), "--metrics") from None
 

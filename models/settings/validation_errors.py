@@ -1,11 +1,12 @@
 """Pydantic's errors as problems at the keys of sections, with suggestions for wrong names."""
 
 import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from regard.core.suggestions import closest_matches, suggest
 from regard.models.settings.annotations import models_in, sections_of, type_of
@@ -144,16 +145,19 @@ def _locate(
 ) -> tuple[KeyPath, type[BaseModel] | None, Any]:
     """Return the path of the keys, the model that has the last key, and its annotation.
 
-    Pydantic's own path also contains the types of variants, which are not keys.
+    Pydantic's own path also contains the types of variants and of JSON values, which are not keys.
     """
     path: KeyPath = ()
     owner: type[BaseModel] | None = None
     annotation: Any = model
     for part in location:
+        annotation = _without_null(annotation)
         models = models_in(annotation)
         variants = {type_of(variant): variant for variant in models} if len(models) > 1 else {}
         if part in variants:
             annotation = variants[part]
+        elif annotation is JsonValue:
+            annotation = dict[str, JsonValue] if part == "dict" else tuple[JsonValue, ...]
         elif not str(part).startswith("["):  # such as [key]: the key is wrong, not its value
             path = (*path, part)
             owner = models[0] if models else None
@@ -166,3 +170,13 @@ def _locate(
             elif not (isinstance(part, int) and models):  # an item keeps that of its list
                 annotation = None
     return path, owner, annotation
+
+
+def _without_null(annotation: Any) -> Any:
+    """Return the annotation of an optional value without None, and without ``Annotated``."""
+    parts = [part for part in typing.get_args(annotation) if part is not type(None)]
+    origin = typing.get_origin(annotation)
+    is_optional = origin in (typing.Union, types.UnionType) and len(parts) == 1
+    if origin is typing.Annotated or is_optional:
+        return _without_null(parts[0])
+    return annotation

@@ -21,7 +21,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from regard.components import data_nodes, nodes
 from regard.components.common.code_digest import code_digest
-from regard.core.errors import UserError
+from regard.core.errors import ConfigError, UserError
 from regard.core.modules import importable, load_object
 from regard.core.suggestions import suggest
 from regard.models.settings.base import KeyPath, Problem, Section
@@ -313,4 +313,4 @@ def _add_code_digest(node: BaseComponent) -> None:
 
 
 def _error(problem: Problem) -> UserError:
-    return UserError(problem.message, ".".join(map(str, problem.path)), _REMEDY)
+    return ConfigError(problem.message, ".".join(map(str, problem.path)), _REMEDY)

@@ -24,7 +24,7 @@ from regard.components.reporter.run_facts import RunFacts
 from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core import provenance
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.features import Feature
 from regard.core.files import atomic_write
 from regard.models import metrics as known_metrics
@@ -141,7 +141,7 @@ def _evaluation_config(
     try:
         external |= resolve_references(used, os.environ, {})
     except LookupError as error:
-        raise UserError(f"A command cannot run: {error}.", "--metrics", "Set it.") from None
+        raise EnvironmentFault(f"A command cannot run: {error}.", "--metrics", "Set it.") from None
     extras = {feature.name for feature in features}
     slices = dict(recorded.get("slices") or {})
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}

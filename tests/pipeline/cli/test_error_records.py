@@ -200,7 +200,8 @@ def test_a_key_of_a_given_value_is_a_key_of_the_configuration(regard):
     ],
 )
 def test_the_code_is_that_of_the_mistake(command, code, file, key, regard):
-    Path("t.tsv").write_text("a\tb\n" * 50)
+    rows = [f"a {number % 40}\tb {number % 40}\n" for number in range(60)]
+    Path("t.tsv").write_text("".join(rows))
     Path("good.yaml").write_text("name: good\ndata: {train: t.tsv}\n")
     checks = "checks: {duplicates: {action: fail, limit: 0.1}}"
     Path("failing.yaml").write_text(f"name: failing\ndata: {{train: t.tsv, {checks}}}\n")

@@ -78,7 +78,7 @@ def tune(
             "[0.0001, 0.01]}}}. `regard config reference` shows all keys."
         )
         where = f"{config.origin.file}: tune".removeprefix(": ")
-        raise ConfigError("The configuration has no such section.", where, remedy)
+        raise ConfigError("The configuration has no section tune.", where, remedy)
     path = output_path(original.path, out, force)
     check_output(
         original, path, {d.key: d.test_values()[0] for d in dimensions(config.tune, config)}

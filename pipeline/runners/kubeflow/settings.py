@@ -49,7 +49,9 @@ def load_for_cluster(path: str | os.PathLike[str], options: Sequence[str] = ()) 
     """
     local = load(path, options=options)
     if local.kubeflow is None:
-        raise ConfigError("The configuration has no such section.", f"{path}: kubeflow", _REMEDY)
+        raise ConfigError(
+            "The configuration has no section kubeflow.", f"{path}: kubeflow", _REMEDY
+        )
     config = load(path, local.kubeflow.home, options)
     trainer = kubeflow_section(config).pod_of(NODE)
     if config.training.devices == "workers" and "TF_CONFIG" not in trainer.environment:

@@ -20,7 +20,7 @@ from regard.components.registry.starting_models import find_ensemble, find_teach
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.core import owned_folders
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.files import sha256_file
 from regard.core.modules import importable
 from regard.core.storage import refuse_pattern
@@ -232,7 +232,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
             remedy = "Set REGARD_HOME, or serving.registry for the models, to a writable folder."
-            raise UserError(f"The folder {existing} is not writable.", str(folder), remedy)
+            raise EnvironmentFault(f"The folder {existing} is not writable.", str(folder), remedy)
     if registry.mirror is not None:
         registry.mirror.check_writable(config.name)
     newest = registry.latest(config.name)

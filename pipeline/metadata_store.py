@@ -153,7 +153,7 @@ class MetadataStore(ABC):
     def _explain(self, reason: str) -> UserError:
         """Return an error for the reason that ML Metadata gives."""
         message = f"The database of ML Metadata cannot be used: {reason.splitlines()[0]}"
-        return UserError(message, str(self.paths.metadata))
+        return EnvironmentFault(message, str(self.paths.metadata))
 
 
 class OwnFile(MetadataStore):
@@ -318,7 +318,7 @@ class SharedStore(MetadataStore):
                 f"CREATE DATABASE `{mysql.database}` CHARACTER SET utf8mb4; "
                 f"GRANT ALL ON `{mysql.database}`.* TO '{mysql.user}'"
             )
-        return UserError(message, key, remedy)
+        return EnvironmentFault(message, key, remedy)
 
 
 def metadata_store(section: MetadataConfig, paths: PipelinePaths) -> MetadataStore:
@@ -346,7 +346,7 @@ def store_of_run(run: Run) -> MetadataStore:
         section = MetadataConfig.model_validate(resolve_references(recorded, os.environ, {}))
     except LookupError as error:
         message = f"The run used a database, and {error.args[0]}."
-        raise UserError(message, f"{run.config}: metadata", "Set the variable.") from error
+        raise EnvironmentFault(message, f"{run.config}: metadata", "Set the variable.") from error
     except ValueError:  # by another version of Regard
         section = MetadataConfig()
     return metadata_store(section, paths)

@@ -16,7 +16,7 @@ from typing_extensions import Self
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, DataConfig, Files, Format
 from regard.components.settings.tags import TAG_FEATURE
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.features import Feature
 from regard.core.files import check_no_special_file, read_json_object
 from regard.core.kinds import TEXT, feature_from_json
@@ -305,7 +305,7 @@ def _check_readable(path: str, key: str) -> None:
         raise UserError(f"{path} cannot be used: {error.strerror}", key, remedy) from None
     if not os.access(path, os.R_OK):
         message = f"Permission to read {path} is denied"
-        raise UserError(message, where=key, remedy="Change its permissions with `chmod u+r`.")
+        raise EnvironmentFault(message, key, "Change its permissions with `chmod u+r`.")
 
 
 def _check_link(path: str, key: str) -> None:

@@ -27,7 +27,7 @@ from regard.components.data.span_patterns import SpanFile
 from regard.components.data.span_rules import PatternLocation, pattern_locations
 from regard.components.data.stored_files import with_local_files
 from regard.components.settings.data import Files, SpansConfig
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import DataError, NotFoundError, UserError
 from regard.core.formatting import format_count
 
 # The files of one pattern by span number and version.
@@ -96,7 +96,7 @@ def _find_files(location: PatternLocation, marker: str | None) -> PatternFiles:
         same = files.setdefault(file.span, {}).setdefault(file.version, [])
         if same and same[0].values != file.values:
             version = f", version {file.version}" if file.version is not None else ""
-            raise UserError(
+            raise DataError(
                 f"{same[0].path} and {file.path} are both span {file.name}{version}",
                 where=location.key,
                 remedy="Remove one of them, or set a width, for example {SPAN:3}.",
@@ -137,7 +137,7 @@ def _choose(
         if not rules.marker and chosen:
             may_arrive = number in complete or number > chosen[-1]
         if not chosen or not may_arrive:
-            raise UserError(
+            raise DataError(
                 f"{title} is incomplete: {missing.text}",
                 where=missing.key,
                 remedy="Add the missing file, remove the other files of the span, or skip the span "

@@ -163,15 +163,14 @@ def serve(
 
     needs_tls = certificate or key or client_ca
     if needs_tls and not (certificate and key):
-        raise UserError(
-            "TLS needs a certificate and a key.", remedy="Give --tls-certificate and --tls-key."
-        )
+        option = "--tls-key" if certificate else "--tls-certificate"
+        raise UserError("TLS needs a certificate and a key.", option, "Give both.")
     converted = converted_type(engine, quantization)
     if opens_page and not rest_port:
         remedy = "Give --rest-api-port, or leave out --open."
         raise UserError("The page needs the REST port.", "--open", remedy)
     if not port and not rest_port:
-        raise UserError("Both ports are disabled.", remedy="Give --port or --rest-api-port.")
+        raise UserError("Both ports are disabled.", "--port", "Give it, or --rest-api-port.")
     log = (log_sample, log_texts)
     registry = registry or Workspace.from_environment().registry
     deployment.serve(

@@ -325,7 +325,8 @@ def confirm(question: str) -> None:
     import typer
 
     if not is_interactive():
-        raise UserError("Nothing was removed.", remedy="Pass --yes to remove without a question.")
+        remedy = "Pass --yes to remove without a question."
+        raise UserError("Nothing was removed.", "--yes", remedy)
     if not typer.confirm(question, err=True):
         raise typer.Exit(1)
 

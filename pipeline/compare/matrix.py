@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue, ValidationError
 
 from regard.core.errors import ConfigError, UserError
 from regard.models.settings.base import KeyPath, Problem, Section
+from regard.models.settings.validation_errors import validation_problems
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document
-from regard.pipeline.config.errors import problems
 from regard.pipeline.config.load import (
     absolute_paths,
     is_comparison,
@@ -121,7 +121,7 @@ def _read_matrix(
     try:
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
-        invalid = problems(error, MatrixConfig)
+        invalid = validation_problems(error, MatrixConfig)
         raise whole(document, str(path)).error(invalid, _REMEDY) from None
     if invalid := list(_matrix_problems(matrix, path.parent)):
         raise whole(document, str(path)).error(invalid, _REMEDY)

@@ -16,13 +16,13 @@ from regard.core.files import check_no_special_file
 from regard.core.modules import importable, is_missing, module_of
 from regard.core.storage import is_uri
 from regard.models.settings.base import KeyPath, Problem, absolute
+from regard.models.settings.validation_errors import unknown, validation_problems
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
 from regard.pipeline.config.changes import OPTION, split_option, with_value
 from regard.pipeline.config.config import DEFAULT_TASK, Config, ConfigOrigin, config_class
 from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
-from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.config.located import LocatedMapping, whole
 from regard.pipeline.config.metadata import validate_file, validate_password
 from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
@@ -150,7 +150,7 @@ def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Probl
     try:
         config = config_class(task).model_validate(value)
     except ValidationError as error:
-        return None, problems(error, config_class(task), value)
+        return None, _explained_problems(error, config_class(task), value)
     return config, list(validate(config))
 
 
@@ -163,8 +163,13 @@ def _section_task_problems(value: Mapping[str, Any], task: Mapping[str, Any]) ->
     try:
         root.model_validate({**value, "task": DEFAULT_TASK})
     except ValidationError as error:
-        result += problems(error, root, value)
+        result += _explained_problems(error, root, value)
     return result
+
+
+def _explained_problems(error: ValidationError, root: type[Config], value: Any) -> list[Problem]:
+    """Return pydantic's problems; those of unknown keys name the keys of other toolkits."""
+    return validation_problems(error, root, KeyExplainer(value, root).explain_all)
 
 
 def config_from_values(value: Mapping[str, JsonValue]) -> Config:

@@ -109,6 +109,11 @@ class KeyExplainer:
             for sentence, toolkits in sentences.items()
         )
 
+    def explain_all(self, path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what an unknown key and the keys in its value are in Regard."""
+        yield path, self.explain(path)
+        yield from self.explain_section(path, value)
+
     def explain_section(self, path: KeyPath, section: Any) -> Iterator[tuple[KeyPath, str]]:
         """Yield the keys in an unknown section that the table has, with what they are in Regard."""
         for inner in _paths_in(section, path):

@@ -180,7 +180,8 @@ def test_a_version_must_be_that_of_its_record(registry, tmp_path, damage, messag
 
 @pytest.mark.slow
 def test_a_server_with_ctranslate2(tmp_path):
-    version = publish(tmp_path, GreedySearchConfig(**LIMITS))
+    signatures = ["serving_default", "align", "score"]
+    version = publish(tmp_path, GreedySearchConfig(**LIMITS), signatures)
     port = str(free_port())
     options = ("--engine", "ctranslate2", "--quantization", "int8", "--port", "0")
     process = start(version.parents[1], "small", *options, "--rest-api-port", port)

@@ -218,7 +218,7 @@ WORKERS = "training: {devices: workers}\n"
 @pytest.mark.parametrize(
     ("more", "where", "message"),
     [
-        ("", "tiny.yaml", "no section kubeflow"),
+        ("", "tiny.yaml: kubeflow", "no section kubeflow"),
         (KUBEFLOW + DATAFLOW, "beam.runner", "mount no volume"),
         (KUBEFLOW + WORKERS, "training.devices", "the address of the Trainer"),
     ],

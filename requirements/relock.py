@@ -43,12 +43,13 @@ def command(output: Path, extra: list[str]) -> list[str]:
     }
     flat = [part for pair in options.items() for part in pair]
     flags = ["--generate-hashes", "--no-config", "--no-emit-index-url", "--quiet"]
-    if name == MAIN:
-        flags += ["--no-emit-package", "tensorflow-cpu"]  # only what it requires
     if name in TENSORFLOW:
         flags += ["--no-deps"]
     else:
-        flags += ["--excludes", "excludes.txt"]
+        flags += ["--excludes", "excludes.txt", "--excludes", "excludes-tensorflow.txt"]
+    if name == MAIN:
+        flags += ["--excludes", "excludes-run.txt"]
+        flags += ["--no-emit-package", "tensorflow-cpu"]  # only what it requires
     if name in ADDITIONS:
         flags += ["--constraint", str(output.with_name(MAIN)), "--no-annotate"]
         if name != "extras.txt":

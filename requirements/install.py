@@ -128,7 +128,7 @@ def choose(requested: str) -> tuple[str, str]:
 
 
 def choose_accelerator(requested: str, present: dict[str, str]) -> str:
-    """The requested accelerator, otherwise that of the environment, otherwise what the machine has."""
+    """The requested accelerator, else that of the environment, else what the machine has."""
     from regard.pipeline.doctor import machine
 
     if requested != "auto":
@@ -252,7 +252,7 @@ class Installation:
         self.run([sys.executable, "-m", "venv", str(folder)])
 
     def install_uv(self) -> None:
-        """Install uv, which installs the packages in parallel, unless the index does not have it."""
+        """Install uv, which installs the packages in parallel, if the index has it."""
         if self.installer == "pip":
             return
         try:
@@ -288,7 +288,7 @@ class Installation:
             self.install_project(str(copy))
 
     def add(self, way: str, name: str) -> None:
-        """Install the packages of an extra, unless a copy of their list says that they are there."""
+        """Install the packages of an extra, unless a copy of their list is in the environment."""
         source = ROOT / "setup.py" if way == "index" else HERE / f"{name}.txt"
         copy = self.environment / f"regard-{name}.txt"
         if not copy.exists() or copy.read_bytes() != source.read_bytes():

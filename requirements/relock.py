@@ -20,8 +20,8 @@ HERE = Path(__file__).resolve().parent
 # The lock file is for glibc < 2.39, for which all packages have wheels for Python 3.11 only.
 PYTHON = "3.11"
 PLATFORM = "x86_64-manylinux_2_36"
-# One source, NAME.in or for the first requirements.in, per lock file: the packages of Regard, its two
-# TensorFlows, and what is installed in addition.
+# The lock files: what running needs, TensorFlow for both kinds of machines, additions. The source
+# of NAME.txt is NAME.in, and that of the first one requirements.in.
 MAIN = "lock.txt"
 TENSORFLOW = ("cpu.txt", "cuda.txt")
 ADDITIONS = ("extras.txt", "dev.txt", "jax-cuda.txt", "docs.txt")

@@ -78,7 +78,8 @@ def test_jax_must_see_a_gpu_too(check):
 
 
 def test_lock_installation_has_its_own_command(check):
-    assert "requirements/cuda.txt" in check("lock", curand=None).remedy
+    assert "pip" not in check("lock", curand=None).remedy
+    assert "make install ACCELERATOR=cuda" in check("lock", curand=None).remedy
 
 
 @pytest.mark.slow  # imports TensorFlow in another process

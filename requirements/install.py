@@ -229,6 +229,8 @@ class Installation:
         config = [str(self.python), "-m", "pip", "config", "list"]
         settings = subprocess.run(config, capture_output=True, text=True, check=False).stdout
         command = [str(self.uv), "pip", "install", "--compile-bytecode"]
+        if re.search(r"[.]no-index='(1|true|yes|on)'", settings):  # uv has no variable for it
+            command.append("--no-index")
         self.run([*command, "--python", str(self.python), *arguments], uv_variables(settings))
 
     def create(self) -> None:

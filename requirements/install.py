@@ -56,8 +56,8 @@ NO_FILE = "The package index has no file for this Python and this system. Check 
 REMEDIES = [
     (
         r"No space left",
-        "Free disk space: the environment needs 3 GB (with a GPU: 8 GB), and TMPDIR 1 GB during the"
-        " installation.",
+        "Free disk space: the environment needs 3 GB (for cuda 8 GB), and the caches of uv and pip,"
+        " in ~/.cache or TMPDIR, as much during the installation.",
     ),
     (r"ensurepip is not\s+available", "Install venv: apt-get install python3-venv"),
     (
@@ -67,13 +67,13 @@ REMEDIES = [
     (
         r"DO NOT MATCH THE HASHES|Hash mismatch",
         "The package index serves different files than the lock file expects. Clear the caches with"
-        " `uv cache clean` and `pip cache purge`, and try again.",
+        " `.venv/bin/uv cache clean` and `pip cache purge`, and try again.",
     ),
     (
         r"ConnectionError|NewConnectionError|Read timed out|ProxyError|SSLError|"
         r"Temporary failure in name resolution|Failed to fetch|error sending request",
-        "The package index is unreachable. Check the network, HTTPS_PROXY and PIP_INDEX_URL, or use"
-        " another installer: make install INSTALLER=pip",
+        "The package index is unreachable. Check the network, HTTPS_PROXY and PIP_INDEX_URL. If pip"
+        " can reach it and uv cannot, run: make install INSTALLER=pip",
     ),
     (r"No matching distribution|Could not find a version|No solution found", NO_FILE),
 ]

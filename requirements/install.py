@@ -163,11 +163,11 @@ def uv_variables(pip_config: str) -> dict[str, str]:
     # pip takes the first index that has a version, too; hashes and ranges say which one it must be.
     variables = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     lines = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", pip_config, re.MULTILINE)
-    for section in ("global", "install", ":env:"):  # later ones override earlier ones
-        for name, value in ((name, value) for found, name, value in lines if found == section):
-            if name in UV_VARIABLES:
-                separator = "," if name == "find-links" else " "
-                variables[UV_VARIABLES[name]] = separator.join(ast.literal_eval(value).split())
+    order = ["global", "install", ":env:"]  # later ones override earlier ones
+    for _, name, value in sorted(lines, key=lambda line: order.index(line[0])):
+        if name in UV_VARIABLES:
+            separator = "," if name == "find-links" else " "
+            variables[UV_VARIABLES[name]] = separator.join(ast.literal_eval(value).split())
     return variables
 
 

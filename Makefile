@@ -89,5 +89,7 @@ lock: ## resolve requirements/*.in into the lock files
 $(STAMP): requirements/lock.txt requirements/cpu.txt requirements/cuda.txt requirements/install.py setup.py $(SHIM)
 	@$(MAKE) --no-print-directory install
 
+$(DOCS): $(DEV)  # the reference of the Python API imports optional features
+
 $(VENV)/regard-%.txt: requirements/%.txt $(STAMP)
 	@$(BIN)/python $(INSTALL) --add $* $(VENV)

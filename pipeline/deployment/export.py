@@ -76,7 +76,7 @@ def to_ctranslate2(
     record = read_record(version)
     _check_supported(version, record.config.get("model"))  # before anything large is read
     _validate_folder(folder, force, version.resolve(), registry.resolve())
-    _check_engine(quantization)
+    check_engine(quantization)
     check_content(version)
     trained = RebuiltModel(version, model)
     settings = trained.config.model_settings
@@ -133,7 +133,7 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
             raise UserError(message, str(path), remedy)
 
 
-def _check_engine(quantization: str) -> None:
+def check_engine(quantization: str) -> None:
     """Check that CTranslate2 is installed, and that it computes 16-bit integers here if required.
 
     Otherwise it would convert them to its own 8-bit integers, whose products overflow on some

@@ -18,7 +18,7 @@ from regard.core.errors import UserError
 from regard.models.settings.search import GreedySearchConfig
 from regard.pipeline.cli.serve import serve as serve_command
 from regard.pipeline.deployment import serve
-from regard.pipeline.deployment.engines import load_verified
+from regard.pipeline.deployment.engines import ctranslate2_loader, load_verified
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import VersionPolicy
 from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
@@ -219,6 +219,13 @@ def test_a_model_without_an_equal_in_ctranslate2(registry):
     assert (process.returncode, out) == (2, "")
     assert "CTranslate2 cannot search like version 2 of model reverser: " in log
     assert "Traceback" not in log
+
+
+def test_a_missing_ctranslate2_ends_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(UserError) as caught:
+        ctranslate2_loader("int8", 1)
+    assert "regard[ctranslate2]" in caught.value.remedy
 
 
 def test_a_type_of_weights_needs_ctranslate2(registry):

@@ -14,8 +14,8 @@ ARG BEAM=2.77.0
 FROM apache/beam_python${PYTHON}_sdk:${BEAM} AS beam
 
 FROM python:${PYTHON}-slim-${DEBIAN} AS build
-# cpu; cuda: also requirements/cuda.txt, for TensorFlow; jax-cuda: also requirements/jax-cuda.txt, for
-# training.backend: jax. The driver comes from the host.
+# cpu; cuda: TensorFlow with CUDA; jax-cuda: JAX with CUDA, for training.backend: jax. The driver comes
+# from the host.
 ARG ACCELERATOR=cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 # pyfarmhash has no wheel. The version of g++ does not matter, because the stage is discarded.
@@ -29,13 +29,8 @@ COPY requirements ./requirements
 COPY setup.py README.md LICENSE ./
 COPY regard ./regard
 COPY pipeline/doctor/machine.py ./pipeline/doctor/
-RUN python requirements/install.py --way lock .venv
-RUN case "$ACCELERATOR" in \
-        cpu) ;; \
-        cuda) .venv/bin/pip install --no-deps --require-hashes -r requirements/cuda.txt ;; \
-        jax-cuda) .venv/bin/pip install --no-deps --require-hashes -r requirements/jax-cuda.txt ;; \
-        *) echo "ACCELERATOR is cpu, cuda or jax-cuda, not $ACCELERATOR" >&2; exit 1 ;; \
-    esac
+RUN python requirements/install.py --way lock --accelerator "$ACCELERATOR" .venv \
+    && python requirements/install.py --way lock --add extras .venv
 # Then Regard itself, which takes seconds.
 COPY components ./components
 COPY models ./models
@@ -43,7 +38,9 @@ COPY pipeline ./pipeline
 COPY serving ./serving
 COPY core ./core
 COPY configs ./configs
-RUN python requirements/install.py --way lock .venv && rm .venv.log
+RUN python requirements/install.py --way lock .venv \
+    && .venv/bin/pip uninstall --quiet --yes uv \
+    && rm .venv.log
 
 FROM python:${PYTHON}-slim-${DEBIAN}
 LABEL org.opencontainers.image.title="regard" \

@@ -56,45 +56,48 @@ PIPELINE = [
     "num2words>=0.5.13",
 ]
 
-EXTRAS = {
-    "pipeline": PIPELINE,
-    "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    # training.backend: jax, on a CPU, and on NVIDIA GPUs with CUDA 13; for Python 3.11 or newer
+# Optional features
+FEATURES = {
+    # training.backend: jax, on a CPU; for Python 3.11 or newer
     "jax": ["jax>=0.7.2,<0.12; python_version >= '3.11'"],
-    "jax-cuda": ["jax[cuda13]>=0.7.2,<0.12; python_version >= '3.11'"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # Data and registries in object storage
     "s3": ["s3fs>=2025.2"],
-    "gcs": ["gcsfs>=2025.2"],
     # regard export
     "ctranslate2": ["ctranslate2>=4.6,<5"],
     # tracking.mlflow
     "mlflow": ["mlflow-skinny>=3.17,<4"],
     # data.checks.language
     "language": ["py3langid>=0.4,<0.5"],
+}
+ALL_FEATURES = [line for lines in FEATURES.values() for line in lines]
+
+EXTRAS = {
+    "pipeline": PIPELINE,
+    **FEATURES,
+    # make extras
+    "extras": ALL_FEATURES,
+    # On NVIDIA GPUs: TensorFlow with CUDA 12, JAX with CUDA 13
+    "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    "jax-cuda": ["jax[cuda13]>=0.7.2,<0.12; python_version >= '3.11'"],
+    "gcs": ["gcsfs>=2025.2"],
     # make docs, with Python 3.11 or newer
     "docs": ["sphinx>=9,<10", "myst-parser>=5,<6", "furo>=2025.12", "codespell>=2.4,<3"],
     # Systems that benchmarks/ compares with
     "bench": ["torch>=2.6"],
+    # make test, make lint
     "dev": [
-        "ctranslate2>=4.6,<5",
+        *ALL_FEATURES,
         "hypothesis>=6.100",
         "jsonschema>=4.18",
-        "jax>=0.7.2,<0.12; python_version >= '3.11'",
-        "kfp>=2.14,<3",
-        "kfp-pipeline-spec>=2.14,<3",
-        "kfp-server-api>=2.14,<3",
         "flask-cors>=5",
         "kubernetes-validate>=1.31",
-        "mlflow-skinny>=3.17,<4",
         "moto[s3]>=5.1",
         "mypy>=1.15",
         "nbformat>=5.10",  # of TFX's InteractiveContext; Jupyter has it
-        "py3langid>=0.4,<0.5",
         "pytest>=8.3",
         "pytest-xdist>=3.8",
         "ruff>=0.11",
-        "s3fs>=2025.2",
         "setuptools>=75",
         "types-PyYAML",
         "websockets>=13",

@@ -24,7 +24,7 @@ from tfx.utils import json_utils
 from regard.components.augmenter.executor import AugmenterExecutor
 from regard.components.common.artifact_types import Findings, Tokenizer
 from regard.components.common.component import Component
-from regard.components.common.node_arguments import Settings
+from regard.components.common.node_arguments import NodeArguments, Settings
 from regard.components.common.node_code import preprocess_code
 from regard.components.corpus_gen.driver import FingerprintDriver
 from regard.components.corpus_gen.executor import CorpusGenExecutor
@@ -187,7 +187,7 @@ class TokenizerTrainer(Component):
     """Train one SentencePiece model for each text feature, or one for all, on the train split.
 
     Args:
-        examples: standard Examples with a split ``train``.
+        examples: standard Examples.
         task: the name of the task.
         tokenizer: the section ``tokenizer``.
         tags: the section ``data.tags``, whose tags are tokens; None: no tags.
@@ -196,12 +196,13 @@ class TokenizerTrainer(Component):
             ``model`` to find. None: new ones are trained.
         published: the registry's folder of the pipeline's model, for ``start``.
         seed: the seed of the sample, which ``tokenizer.input_sentence_size`` limits.
+        splits: the splits to train on.
 
     Outputs: ``tokenizer`` (``<feature>.model``, ``<feature>.vocab``, ``tokenizer.json``).
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    _TEXTS = ("config", "features", "word_list_digest", "start", "published")
+    _TEXTS = ("config", "features", "word_list_digest", "start", "published", "splits")
     PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
@@ -216,9 +217,13 @@ class TokenizerTrainer(Component):
         start: Mapping[str, str] | None = None,
         published: str = "",
         seed: int = 0,
+        splits: Sequence[str] = ("train",),
     ):
         arguments = self.check_inputs(task, examples=examples)
         description, config = arguments.description, arguments.section("tokenizer", tokenizer)
+        _check_splits(arguments, splits)
+        if not splits:
+            arguments.add(("splits",), "At least one split is needed, such as train.")
         if description is not None and not description.text_features:
             arguments.add(("task",), f"The task {task} has no texts. Remove the component.")
         tag_config = None if tags is None else arguments.parse("tags", TagsConfig, tags)
@@ -237,6 +242,7 @@ class TokenizerTrainer(Component):
             start=json.dumps(dict(start or {}), sort_keys=True),
             published=published,
             seed=seed,
+            splits=json.dumps(list(splits)),
         )
 
 
@@ -291,6 +297,7 @@ class Preprocess(Component):
         if description is not None and description.text_features and tokenizer is None:
             message = f"The task {task} needs one. Pass TokenizerTrainer.outputs['tokenizer']."
             arguments.add(("tokenizer",), message)
+        _check_splits(arguments, splits)
         if splits and "train" not in splits:
             arguments.add(("splits",), "The split train is missing. It is analyzed; add it.")
         arguments.check()
@@ -309,3 +316,13 @@ class Preprocess(Component):
             code=preprocess_code(task),
             **inputs,
         )
+
+
+def _check_splits(arguments: NodeArguments, splits: Sequence[str]) -> None:
+    """Add a problem if names of splits are not a list; those of the examples are not known yet."""
+    if isinstance(splits, str):
+        arguments.add(("splits",), f"A list is expected; a text was given. Pass [{splits!r}].")
+    elif not all(isinstance(name, str) and name for name in splits):
+        arguments.add(("splits",), f"Names of splits are expected; {list(splits)!r} was given.")
+    elif len(set(splits)) < len(splits):
+        arguments.add(("splits",), "A split is named twice. Remove one of them.")

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any, TypeVar
 
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 
 T = TypeVar("T")
 _GROUPS = ("regard.scores", "regard.alignments", "regard.tasks", "regard.metrics")
@@ -99,6 +99,6 @@ def plugin_modules(*settings: str) -> list[str]:
 
 def _error(point: EntryPoint, reason: str) -> UserError:
     package = point.dist.name if point.dist else "unknown"
-    message = f"The entry point {point.name!r} of the package {package} cannot be used: {reason}."
-    where = f"{point.group}: {point.name} = {point.value}"
-    return UserError(message, where, f"Update or uninstall {package}.")
+    message = f"{point.value!r}, the entry point {point.name!r} of the package {package} in "
+    message += f"{point.group}, cannot be used: {reason}."
+    return EnvironmentFault(message, package, f"Update or uninstall {package}.")

@@ -30,11 +30,14 @@ def stack_versions() -> dict[str, str]:
 
 
 def package_version(package: str = DISTRIBUTION) -> str | None:
-    """Return the version of a distribution, by default Regard; None if it is not installed."""
+    """Return the version of a distribution, by default Regard; None if it is not installed.
+
+    That of ``tensorflow`` is also the one of ``tensorflow-cpu``: the same code without GPUs.
+    """
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return None
+        return package_version("tensorflow-cpu") if package == "tensorflow" else None
 
 
 def code_version(root: Path = _ROOT) -> dict[str, str]:

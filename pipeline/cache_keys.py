@@ -17,7 +17,7 @@ from regard.components.trainer.training_key import (
     training_modules,
     validation_settings,
 )
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.core.files import check_no_special_file, sha256_file
 from regard.core.plugins import plugin_modules
 
@@ -135,7 +135,7 @@ def pinned_schema(config: Config) -> str:
         text = Path(path).read_text(encoding="utf-8")
         text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as error:
-        raise UserError(f"data.schema: {error}", f"{path}:{error.GetLine() or 1}", remedy) from None
+        raise DataError(f"data.schema: {error}", f"{path}:{error.GetLine() or 1}", remedy) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", error)
         message = f"The file {path} cannot be read: {reason}."

@@ -5,10 +5,11 @@ content of the data and of the word vectors, and the version in production. On a
 (``regard.pipeline.runners.kubeflow``) the nodes look it up themselves in each run.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from regard.components.registry.starting_models import find_ensemble, find_teach
 from regard.components.registry.store import Registry
 from regard.components.settings.data import SPLITS
 from regard.core import owned_folders
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.files import sha256_file
 from regard.core.modules import importable
 from regard.core.storage import refuse_pattern
@@ -231,7 +232,7 @@ def check_start(config: Config, workspace: Workspace) -> None:
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
             remedy = "Set REGARD_HOME, or serving.registry for the models, to a writable folder."
-            raise UserError(f"The folder {existing} is not writable.", str(folder), remedy)
+            raise EnvironmentFault(f"The folder {existing} is not writable.", str(folder), remedy)
     if registry.mirror is not None:
         registry.mirror.check_writable(config.name)
     newest = registry.latest(config.name)
@@ -239,16 +240,24 @@ def check_start(config: Config, workspace: Workspace) -> None:
     if newest and task != config.task:
         message = f"The name belongs to a model for {task} in the registry, not {config.task}."
         raise UserError(message, "name", "Choose another name, or another serving.registry.")
-    try:
+    with _located(config):
         find_warm_start(config.training, registry, config.name)
         find_ensemble(config.training, registry, config.task)
         find_teachers(config.augmentation, registry, config.task)
+    cache_keys.vector_digests(config)
+    if config.metadata.address:
+        with _located(config):
+            metadata_store(config.metadata, workspace.pipeline(config.name)).check()
+
+
+@contextlib.contextmanager
+def _located(config: Config) -> Iterator[None]:
+    """Give the errors of the block, which name a key, its file and line."""
+    try:
+        yield
     except UserError as error:
         where = config.locate(error.where)
         raise error.with_texts(error.message, where, error.remedy) from error
-    cache_keys.vector_digests(config)
-    if config.metadata.address:
-        metadata_store(config.metadata, workspace.pipeline(config.name)).check()
 
 
 def resolve_data(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from regard.components.common.references import resolve_references
 from regard.core import owned_folders
-from regard.core.errors import EnvironmentFault, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.files import file_state
 from regard.core.native_output import silence_output
 from regard.pipeline import metadata_file
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from ml_metadata.proto import metadata_store_pb2
 
 _PIPELINE, _RUN = "pipeline", "pipeline_run"  # TFX's types of contexts
+# The keys of the databases, for errors.
+_MYSQL, _SQLITE = "metadata.mysql", "metadata.sqlite"
+# ML Metadata does not say why a server refuses a connection.
+_TLS_REMEDY = "Check the keys ssl_… too; ssl_verify_server_cert: true may refuse a valid server."
+_NO_TLS_REMEDY = "If the server requires TLS, set metadata.mysql.ssl_ca."
 _TIMEOUT_SECONDS = 5.0
 # Reasons of ML Metadata if another process creates the tables, or writes.
 _TEMPORARY = ("concurrent connection", "already exists", "database is locked")
@@ -148,7 +153,7 @@ class MetadataStore(ABC):
     def _explain(self, reason: str) -> UserError:
         """Return an error for the reason that ML Metadata gives."""
         message = f"The database of ML Metadata cannot be used: {reason.splitlines()[0]}"
-        return UserError(message, str(self.paths.metadata))
+        return EnvironmentFault(message, str(self.paths.metadata))
 
 
 class OwnFile(MetadataStore):
@@ -203,12 +208,13 @@ class SharedStore(MetadataStore):
 
     def check(self) -> None:
         if (mysql := self.section.mysql) is not None:
-            _check_reachable(mysql, self._where)
+            _check_files(mysql)
+            _check_reachable(mysql)
         elif (folder := Path(self.section.sqlite or "").parent) and not folder.is_dir():
-            raise UserError(f"The folder {folder} does not exist.", self._where, "Create it.")
+            raise UserError(f"The folder {folder} does not exist.", _SQLITE, "Create it.")
         elif self.section.is_inside(pipelines := self.paths.root.parent):
             message = f"The file must not be in {pipelines}; {OWN_FILES}."
-            raise UserError(message, self._where, "Use a file in another folder.")
+            raise UserError(message, _SQLITE, "Use a file in another folder.")
         with silence_output():
             self._open(create=True)
 
@@ -283,34 +289,36 @@ class SharedStore(MetadataStore):
     def _is_missing(self) -> bool:
         return self.section.sqlite is not None and not os.path.exists(self.section.sqlite)
 
-    @property
-    def _where(self) -> str:
-        kind = "mysql" if self.section.mysql is not None else "sqlite"
-        return f"metadata.{kind}: {self.section.address}"
-
     def _explain(self, reason: str) -> UserError:
-        mysql = self.section.mysql
-        message = f"The database of ML Metadata cannot be used: {reason.splitlines()[0]}"
+        mysql, address = self.section.mysql, self.section.address
+        key = _SQLITE if mysql is None else _MYSQL
+        message = f"The database {address} cannot be used: {reason.splitlines()[0]}"
         remedy = "Correct the section metadata, or use another database."
         if "MLMD database version" in reason:
-            message = reason.split(". ")[0] + "."
+            message = f"The database {address} cannot be used: {reason.split('. ')[0]}."
             remedy = (
                 "Upgrade the database with ml-metadata (enable_upgrade_migration), after a backup, "
                 "or use another database."
             )
         elif mysql is not None and "mysql_real_connect" in reason:
-            message = f"The server refuses the user {mysql.user} or the password."
+            key = f"{_MYSQL}.user"
+            has_tls = bool(mysql.tls_options())
+            names = (
+                f"{mysql.user}, the password or TLS" if has_tls else f"{mysql.user} or the password"
+            )
+            message = f"The server of {address} refuses the user {names}."
             remedy = (
                 "Correct metadata.mysql.user and the variable of metadata.mysql.password. The user "
-                "must authenticate by mysql_native_password."
-            )
+                "must authenticate by mysql_native_password. "
+            ) + (_TLS_REMEDY if has_tls else _NO_TLS_REMEDY)
         elif mysql is not None and "Changing to database" in reason:
-            message = f"There is no database {mysql.database}, or {mysql.user} has no access to it."
+            key = f"{_MYSQL}.database"
+            message = f"There is no database {address}, or {mysql.user} has no access to it."
             remedy = (
                 f"CREATE DATABASE `{mysql.database}` CHARACTER SET utf8mb4; "
                 f"GRANT ALL ON `{mysql.database}`.* TO '{mysql.user}'"
             )
-        return UserError(message, self._where, remedy)
+        return EnvironmentFault(message, key, remedy)
 
 
 def metadata_store(section: MetadataConfig, paths: PipelinePaths) -> MetadataStore:
@@ -338,7 +346,7 @@ def store_of_run(run: Run) -> MetadataStore:
         section = MetadataConfig.model_validate(resolve_references(recorded, os.environ, {}))
     except LookupError as error:
         message = f"The run used a database, and {error.args[0]}."
-        raise UserError(message, f"{run.config}: metadata", "Set the variable.") from error
+        raise EnvironmentFault(message, f"{run.config}: metadata", "Set the variable.") from error
     except ValueError:  # by another version of Regard
         section = MetadataConfig()
     return metadata_store(section, paths)
@@ -367,14 +375,25 @@ def connection_config(
     config.mysql.port, config.mysql.database = mysql.port, mysql.database
     config.mysql.user, config.mysql.password = mysql.user, mysql.password or ""
     config.mysql.skip_db_creation = True
+    for name, value in mysql.tls_options().items():
+        setattr(config.mysql.ssl_options, name.removeprefix("ssl_"), value)
     return config
 
 
-def _check_reachable(mysql: MysqlConfig, where: str) -> None:
+def _check_files(mysql: MysqlConfig) -> None:
+    """Raise a UserError if a file for TLS cannot be read; ML Metadata would not name it."""
+    for name, path in mysql.tls_files().items():
+        if not os.access(path, os.R_OK):
+            reason = "cannot be read" if os.path.exists(path) else "does not exist"
+            remedy = "Correct the path, or the permissions of the file."
+            raise NotFoundError(f"{path} {reason}.", f"{_MYSQL}.{name}", remedy)
+
+
+def _check_reachable(mysql: MysqlConfig) -> None:
     """Raise a UserError if no server listens; ML Metadata would not name the reason."""
     try:
         socket.create_connection((mysql.host, mysql.port), _TIMEOUT_SECONDS).close()
     except OSError as error:
         reason = error.strerror or "no answer"
-        message = f"The MySQL server cannot be reached: {reason}."
-        raise EnvironmentFault(message, where, DATABASE_REMEDY) from error
+        message = f"The MySQL server {mysql.host}:{mysql.port} cannot be reached: {reason}."
+        raise EnvironmentFault(message, f"{_MYSQL}.host", DATABASE_REMEDY) from error

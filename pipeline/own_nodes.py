@@ -1,20 +1,31 @@
-"""Code of the user's own in the graph: import it, check it, and connect its nodes."""
+"""Code of the user's own in the graph: import it, check it, and connect its nodes.
 
+A check before a run creates the nodes with channels of the declared types in place of the outputs
+of Regard's nodes; nobody uses these nodes. The worker, another process, creates them again with
+those outputs, and connects them.
+"""
+
+import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
+from pydantic import ValidationError, create_model
 from tfx.components import SchemaGen, StatisticsGen
 from tfx.dsl.component.experimental.decorators import BaseFunctionalComponent
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.types.channel import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from regard.components import data_nodes, nodes
 from regard.components.common.code_digest import code_digest
-from regard.core.errors import UserError
+from regard.core.errors import ConfigError, UserError
 from regard.core.modules import importable, load_object
 from regard.core.suggestions import suggest
-from regard.models.settings.base import KeyPath, Problem
+from regard.models.settings.base import KeyPath, Problem, Section
+from regard.models.settings.validation_errors import validation_problems
 from regard.pipeline.config import Config
 from regard.pipeline.config.own_nodes import NODES, NodeConfig
 
@@ -23,6 +34,7 @@ Outputs = Mapping[str, BaseChannel]
 # Receives all nodes by name, and returns more.
 Extra = Callable[[Mapping[str, BaseNode]], Iterable[BaseNode]]
 CODE = "own_code"  # the execution property with the digest of a node's code
+_PRIMITIVES = (bool, int, float, str)  # the types of most parameters of functions
 _EXTRA: KeyPath = ("pipeline", "extra")
 _REMEDY = "docs/how-to/extending.md shows a node, a run_fn, and how nodes are connected."
 
@@ -66,7 +78,7 @@ def connect_own_nodes(
         if settings.before is not None:
             by_name[settings.before].add_upstream_node(by_name[settings.id])
     if config.pipeline.extra is not None:
-        _add_nodes(_call_own_extra(config.pipeline.extra, by_name), by_name)
+        _add_nodes(_call_own_extra(config.pipeline.extra, dict(by_name)), by_name)
     if extra is not None:
         _add_nodes(extra(by_name), by_name)
     own = [node for name, node in by_name.items() if name not in config.regard_nodes]
@@ -81,7 +93,7 @@ class _OwnNodes:
 
     Args:
         config: The configuration.
-        outputs: The outputs of Regard's nodes.
+        outputs: The outputs of Regard's nodes, or channels of the same types.
 
     Attributes:
         nodes: The components by name, without those that have a problem.
@@ -117,15 +129,16 @@ class _OwnNodes:
         if component is None:
             return
         self.problems += _argument_problems(component, settings, inputs, path)
+        parameters, problems = _parse_parameters(component, settings, path)
+        self.problems += problems
         if len(self.problems) > problem_count:
             return
         try:
-            node = component(**inputs, **settings.parameters).with_id(settings.id)
-        except SystemExit as error:
-            self.problems.append(Problem(path, f"SystemExit: {error}"))
-        except Exception as error:  # of the user's code, or a wrong type
-            message = error.message if isinstance(error, UserError) else str(error)
-            self.problems.append(Problem(path, message))
+            node = component(**inputs, **parameters).with_id(settings.id)
+        except UserError as error:  # of one of Regard's components
+            self.problems.append(Problem(path, error.message))
+        except (Exception, SystemExit) as error:  # of the user's code, or a wrong type
+            self.problems.append(Problem(path, f"{type(error).__name__}: {error}"))
         else:
             self.nodes[settings.id] = node
             self._outputs[settings.id] = node.outputs
@@ -136,11 +149,18 @@ class _OwnNodes:
         except UserError as error:
             self.problems.append(Problem(path, error.message))
             return None
-        if isinstance(component, type) and issubclass(component, BaseComponent):
-            return component
-        message = f"{settings.component} is no TFX component; use a class, or decorate a function "
-        self.problems.append(Problem(path, f"{message}with @component"))
-        return None
+        if not (isinstance(component, type) and issubclass(component, BaseComponent)):
+            message = f"{settings.component} is no TFX component; use a class, or decorate a "
+            self.problems.append(Problem(path, f"{message}function with @component"))
+            return None
+        component_class: type[BaseComponent] = component
+        spec: Any = component_class.SPEC_CLASS
+        is_spec = isinstance(spec, type) and issubclass(spec, ComponentSpec)
+        if not (is_spec and all(hasattr(spec, name) for name in ("INPUTS", "PARAMETERS"))):
+            message = f"the SPEC_CLASS of {settings.component} is not one of TFX with INPUTS and "
+            self.problems.append(Problem(path, f"{message}PARAMETERS"))
+            return None
+        return component_class
 
 
 def _argument_problems(
@@ -149,40 +169,88 @@ def _argument_problems(
     inputs: Mapping[str, BaseChannel],
     path: KeyPath,
 ) -> Iterator[Problem]:
-    """Yield unknown and missing arguments, and channels of a wrong type."""
+    """Yield unknown and missing arguments, and inputs of a wrong type."""
     spec = component.SPEC_CLASS
-    is_function = issubclass(component, BaseFunctionalComponent)
-    arguments = _argument_names(component)
-    known = {
-        "inputs": [*spec.INPUTS] if is_function else arguments,
-        "parameters": [*spec.PARAMETERS] if is_function else arguments,
-    }
-    for section, names in known.items():
-        for key in getattr(settings, section):
-            if names is not None and key not in names:
-                message = f"there is no {section.removesuffix('s')} {key!r}. {suggest(key, names)}"
-                yield Problem((*path, section, key), message)
+    if CODE in spec.PARAMETERS:
+        yield Problem((*path, "component"), f"the name of its parameter {CODE!r} is reserved")
     for key, channel in inputs.items():
         expected = spec.INPUTS.get(key)
-        if expected is not None and channel.type_name != expected.type.TYPE_NAME:
+        if expected is not None and not _is_accepted(expected, channel):
             message = f"{expected.type.TYPE_NAME} is expected; {settings.inputs[key]} has the type "
             yield Problem((*path, "inputs", key), message + channel.type_name)
-    if is_function:
-        for key, parameter in spec.INPUTS.items():
-            if key not in settings.inputs and not parameter.optional:
-                message = f"the input {key!r} is missing, a channel of {parameter.type.TYPE_NAME}"
-                yield Problem((*path, "inputs"), message)
-        for key, parameter in spec.PARAMETERS.items():
-            if key not in settings.parameters and not parameter.optional:
-                yield Problem((*path, "parameters"), f"the parameter {key!r} is missing")
+    sections: dict[str, Mapping[str, bool]] = {}
+    if issubclass(component, BaseFunctionalComponent):
+        for section, known in {"inputs": spec.INPUTS, "parameters": spec.PARAMETERS}.items():
+            sections[section] = {key: not argument.optional for key, argument in known.items()}
+    elif (names := _argument_names(component)) is not None:
+        # Which of them are inputs is unknown; the class itself refuses missing ones.
+        sections = dict.fromkeys(("inputs", "parameters"), dict.fromkeys(names, False))
+    for section, is_required in sections.items():
+        yield from _key_problems(getattr(settings, section), is_required, (*path, section))
+
+
+def _is_accepted(expected: ChannelParameter, channel: BaseChannel) -> bool:
+    """Return whether an input may be this channel."""
+    try:
+        expected.type_check("input", channel)
+    except TypeError:
+        return False
+    return True
+
+
+def _key_problems(
+    keys: Collection[str], is_required: Mapping[str, bool], path: KeyPath
+) -> Iterator[Problem]:
+    """Yield the unknown and the missing keys of a section.
+
+    Args:
+        keys: The keys that were given.
+        is_required: Whether a key is required, for each that the component has.
+        path: The path of the section.
+    """
+    for key in keys:
+        if key not in is_required:
+            hint = f". {suggest(key, is_required)}" if is_required else "; the component has none"
+            yield Problem((*path, key), f"unknown key{hint}")
+    for key, required in is_required.items():
+        if required and key not in keys:
+            yield Problem((*path, key), "is missing")
+
+
+def _parse_parameters(
+    component: type[BaseComponent], settings: NodeConfig, path: KeyPath
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the parameters of a node, and those of a wrong type.
+
+    A whole number becomes a float for a parameter of this type. Only a function declares the types
+    of its parameters; those of a class are its own.
+    """
+    parameters: dict[str, Any] = copy.deepcopy(settings.parameters)  # the component may change them
+    problems: list[Problem] = []
+    is_function = issubclass(component, BaseFunctionalComponent)
+    declared = component.SPEC_CLASS.PARAMETERS if is_function else {}
+    for key in parameters.keys() & declared.keys():
+        kind = declared[key].type
+        if kind not in _PRIMITIVES and typing.get_origin(kind) not in (dict, list):
+            continue  # a protocol buffer
+        kind = kind | None if declared[key].optional else kind
+        section: Any = create_model("Parameter", __base__=Section, value=(kind, ...))
+        try:
+            parameters[key] = section(value=parameters[key]).value
+        except ValidationError as error:
+            for problem in validation_problems(error, section):
+                place = (*path, "parameters", key, *problem.path[1:])
+                problems.append(Problem(place, problem.message))
+    return parameters, problems
 
 
 def _argument_names(component: type[BaseComponent]) -> list[str] | None:
     """Return the names of the arguments of a component's class; None if it takes any."""
-    arguments = [*inspect.signature(component).parameters.values()]
+    arguments = inspect.signature(component).parameters.values()
     if any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
         return None
-    return [argument.name for argument in arguments]
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [argument.name for argument in arguments if argument.kind in by_name]
 
 
 def _function_problems(config: Config) -> Iterator[Problem]:
@@ -219,13 +287,15 @@ def _call_own_extra(reference: str, by_name: Mapping[str, BaseNode]) -> list[Bas
 
 def _add_nodes(added: Iterable[BaseNode], by_name: dict[str, BaseNode]) -> None:
     """Add the result of a function ``extra`` to the nodes by name."""
+    names = {name.lower() for name in by_name}  # commands ignore the case
     for node in added:
         if not isinstance(node, BaseNode):
             message = f"it must return a list of TFX nodes, not one of {type(node).__name__}"
             raise _error(Problem(_EXTRA, message))
-        if node.id in by_name:
+        if node.id.lower() in names:
             message = f"there already is a node {node.id!r}; use .with_id(NAME)"
             raise _error(Problem(_EXTRA, message))
+        names.add(node.id.lower())
         by_name[node.id] = node
 
 
@@ -243,4 +313,4 @@ def _add_code_digest(node: BaseComponent) -> None:
 
 
 def _error(problem: Problem) -> UserError:
-    return UserError(problem.message, ".".join(map(str, problem.path)), _REMEDY)
+    return ConfigError(problem.message, ".".join(map(str, problem.path)), _REMEDY)

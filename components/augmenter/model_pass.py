@@ -21,7 +21,7 @@ from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.decode import ModelDoFn
 from regard.components.settings.trainer import StartingModel
 from regard.core.characters import is_blank
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.kinds import TEXT
 from regard.models.settings.search import SamplingSearchConfig, SearchLimits
@@ -90,7 +90,7 @@ class ModelPass:
             remedy = "Drop long rows, or use a model with search.long_source: truncate."
             longest = max((text for row in rows for text in row.values()), key=len)
             message = f"{error}; the longest text of the batch begins with {longest[:60]!r}."
-            raise UserError(message, self.model.model, remedy) from None
+            raise DataError(message, self.model.model, remedy) from None
         if self.is_score:
             return [_cross_entropy(prediction) for prediction in predictions]
         return [_usable_text(prediction) for prediction in predictions]

@@ -1,12 +1,12 @@
 """The arguments of a component: checked when the graph is built, with all problems in one error."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from tfx.types.artifact import Artifact
 from tfx.types.channel import BaseChannel
 
@@ -21,8 +21,8 @@ from regard.core.files import sha256_file
 from regard.core.kinds import TEXT
 from regard.core.suggestions import suggest
 from regard.models import tasks
-from regard.models.settings.annotations import models_in, type_of
 from regard.models.settings.base import KeyPath, Problem, Section, find_problems
+from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 
 T = TypeVar("T")
@@ -84,7 +84,8 @@ class NodeArguments:
         try:
             section = TypeAdapter(kind).validate_python({} if value is None else value)
         except ValidationError as error:
-            self._problems += _problems(name, kind, value, error)
+            root = self._sections_with(name, kind)
+            self._problems += validation_problems(error, root, section=name)
             return None
         section = _with_absolute_paths(section)
         self._problems += find_problems(section, (name,))
@@ -177,6 +178,12 @@ class NodeArguments:
         remedy = f"{command} prints the keys of all sections with their defaults."
         raise UserError("\n  ".join([title, *dict.fromkeys(lines)]), self._node, remedy)
 
+    def _sections_with(self, name: str, kind: Any) -> type[BaseModel]:
+        """Return a model of all sections of the task, and of one more."""
+        known = task_sections(self.description) if self.description is not None else {}
+        kinds = {known_name: known_kind for known_name, (known_kind, _) in known.items()}
+        return create_model("Sections", **{**kinds, name: kind})
+
     def _conflicts(self, description: Description) -> Iterator[Problem]:
         """Yield the problems that the task's own checks find in the sections of a training."""
         defaults = {name: default for name, (_, default) in task_sections(description).items()}
@@ -201,37 +208,3 @@ def _with_absolute_paths(section: Any) -> Any:
     if pretrained is not None:
         return section.model_copy(update={"pretrained": pretrained.resolved(folder)})
     return section
-
-
-def _problems(name: str, kind: Any, value: object, error: ValidationError) -> Iterator[Problem]:
-    """Yield pydantic's errors with the keys of the value."""
-    for detail in error.errors(include_url=False):
-        path: KeyPath = (name,)
-        inner: Any = value
-        models, keys = models_in(kind), set[str]()
-        for part in detail["loc"]:
-            items = range(len(inner)) if isinstance(inner, list | tuple) else inner
-            if isinstance(items, Mapping | range) and part in items:
-                path, inner = (*path, part), inner[part]
-                if isinstance(items, Mapping):
-                    fields = dict(item for model in models for item in model.model_fields.items())
-                    keys = set(fields)
-                    models = models_in(fields[part].annotation) if part in fields else []
-            else:  # pydantic's paths also contain the types of variants
-                models = [model for model in models if type_of(model) == part] or models
-        if detail["type"] == "missing":
-            path = (*path, detail["loc"][-1])
-        yield Problem(path, _message(detail, keys))
-
-
-def _message(detail: Any, keys: Collection[str]) -> str:
-    if detail["type"] == "extra_forbidden":
-        return (
-            f"Unknown key. {suggest(detail['loc'][-1], sorted(keys))}." if keys else "Unknown key."
-        )
-    if detail["type"] == "missing":
-        return "This key is required. Add it."
-    if detail["type"] == "union_tag_invalid":
-        return f"The type {detail['ctx']['tag']!r} is not one of {detail['ctx']['expected_tags']}."
-    message = detail["msg"].replace("Input should be", "It must be")
-    return f"{message}. {detail['input']!r} was given."

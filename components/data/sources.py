@@ -16,7 +16,7 @@ from typing_extensions import Self
 from regard.components.data.span_patterns import is_pattern, suggest_placeholder
 from regard.components.settings.data import SPLITS, DataConfig, Files, Format
 from regard.components.settings.tags import TAG_FEATURE
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.features import Feature
 from regard.core.files import check_no_special_file, read_json_object
 from regard.core.kinds import TEXT, feature_from_json
@@ -150,6 +150,7 @@ def find_files(corpus: Corpus) -> dict[str, list[FileGroup]]:
         raise ValueError("resolve_spans must choose the spans first")
     config = corpus.config
     if config.images:
+        check_root(config.root, config.images)
         _check_folder(os.path.join(config.root, os.path.expanduser(config.images)), "data.images")
     return {
         split: _groups_of_split(corpus, split, files)
@@ -254,6 +255,7 @@ def _expand(root: str, item: str, key: str) -> list[str]:
     path = os.path.join(root, os.path.expanduser(item))
     matches = _saved_files(path) if os.path.isdir(path) else [path]
     if not os.path.exists(path):
+        check_root(root, item)
         _check_link(path, key)
         if not glob.has_magic(item):
             remedy = suggest_placeholder(item) or suggest_path(path)
@@ -303,7 +305,7 @@ def _check_readable(path: str, key: str) -> None:
         raise UserError(f"{path} cannot be used: {error.strerror}", key, remedy) from None
     if not os.access(path, os.R_OK):
         message = f"Permission to read {path} is denied"
-        raise UserError(message, where=key, remedy="Change its permissions with `chmod u+r`.")
+        raise EnvironmentFault(message, key, "Change its permissions with `chmod u+r`.")
 
 
 def _check_link(path: str, key: str) -> None:
@@ -311,6 +313,16 @@ def _check_link(path: str, key: str) -> None:
     if os.path.islink(path) and not os.path.exists(path):
         message = f"{path} is a symbolic link to {os.readlink(path)}, which does not exist"
         raise NotFoundError(message, key, "Copy the file to that place, or correct the link.")
+
+
+def check_root(root: str, path: str) -> None:
+    """Check the folder that a path is relative to.
+
+    Raises:
+        UserError: There is no such folder.
+    """
+    if not os.path.isabs(os.path.expanduser(path)):
+        _check_folder(root, "data.root")
 
 
 def _check_folder(path: str, key: str) -> None:
@@ -323,14 +335,16 @@ def _check_folder(path: str, key: str) -> None:
 
 def suggest_path(path: str) -> str:
     """Return a hint about a missing path: a variable, similar names, or the missing folder."""
-    if variable := re.search(r"\$([A-Za-z_]\w*)", path):
-        return f"Write ${{{variable[1]}}} for the environment variable {variable[1]}."
     folder, name = os.path.split(path)
     folder = folder or "."
+    missing = path
+    while missing and not os.path.isdir(os.path.dirname(missing) or "."):
+        missing = os.path.dirname(missing)
+    # A folder that exists may have a dollar sign in its name.
+    if variable := re.search(r"\$([A-Za-z_]\w*)", path[len(os.path.dirname(missing)) :]):
+        return f"Write ${{{variable[1]}}} for the environment variable {variable[1]}."
     if not os.path.isdir(folder):
-        while folder and not os.path.isdir(os.path.dirname(folder) or "."):
-            folder = os.path.dirname(folder)
-        return f"The folder {folder} does not exist. Check `data.root`."
+        return f"The folder {missing} does not exist. Check `data.root`."
     names = sorted(os.listdir(folder))
     if hint := did_you_mean(name, names, 3):
         return hint.rstrip()

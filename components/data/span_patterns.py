@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.core.suggestions import closest_matches, did_you_mean
 
 _DATE = ("YYYY", "MM", "DD")
@@ -215,7 +215,7 @@ def _check_widths(pattern: str, match: re.Match[str], path: str, key: str) -> No
         name, width = placeholder["name"], placeholder["width"]
         if width is not None and len(match[name]) != int(width):
             digits = "digit" if width == "1" else "digits"
-            raise UserError(
+            raise DataError(
                 f"{path}: {match[name]} does not have the {width} {digits} of {placeholder[0]}",
                 where=key,
                 remedy=f"Rename the file, or write {{{name}}} for numbers of any width.",
@@ -233,5 +233,5 @@ def _span_file(match: re.Match[str], path: str, key: str) -> SpanFile:
     except ValueError as error:
         text = "-".join(values[name] for name in _DATE)
         message = f"{path}: {text} is not a date: {error}"
-        raise UserError(message, where=key, remedy="Rename or remove the file.") from None
+        raise DataError(message, where=key, remedy="Rename or remove the file.") from None
     return SpanFile(path, (day - _EPOCH).days, day.isoformat(), version, tuple(values.items()))

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 from regard.components.data import span_patterns
 from regard.components.data.config_rules import check_config
-from regard.components.data.sources import Corpus, Span, suggest_path
+from regard.components.data.sources import Corpus, Span, check_root, suggest_path
 from regard.components.data.span_patterns import SpanFile
 from regard.components.data.span_rules import PatternLocation, pattern_locations
 from regard.components.data.stored_files import with_local_files
 from regard.components.settings.data import Files, SpansConfig
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import DataError, NotFoundError, UserError
 from regard.core.formatting import format_count
 
 # The files of one pattern by span number and version.
@@ -96,13 +96,14 @@ def _find_files(location: PatternLocation, marker: str | None) -> PatternFiles:
         same = files.setdefault(file.span, {}).setdefault(file.version, [])
         if same and same[0].values != file.values:
             version = f", version {file.version}" if file.version is not None else ""
-            raise UserError(
+            raise DataError(
                 f"{same[0].path} and {file.path} are both span {file.name}{version}",
                 where=location.key,
                 remedy="Remove one of them, or set a width, for example {SPAN:3}.",
             )
         same.append(file)
     if not files:
+        check_root(location.root, location.pattern)
         path = _path(location, location.pattern)
         folders = path.split(os.sep)
         first = next(i for i, folder in enumerate(folders) if span_patterns.is_pattern(folder))
@@ -136,7 +137,7 @@ def _choose(
         if not rules.marker and chosen:
             may_arrive = number in complete or number > chosen[-1]
         if not chosen or not may_arrive:
-            raise UserError(
+            raise DataError(
                 f"{title} is incomplete: {missing.text}",
                 where=missing.key,
                 remedy="Add the missing file, remove the other files of the span, or skip the span "

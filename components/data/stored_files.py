@@ -9,7 +9,7 @@ from regard.components.data import span_patterns
 from regard.components.data.sources import Corpus
 from regard.components.data.span_rules import path_locations
 from regard.components.settings.data import Files
-from regard.core.errors import NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.storage import ObjectStore, is_copy, is_uri, local_copy
 
 _IMAGES, _MARKER = "data.images", "data.spans.marker"
@@ -79,5 +79,6 @@ def _copy(uri: str, key: str) -> None:
         if matching.fullmatch(name) and name not in objects and path.is_file() and not is_hidden:
             if not is_copy(path):
                 message = f"{path} is no copy of an object, but would be read as one of {uri}."
-                raise UserError(message, key, "Move the file out of that folder, or remove it.")
+                remedy = "Move the file out of that folder, or remove it."
+                raise EnvironmentFault(message, key, remedy)
             path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.core.files import atomic_write, write_json
 from regard.models import metrics
 from regard.models.metrics import Rows
@@ -117,7 +117,7 @@ def _read_models(
     candidate = read_rows(source / prediction_table.CANDIDATE, contract, with_attention)
     if not candidate.hypotheses:
         message = "The test split has no rows, so the model cannot be evaluated"
-        raise UserError(message, remedy="Add rows to `data.test`, or increase `data.split.test`.")
+        raise DataError(message, remedy="Add rows to `data.test`, or increase `data.split.test`.")
     rows = {results.CANDIDATE: candidate}
     rows |= {name: baseline_rows(candidate, contract, name) for name in config.baselines}
     if summary["production"]:

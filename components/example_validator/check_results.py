@@ -13,7 +13,7 @@ from regard.components.data.example_rows import ExampleRow
 from regard.components.data.row_values import ComparedValues
 from regard.components.example_validator.shard_rows import CheckCounts, Shard
 from regard.components.settings.data_checks import DataChecksConfig, check_class
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.core.features import Feature
 from regard.core.formatting import format_count, truncate
 
@@ -198,4 +198,4 @@ def failures(findings: Mapping[str, CheckFinding]) -> Iterator[UserError]:
             others = "warn or drop" if check.can_drop() else "warn"
             remedy = f"Fix the rows, raise `{key}.limit`, or set `{key}.action` to {others}."
             remedy = f"{remedy} {check.alternative}".rstrip()
-            yield UserError(describe(name, finding), finding["examples"][0]["where"], remedy)
+            yield DataError(describe(name, finding), finding["examples"][0]["where"], remedy)

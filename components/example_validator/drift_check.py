@@ -8,7 +8,7 @@ from typing import TypedDict
 from regard.components.data import profiles
 from regard.components.registry.store import LATEST, production_baseline
 from regard.components.settings.data_checks import DataChecksConfig, DriftCheckConfig
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.serving.contract import PROFILE
 
 _DESCRIPTIONS = {
@@ -122,7 +122,7 @@ def drift_failures(drift: DriftFindings | None) -> Iterator[UserError]:
     for name, finding in drift["checks"].items():
         if finding["exceeded"] and finding["action"] == "fail":
             text = _describe(name, finding, drift["version"])
-            yield UserError(text, f"data.checks.{name}", remedy)
+            yield DataError(text, f"data.checks.{name}", remedy)
 
 
 def _describe(name: str, finding: DriftFinding, version: str) -> str:

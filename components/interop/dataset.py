@@ -12,7 +12,7 @@ import tensorflow_transform as tft
 
 from regard.components.common.artifact_files import shards_of
 from regard.components.common.row_files import LENGTHS, RowFiles
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.models.vocabulary import PAD
 
 
@@ -49,7 +49,7 @@ def tf_dataset(
     numbers = rows.complete_rows()
     if not len(numbers):
         message = "No transformed row is complete."
-        raise UserError(message, ", ".join(files), "Add rows in which no side is empty.")
+        raise DataError(message, ", ".join(files), "Add rows in which no side is empty.")
     spec = tft.TFTransformOutput(os.fspath(transform_graph)).transformed_feature_spec()
     types = {
         name: tf.int32 if feature.dtype.is_integer else tf.float32

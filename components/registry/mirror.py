@@ -25,7 +25,7 @@ from regard.components.registry.records import (
     next_version,
     parse_number,
 )
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.locks import acquire
 from regard.core.owned_folders import has_mark
 from regard.core.storage import SOURCE, ObjectState, ObjectStore, is_copy, local_state
@@ -173,7 +173,7 @@ class RegistryMirror:
                     self.remove(self.folder / target)
             else:
                 message = f"{name} cannot be pushed, because other processes push it all the time."
-                raise UserError(message, self.uri, "Push it again later.")
+                raise EnvironmentFault(message, self.uri, "Push it again later.")
         finally:
             with contextlib.suppress(UserError):  # the next push or prune removes it after a day
                 self._store.remove(source)

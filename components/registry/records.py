@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from regard.components.common.artifact_files import JsonFile
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.regular_files import read_regular
 from regard.serving.contract import RECORD
 
@@ -150,7 +150,7 @@ def read_record(version: Path) -> VersionRecord:
         return VersionRecord()
     except OSError as error:
         message = f"The record cannot be read: {error.strerror}"
-        raise UserError(message, str(path), "Remove it, or restore the record.") from None
+        raise EnvironmentFault(message, str(path), "Remove it, or restore the record.") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

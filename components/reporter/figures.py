@@ -55,9 +55,7 @@ def draw_figures(facts: RunFacts, attention: AttentionStatistics | None) -> list
     """Draw all figures that have data, with the active ``matplotlib_style``."""
     history = facts.training.get("history", [])
     figures = [_draw_by_length(facts)] if facts.by_length and facts.metrics else []
-    figures += [
-        _draw_curve(history, curve) for curve in _curves(history, facts.training.get("rows", {}))
-    ]
+    figures += [_draw_curve(history, curve) for curve in _curves(history, *_evaluated_rows(facts))]
     lengths = facts.data_checks.get("lengths", {})
     figures += [_draw_lengths(name, **entry) for name, entry in lengths.items()]
     if attention is not None:
@@ -83,17 +81,32 @@ class _Curve:
     maximum: float = math.inf
 
 
-def _curves(history: History, rows: Mapping[str, Mapping[str, int]]) -> list[_Curve]:
-    """The curves whose values the training has recorded; ``rows`` are the counts of each split."""
+def _evaluated_rows(facts: RunFacts) -> tuple[int | None, int | None]:
+    """The rows of the eval split that evaluations use, and those that they decode, if known."""
+    rows = facts.training.get("rows", {}).get("eval", {}).get("usable")
+    limit = facts.config.get("training", {}).get("validation_rows")
+    return rows, min(rows, limit) if rows and limit else rows
+
+
+def _curves(history: History, rows: int | None, decoded_rows: int | None) -> list[_Curve]:
+    """The curves whose values the training has recorded.
+
+    Args:
+        history: the evaluations.
+        rows: the rows of the eval split; None if they are unknown.
+        decoded_rows: those for which outputs are decoded.
+    """
     recorded = {key for entry in history for key in entry}
     loss_keys = {"train_loss": "train", "loss": "eval"}
     speed_keys = {"tokens_per_second": "tokens/s"}
-    split = f"eval, {rows['eval']['usable']:,} rows" if "eval" in rows else "eval"
+    split, decoded = (
+        "eval" if count is None else f"eval, {count:,} rows" for count in (rows, decoded_rows)
+    )
     loss_title, keys = f"Loss ({split})", {"perplexity": "eval"}
     curves = [
         _Curve("loss", loss_title, loss_keys, 4, is_logarithmic=True),
         _Curve("perplexity", f"Perplexity ({split})", keys, 3, is_logarithmic=True),
-        *(_metric_curve(name, split) for name in METRICS if name in recorded - {"perplexity"}),
+        *(_metric_curve(name, decoded) for name in METRICS if name in recorded - {"perplexity"}),
         _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6),
         _Curve("speed", "Training speed, tokens/s", speed_keys, 0),
     ]

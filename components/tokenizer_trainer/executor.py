@@ -4,7 +4,7 @@ import json
 import os
 import uuid
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import apache_beam as beam
@@ -70,7 +70,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
             sampler = sampling.FileSampler(
                 groups, config.input_sentence_size, exec_properties["seed"], folder
             )
-            self._sample(examples, sampler)
+            self._sample(examples, json.loads(exec_properties["splits"]), sampler)
             samples = {
                 group: sampling.join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
@@ -86,14 +86,19 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
             if not tokenizers:
                 _report(" and ".join(group), model, samples[group].counts, config)
 
-    def _sample(self, examples: types.Artifact, sampler: sampling.FileSampler) -> None:
-        """Sample every file of the train split."""
-        shards = split_shards(examples_split(examples, "train"))
+    def _sample(
+        self, examples: types.Artifact, splits: Sequence[str], sampler: sampling.FileSampler
+    ) -> None:
+        """Sample every file of some splits."""
+        shards = []
         texts = [Feature(name, TEXT) for group in sampler.groups for name in group]
-        next(read_rows(shards[0], texts), None)  # a missing feature is an error
-        files = list(enumerate(shards))
+        for split in splits:
+            files = split_shards(examples_split(examples, split))
+            next(read_rows(files[0], texts), None)  # a missing feature is an error
+            shards += files
         with self._make_beam_pipeline() as pipeline:
-            inputs = pipeline | "Files" >> beam.Create(files, reshuffle=len(files) > 1)
+            numbered = list(enumerate(shards))
+            inputs = pipeline | "Files" >> beam.Create(numbered, reshuffle=len(numbered) > 1)
             _ = inputs | "Sample" >> beam.Map(sampler)
 
 

@@ -52,9 +52,9 @@ def find_batch_tokens(model: TrainableModel, batches: Batches, checkpoints: Chec
     record = read_json_object(path)
     if "batch_tokens" not in record:
         if checkpoints.exists():
-            message = f"The batch size of this training cannot be read from {path}."
+            message = "The batch size of this training cannot be read."
             remedy = f"Remove the folder {checkpoints.folder}; the training then starts again."
-            raise UserError(message, _KEY, remedy)
+            raise UserError(message, str(path), remedy)
         single = dataclasses.replace(batches, sharing=None, tag_temperature=1.0)
         has_gpu = current_backend().has_gpu
         sizes = _candidates(single, _GPU_SIZES if has_gpu else _CPU_SIZES)

@@ -130,4 +130,6 @@ def _check_limits(training: TrainingConfig) -> None:
     if all(limit is None for limit in (*limits, training.early_stopping)):
         remedy = "Start a run with max_epochs above 0, or compile the pipeline with "
         remedy += "training.max_steps, training.max_minutes or training.early_stopping."
-        raise UserError("The training has no limit and would never end.", "max_epochs", remedy)
+        raise UserError(
+            "The training has no limit and would never end.", "training.max_epochs", remedy
+        )

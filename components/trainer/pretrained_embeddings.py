@@ -13,7 +13,7 @@ import numpy as np
 from regard.components.data.text_files import read_lines
 from regard.components.settings.trainer import NODE
 from regard.core import events
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.core.formatting import truncate
 from regard.models.settings.networks import PretrainedEmbeddingsConfig
 from regard.models.vocabulary import BOS, EOS, PAD, SPACE, UNK
@@ -65,7 +65,7 @@ def load(
         tokens += [""] * (embedding.vocabulary - len(tokens))
         vectors = find_vectors(tokens, path, embedding.depth)
         if not vectors.is_covered.any():
-            raise UserError(
+            raise DataError(
                 f"None of the {vectors.searched:,} {feature} tokens has a vector in this file.",
                 where=path,
                 remedy=f"Check that its words are in the language of the {feature}, and that the "
@@ -190,7 +190,7 @@ def read_vectors(path: str, depth: int) -> Iterator[tuple[int, str, str]]:
     if header and header[0] != number - 1:
         message = f"The first line announces {header[0]:,} words, but the file has {number - 1:,}."
         remedy = "The file is damaged: download it again, or correct its first line."
-        raise UserError(message, path, remedy)
+        raise DataError(message, path, remedy)
 
 
 def _parse_header(row: str) -> tuple[int, int] | None:
@@ -203,7 +203,7 @@ def _parse_header(row: str) -> tuple[int, int] | None:
 
 def _size_error(path: str, number: int, size: int, depth: int, row: str) -> UserError:
     count = "no numbers" if size < 1 else f"{size:,} number{'s' if size > 1 else ''}"
-    return UserError(
+    return DataError(
         f"The vector has {count}, but model.embedding is {depth}: {truncate(row, 40)!r}",
         where=f"{path}:{number}",
         remedy="Set model.embedding to the size of the vectors, or use another file. A row is a "
@@ -223,7 +223,7 @@ def _parse_vector(text: str, path: str, number: int) -> np.ndarray:
     wrong = next((cell for cell in cells if not _is_number(cell)), None)
     if wrong is not None:
         remedy = "Remove the row from the file, or download the file again."
-        raise UserError(f"{truncate(wrong, 20)!r} is not a number.", f"{path}:{number}", remedy)
+        raise DataError(f"{truncate(wrong, 20)!r} is not a number.", f"{path}:{number}", remedy)
     return np.array(cells, np.float32)
 
 

@@ -10,7 +10,7 @@ from regard.components.trainer.backends.base import TrainingBackend
 from regard.components.trainer.device_group import DeviceGroup
 from regard.components.trainer.distributed_worker import WorkerSpec, connection_error
 from regard.components.trainer.precision import resolve_precision
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def share_job(group: DeviceGroup, job: TrainingJob | None) -> TrainingJob:
 
     shared_job, chief_code = group.broadcast_object(chief_job)
     if chief_code != code:
-        raise UserError(
+        raise EnvironmentFault(
             "The chief and this worker run different versions of Regard.",
             remedy="Install the same version on all workers, and start them again.",
         )

@@ -54,6 +54,12 @@ class TextKind(Kind):
                 raise CellError(f"item {number} of {name!r} is not a string")
         if feature.multiple:
             return value or None
+        if feature.links:
+            raise CellError(f"the value of {name!r} is not a string")
+        if len(value) > 1 and feature.role == "reference":
+            message = f"the value of {name!r} is a list of {len(value)} texts, not one text"
+            remedy = "write a row for each of several targets, or join the parts of one"
+            raise CellError(f"{message}; {remedy}")
         # A list in place of one text holds its parts, such as sentences: line breaks separate them.
         return "\n".join(filter(None, value))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.common.run_record import INTERRUPTED
 from regard.core.errors import class_of
+from regard.core.files import atomic_write
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.compare.matrix import read_comparison
@@ -19,9 +21,19 @@ from regard.pipeline.config.document import ConfigSource
 from regard.pipeline.config.load import load
 from regard.pipeline.lineage.run_report import write_report
 from regard.pipeline.runs import store
-from regard.pipeline.runs.launch import Runner, RunRequest, RunResult, run_pipeline
+from regard.pipeline.runs.launch import (
+    Runner,
+    RunRequest,
+    RunResult,
+    resolved_yaml,
+    run_pipeline,
+)
+from regard.pipeline.scheduling.attempt import run_command
+from regard.pipeline.scheduling.daemon import ScheduleDaemon
 from regard.pipeline.scheduling.plan import SchedulePlan, plan_schedule
 from regard.pipeline.scheduling.settings import ScheduleSettings
+from regard.pipeline.scheduling.state import Attempt, read_state
+from regard.pipeline.scheduling.triggers import format_time
 from regard.pipeline.tuning import tune as tuning
 from regard.pipeline.tuning.tune import TuneResult
 from regard.pipeline.validation import Validation
@@ -189,6 +201,8 @@ def compare(
 def schedule(config: Config | AnyPath) -> SchedulePlan:
     """Return what ``regard schedule`` would do now, as its ``--dry-run``. Nothing is written.
 
+    `run_schedule` keeps the schedule.
+
     Args:
         config: The configuration, or its YAML file.
 
@@ -199,6 +213,47 @@ def schedule(config: Config | AnyPath) -> SchedulePlan:
         UserError: The configuration or the data is invalid.
     """
     return plan_schedule(ScheduleSettings(_config_or_path(config)), Workspace.from_environment())
+
+
+def run_schedule(config: Config | AnyPath, *, once: bool = False) -> list[Attempt]:
+    """Keep the schedule of a pipeline until Ctrl-C, as ``regard schedule``.
+
+    What happens is printed on standard output. Ctrl-C, the interruption of a notebook's kernel, and
+    SIGTERM stop the run in progress, and then end the call; another call resumes the run. Call it
+    in the main thread, because other threads receive no signals.
+
+    Args:
+        config: The YAML file, which is read again at each check; or a configuration, which remains
+            as it is.
+        once: Whether to check once, run if needed, and return, as ``--once``.
+
+    Returns:
+        The attempts to run the pipeline that ended meanwhile, each with ``status``, ``run``,
+        ``version`` and ``text``.
+
+    Raises:
+        UserError: The configuration is invalid, or another process keeps the schedule.
+    """
+    source = _config_or_path(config)
+    settings = ScheduleSettings(source)
+    workspace = Workspace.from_environment()
+    console = terminal.out()
+
+    def print_line(text: str) -> None:
+        console.print(f"{format_time(time.time(), settings.zone)}  {text}", soft_wrap=True)
+
+    paths = workspace.pipeline(settings.config.name)
+    path = source if isinstance(source, Path) else paths.schedule / "config.yaml"
+    daemon = ScheduleDaemon(settings, workspace, print_line, run_command(path.absolute()))
+    with daemon.open():
+        if isinstance(source, Config):
+            atomic_write(path, resolved_yaml(source))
+        earlier = read_state(paths.schedule).history
+        if once:
+            daemon.run_once()
+        else:
+            daemon.serve()
+        return [one for one in read_state(paths.schedule).history if one not in earlier]
 
 
 def report(run: RunResult | str, output: AnyPath | None = None) -> Path:

@@ -54,6 +54,7 @@ def main() -> None:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our messages say what went wrong
     status = 0
+    terminal.name_output_in_errors()
     with terminal.output_may_be_closed():
         status = _run(sys.argv[1:])
         try:

@@ -11,7 +11,14 @@ import typer
 from rich.console import Console
 
 from regard.pipeline.cli import error_records, terminal
-from regard.pipeline.cli.options import JsonOption, QuietOption, SetOption, argument, option
+from regard.pipeline.cli.options import (
+    JsonOption,
+    QuietOption,
+    SetOption,
+    VerboseOption,
+    argument,
+    option,
+)
 from regard.pipeline.cli.rendering.live import TerminalDisplay
 from regard.pipeline.compare import table
 from regard.pipeline.compare.folder import ComparisonFolder
@@ -19,6 +26,7 @@ from regard.pipeline.compare.jobs import ComparisonOutcome
 from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.compare.results import ComparisonResults
 from regard.pipeline.compare.run import run_comparison
+from regard.pipeline.config.changes import OPTION
 from regard.pipeline.workspace import Workspace
 
 _FAILED = 1
@@ -42,6 +50,7 @@ def compare(
     values: SetOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Train several models on the same data, and compare them in a table and two plots.
 
@@ -63,8 +72,8 @@ def compare(
     command = ["regard", "compare", *map(str, configs)]
     if name:
         command += ["--name", name]
-    for value in values or ():
-        command += ["--set", value]
+    for value in comparison.assignments:
+        command += [OPTION, value]
     console = terminal.work_console(as_json, quiet)
     results, outcome = run_comparison(
         comparison,
@@ -74,6 +83,7 @@ def compare(
         only=only or (),
         jobs=jobs,
         command=shlex.join(command),
+        verbose=verbose,
     )
     folder = ComparisonFolder.of(workspace, comparison.name)
     if as_json:

@@ -71,7 +71,7 @@ def evaluate(
     sides = {"source": source, "target": target}
     if bool(data) == any(sides.values()) or not (data or all(sides.values())):
         remedy = "Give --data FILE, or --source FILE and --target FILE."
-        raise UserError("The data are missing or ambiguous.", remedy=remedy)
+        raise UserError("The data are missing or ambiguous.", "--data", remedy)
     files = [str(path.absolute()) for path in data or ()]
     root = registry or Workspace.from_environment().registry
     notes: list[str] = []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
-from regard.pipeline.cli.options import ConfigArgument, flag
+from regard.pipeline.cli.options import ConfigArgument, QuietOption, VerboseOption, flag
 from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
 from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
 from regard.pipeline.scheduling.plan import plan_schedule
@@ -28,6 +30,8 @@ def schedule(
     as_json: Annotated[
         bool, flag("--json", "Print errors, and with --dry-run everything, as JSON.")
     ] = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run a pipeline repeatedly.
 
@@ -50,22 +54,32 @@ def schedule(
 
     settings = ScheduleSettings(config)
     if dry_run:
-        _print_plan(settings, as_json)
+        _print_plan(settings, as_json, quiet)
     else:
-        raise typer.Exit(_run_schedule(settings, once))
+        raise typer.Exit(_run_schedule(settings, once, quiet, verbose))
 
 
-def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
-    console, workspace = terminal.out(), Workspace.from_environment()
+def _run_schedule(settings: ScheduleSettings, once: bool, quiet: bool, verbose: bool) -> int:
+    console, workspace = terminal.work_console(False, quiet), Workspace.from_environment()
+    failures = terminal.failure_console(console)
 
-    def print_line(text: str) -> None:
-        console.print(f"{format_time(time.time(), settings.zone)}  {text}", soft_wrap=True)
+    def print_line(text: str, to: Console = console) -> None:
+        to.print(f"{format_time(time.time(), settings.zone)}  {text}", soft_wrap=True)
+
+    def print_output(text: str) -> None:
+        console.print(text, soft_wrap=True)
 
     process = find_process(workspace.pipeline(settings.config.name).schedule)
     if once and process is not None:
         print_line(f"process {process} keeps the schedule")
         return 0
-    daemon = ScheduleDaemon(settings, workspace, print_line)
+    daemon = ScheduleDaemon(
+        settings,
+        workspace,
+        print_line,
+        print_error=functools.partial(print_line, to=failures),
+        print_output=print_output if verbose else None,
+    )
     with daemon.open():
         if once:
             return daemon.run_once()
@@ -74,7 +88,7 @@ def _run_schedule(settings: ScheduleSettings, once: bool) -> int:
         return 0
 
 
-def _print_plan(settings: ScheduleSettings, as_json: bool) -> None:
+def _print_plan(settings: ScheduleSettings, as_json: bool, quiet: bool) -> None:
     with terminal.working("checking the data …"):
         plan = plan_schedule(settings, Workspace.from_environment())
     if as_json:
@@ -82,4 +96,4 @@ def _print_plan(settings: ScheduleSettings, as_json: bool) -> None:
         content = {**dataclasses.asdict(plan), "attempts": attempts}
         terminal.print_json({**content, "description": describe_schedule(settings)})
     else:
-        print_plan(plan, settings, terminal.out())
+        print_plan(plan, settings, terminal.work_console(False, quiet))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -138,6 +140,7 @@ def serve(
         bool, flag("--log-texts", "Log inputs and outputs, not only their lengths and scores.")
     ] = False,
     registry: RegistryOption = None,
+    opens_page: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
     errors_as_json: JsonErrorsOption = False,
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
@@ -146,7 +149,7 @@ def serve(
 
     [bold]Examples[/bold]
 
-      regard serve quickstart
+      regard serve quickstart --open
 
       regard serve quickstart translation@3 --rest-api-port 9000
 
@@ -160,12 +163,14 @@ def serve(
 
     needs_tls = certificate or key or client_ca
     if needs_tls and not (certificate and key):
-        raise UserError(
-            "TLS needs a certificate and a key.", remedy="Give --tls-certificate and --tls-key."
-        )
+        option = "--tls-key" if certificate else "--tls-certificate"
+        raise UserError("TLS needs a certificate and a key.", option, "Give both.")
     converted = converted_type(engine, quantization)
+    if opens_page and not rest_port:
+        remedy = "Give --rest-api-port, or leave out --open."
+        raise UserError("The page needs the REST port.", "--open", remedy)
     if not port and not rest_port:
-        raise UserError("Both ports are disabled.", remedy="Give --port or --rest-api-port.")
+        raise UserError("Both ports are disabled.", "--port", "Give it, or --rest-api-port.")
     log = (log_sample, log_texts)
     registry = registry or Workspace.from_environment().registry
     deployment.serve(
@@ -191,7 +196,7 @@ def serve(
             tuple(name.lower() for name in allowed_hosts or ()),
         ),
         quantization=converted,
-        on_start=_print_addresses,
+        on_start=_open_page if opens_page else _print_addresses,
         on_stop=lambda: terminal.err().print("Stopping. Finishing the requests in progress …"),
     )
 
@@ -220,3 +225,14 @@ def _print_addresses(server: RunningServer) -> None:
     if server.grpc_address is not None:
         lines.append(f"  gRPC  {server.grpc_address}")
     terminal.print_lines(*lines)
+
+
+def _open_page(server: RunningServer) -> None:
+    """Print the addresses, and open the page without delaying the server."""
+    _print_addresses(server)
+
+    def open_page() -> None:
+        if not webbrowser.open(f"{server.rest_url}/"):
+            terminal.err().print("No browser was found. Open the page above in one.")
+
+    threading.Thread(target=open_page, daemon=True).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -18,7 +19,9 @@ from regard.core.suggestions import suggest
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
+    from typing_extensions import Buffer
 
+_OUTPUT = "standard output"  # for errors
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 
@@ -93,6 +96,41 @@ def output_may_be_closed() -> Iterator[None]:
         os.close(output)
 
 
+class _StandardOutput(io.FileIO):
+    """Standard output, which its errors name, for example if it is a file on a full disk."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stdout.fileno(), "wb", closefd=False)
+
+    def write(self, data: Buffer, /) -> int:
+        """Write bytes."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:  # see `output_may_be_closed`
+            raise
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, _OUTPUT) from None
+
+
+def name_output_in_errors() -> None:
+    """Let errors of writing name the standard output, however much of it has been written."""
+    stream = sys.stdout
+    buffer = getattr(stream, "buffer", None)
+    is_unbuffered = isinstance(buffer, io.FileIO)
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(
+        buffer if is_unbuffered else getattr(buffer, "raw", None), io.FileIO
+    ):
+        return  # it is captured
+    output = _StandardOutput()
+    sys.stdout = io.TextIOWrapper(
+        output if is_unbuffered else io.BufferedWriter(output),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
 def flush_output() -> None:
     """Write what standard output has in its buffer, unless nobody reads it.
 
@@ -104,7 +142,7 @@ def flush_output() -> None:
     except BrokenPipeError:  # see `output_may_be_closed`
         return
     except OSError as error:
-        raise OSError(error.errno, error.strerror, "standard output") from None
+        raise OSError(error.errno, error.strerror, _OUTPUT) from None
 
 
 def discard_output(descriptor: int = 1) -> None:
@@ -287,7 +325,8 @@ def confirm(question: str) -> None:
     import typer
 
     if not is_interactive():
-        raise UserError("Nothing was removed.", remedy="Pass --yes to remove without a question.")
+        remedy = "Pass --yes to remove without a question."
+        raise UserError("Nothing was removed.", "--yes", remedy)
     if not typer.confirm(question, err=True):
         raise typer.Exit(1)
 

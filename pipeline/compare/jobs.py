@@ -7,6 +7,7 @@ one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from regard.components.common import run_record
 from regard.core import processes
 from regard.core.formatting import format_duration
 from regard.core.jobs import Job, JobEnd, run_jobs
+from regard.core.log_lines import LogLines
 from regard.pipeline.compare.folder import ComparisonFolder
 from regard.pipeline.compare.gather import LAST_NODE, model_result
 from regard.pipeline.compare.matrix import Member, ModelComparison
@@ -49,6 +51,7 @@ class ModelJob(Job[ModelResult]):
         workspace: contains the pipelines and the folder of the comparison.
         folder: the folder of the comparison.
         environment: the environment of the process.
+        on_line: called with each line of the log, also of the nodes' logs; None: not at all.
     """
 
     def __init__(
@@ -57,21 +60,30 @@ class ModelJob(Job[ModelResult]):
         workspace: Workspace,
         folder: ComparisonFolder,
         environment: dict[str, str],
+        on_line: Callable[[str], None] | None = None,
     ):
         super().__init__(member.label, folder.log(member.label))
         self._member = member
         self._workspace = workspace
         self._folder = folder
         self._environment = environment
+        self._on_line = on_line
+        self._lines = LogLines(self.log)
 
     def start(self) -> processes.ChildProcess:
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        command = job_command(self._folder.write_config(self._member))
         return processes.ChildProcess(
-            job_command(self._folder.write_config(self._member)),
+            command if self._on_line is None else [*command, "--verbose"],
             log=self.log,
             folder=self.log.parent,  # without Python files that could shadow ours
             environment=self._environment,
         )
+
+    def watch(self) -> None:
+        if self._on_line is not None:
+            for line in self._lines.new():
+                self._on_line(line)
 
     def result(self, status: int) -> ModelResult:
         return model_result(self._member, self._workspace)
@@ -90,6 +102,7 @@ def train_models(
     workspace: Workspace,
     console: Console,
     on_end: Callable[[], None],
+    verbose: bool = False,
 ) -> ComparisonOutcome:
     """Train and evaluate models; one that fails does not stop the others.
 
@@ -103,6 +116,7 @@ def train_models(
         workspace: contains the pipelines and the folder of the comparison.
         console: where to report starts and ends.
         on_end: called after each model.
+        verbose: whether to report the logs of the models, too.
     """
     folder = ComparisonFolder.of(workspace, comparison.name)
     members = [member for member in comparison.members if member.label in labels]
@@ -114,9 +128,13 @@ def train_models(
         _print(console, end.job.name, _describe_end(end, outcome.failures))
         on_end()
 
+    def job(member: Member) -> ModelJob:
+        on_line = functools.partial(_print, console, member.label) if verbose else None
+        return ModelJob(member, workspace, folder, environment, on_line)
+
     with processes.collect_stop_signals() as signals:
         outcome.interrupted = run_jobs(
-            [ModelJob(member, workspace, folder, environment) for member in members],
+            [job(member) for member in members],
             limit,
             on_start=lambda job: _print(console, job.name, "training …"),
             on_end=report_end,

@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue, ValidationError
 
 from regard.core.errors import ConfigError, UserError
 from regard.models.settings.base import KeyPath, Problem, Section
+from regard.models.settings.validation_errors import validation_problems
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.document import Document
-from regard.pipeline.config.errors import problems
 from regard.pipeline.config.load import (
     absolute_paths,
     is_comparison,
@@ -68,6 +68,12 @@ class ModelComparison:
         """The labels, in order."""
         return [member.label for member in self.members]
 
+    @property
+    def assignments(self) -> list[str]:
+        """The values of ``--set`` for the models, as far as they count."""
+        sources = (source for member in self.members for source in member.source.sources)
+        return list(dict.fromkeys(one.assignment for one in sources if one.assignment))
+
 
 def read_comparison(
     configs: Sequence[Path | Config],
@@ -115,7 +121,7 @@ def _read_matrix(
     try:
         matrix = MatrixConfig.model_validate(value)
     except ValidationError as error:
-        invalid = problems(error, MatrixConfig)
+        invalid = validation_problems(error, MatrixConfig)
         raise whole(document, str(path)).error(invalid, _REMEDY) from None
     if invalid := list(_matrix_problems(matrix, path.parent)):
         raise whole(document, str(path)).error(invalid, _REMEDY)

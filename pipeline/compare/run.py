@@ -28,6 +28,7 @@ def run_comparison(
     only: Iterable[str] = (),
     jobs: int = 1,
     command: str = "",
+    verbose: bool = False,
 ) -> tuple[ComparisonResults, ComparisonOutcome]:
     """Train and evaluate models on the same data; finished steps are cached.
 
@@ -39,6 +40,7 @@ def run_comparison(
         only: the labels of the models to train; none: all.
         jobs: how many models to train at a time; they share the cores.
         command: the command that repeats the comparison, for the results.
+        verbose: whether to report the logs of the models, too.
 
     Raises:
         UserError: the data cannot be read, or there is no model with a label.
@@ -62,7 +64,7 @@ def run_comparison(
     resolve_data(comparison.members[0].config, notes)  # the data of all models is the same
     for note in notes:
         on_message(f"data: {note}")
-    outcome = train_models(comparison, labels, jobs, workspace, console, write_after_model)
+    outcome = train_models(comparison, labels, jobs, workspace, console, write_after_model, verbose)
     return write().model_copy(update={"directory": str(folder.root)}), outcome
 
 

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from regard.core.bounds import Positive
-from regard.core.suggestions import closest_matches
+from regard.core.suggestions import closest_matches, suggest
 from regard.models.settings.base import Problem, Section
-from regard.pipeline.config.errors import show, suggest, unknown
+from regard.models.settings.validation_errors import show, unknown
 
 # The image is not used, but without this option TFX packages its own source for every node.
 _NO_IMAGE = "sdk_container_image=unused"

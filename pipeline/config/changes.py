@@ -1,16 +1,20 @@
 """Given values, which replace or complete those of a file: ``--set``, and `Config.with_values`."""
 
+import dataclasses
 import functools
+import json
 from collections.abc import Callable
 from typing import Any
 
-from regard.components.common.references import References
+from regard.components.common.references import References, restore_references
 from regard.core.errors import UserError
 from regard.core.formatting import format_count
+from regard.models.settings.base import Problem
 from regard.pipeline.config.document import Document, KeyPath
 from regard.pipeline.config.located import LocatedMapping, Source, leaves, mask_references, merge
 
 OPTION = "--set"
+_REPLACED = object()  # nothing of a value counts any more
 
 
 def split_option(text: str) -> tuple[str, str]:
@@ -27,16 +31,23 @@ def split_option(text: str) -> tuple[str, str]:
 
 
 def with_value(
-    mapping: LocatedMapping, key: str, text: str, parse: Callable[[str], Document], option: str = ""
+    mapping: LocatedMapping,
+    key: str,
+    text: str,
+    parse: Callable[[str, KeyPath], Document],
+    option: str = "",
 ) -> LocatedMapping:
     """Return a mapping with another value at one key; see `merge`.
+
+    What the value replaces in values that were given before is removed from their assignments,
+    because they are recorded, and it may be a password that was given by mistake.
 
     Args:
         mapping: The mapping, which is not modified.
         key: Such as ``training.max_epochs``; ``model.encoder.0.units`` is in the first item of a
             list.
         text: The value as YAML, or as JSON, which is YAML.
-        parse: Parses the text.
+        parse: Parses the text as the value of a key.
         option: The option that gives the value, for messages; empty in Python.
 
     Raises:
@@ -44,9 +55,11 @@ def with_value(
     """
     where = f"{option} {key}".strip()
     path = _path_of(mapping.value, key, where)
-    document = parse(text)
+    document = parse(text, path)
+    references: References = {(*path, *p): names for p, names in document.references.items()}
     if document.problems:
-        message = mask_references(document.problems[0], document.references)
+        first = document.problems[0]
+        message = mask_references(Problem((*path, *first.path), first.message), references)
         raise UserError(message, f"{where}={text}")
     nested: Any = functools.reduce(lambda value, name: {name: value}, path[::-1], document.value)
     keys: dict[KeyPath, KeyPath] = {}
@@ -55,9 +68,54 @@ def with_value(
             # A section that the file has keeps its line.
             if size >= len(path) or not mapping.has(leaf[:size]):
                 keys[leaf[:size]] = leaf[:size]
-    references: References = {(*path, *p): names for p, names in document.references.items()}
     source = Source(Document(nested), option, (), keys, f"{key}={text}")
-    return merge(mapping, LocatedMapping(nested, (source,), references))
+    merged = merge(mapping, LocatedMapping(nested, (source,), references))
+    earlier = (_without(one, nested, merged.references) for one in mapping.sources)
+    return dataclasses.replace(merged, sources=(*filter(None, earlier), source))
+
+
+def _without(source: Source, change: Any, references: References) -> Source | None:
+    """Return a source with only what still counts after a change; None if nothing does.
+
+    Args:
+        source: A file, which remains as it is, or a given value.
+        change: Nested values, given later.
+        references: The variables that the values refer to.
+    """
+    value = source.document.value
+    rest = _remainder(value, change) if source.assignment else value
+    if rest == value:
+        return source
+    if rest is _REPLACED:
+        return None
+    key = source.assignment.partition("=")[0]
+    recorded = restore_references(rest, references)
+    for part in key.split("."):
+        recorded = recorded[part if part in recorded else int(part)]  # the item of a list
+    text = json.dumps(recorded, ensure_ascii=False, default=str)
+    return dataclasses.replace(source, document=Document(rest), assignment=f"{key}={text}")
+
+
+def _remainder(value: Any, change: Any) -> Any:
+    """Return what counts of a value if a change is merged into it later, as `merge` does.
+
+    Merging the remainder and then the change has the same result as merging the value and then the
+    change.
+    """
+    if not isinstance(change, dict):
+        return _REPLACED
+    if isinstance(value, list) and change and set(change) <= set(range(len(value))):
+        items = [_remainder(v, change[i]) if i in change else v for i, v in enumerate(value)]
+        return [None if item is _REPLACED else item for item in items]
+    if not isinstance(value, dict):
+        return None  # which replaces the section before the change completes it
+    rest = {}
+    for key, item in value.items():
+        is_other_type = key == "type" and change.get(key, item) != item  # replaces the section
+        left = _remainder(item, change[key]) if key in change and not is_other_type else item
+        if left is not _REPLACED:
+            rest[key] = left
+    return rest if rest or not value else _REPLACED
 
 
 def _path_of(value: Any, key: str, where: str) -> KeyPath:

@@ -29,10 +29,10 @@ from regard.core.modules import module_of
 from regard.models import tasks
 from regard.models.settings.base import KeyPath, Section
 from regard.models.settings.training import TrainingConfig
+from regard.models.settings.validation_errors import unknown
 from regard.models.tasks.description import Description
 from regard.pipeline.config.beam import BeamConfig
 from regard.pipeline.config.changes import OPTION
-from regard.pipeline.config.errors import unknown
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.located import LocatedMapping
 from regard.pipeline.config.metadata import MetadataConfig

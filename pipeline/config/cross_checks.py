@@ -19,6 +19,7 @@ from regard.components.evaluator.slices import (
 from regard.components.settings.evaluation import EvaluationConfig, OutputChecksConfig
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.storage import is_uri
+from regard.core.suggestions import suggest
 from regard.models.metrics import (
     METRICS,
     MetricSpec,
@@ -29,11 +30,11 @@ from regard.models.metrics import (
 )
 from regard.models.metrics.baselines import BASELINES
 from regard.models.settings.base import KeyPath, Problem, find_problems
+from regard.models.settings.validation_errors import show, unknown
 from regard.models.tags import user_symbols
 from regard.pipeline.config.augmentation_checks import validate_augmentation
 from regard.pipeline.config.beam import validate_beam
-from regard.pipeline.config.config import Config
-from regard.pipeline.config.errors import show, suggest, unknown
+from regard.pipeline.config.config import ALL_NODES, TUNER, Config
 from regard.pipeline.config.kubeflow_checks import input_paths, validate_kubeflow
 from regard.pipeline.config.own_nodes import validate_own_nodes
 from regard.pipeline.config.schedule import validate_schedule
@@ -72,7 +73,7 @@ def _validate(config: Config) -> Iterator[Problem]:
     yield from validate_beam(config.beam)
     if config.schedule is not None:
         yield from validate_schedule(config.schedule, config.data)
-    yield from validate_own_nodes(config.pipeline, config.regard_nodes)
+    yield from validate_own_nodes(config.pipeline, config.regard_nodes, (*ALL_NODES, TUNER))
     yield from validate_kubeflow(config)
     yield from validate_tracking(config.tracking)
     yield from _uris(config)
@@ -85,6 +86,8 @@ def _uris(config: Config) -> Iterator[Problem]:
         (("data", "schema"), config.data.schema or ""),
         (("metadata", "sqlite"), config.metadata.sqlite or ""),
     ]
+    if (mysql := config.metadata.mysql) is not None:
+        paths += [(("metadata", "mysql", key), path) for key, path in mysql.tls_files().items()]
     for key, value in paths:
         # Without Kubeflow, a run copies the files of these keys to its machine.
         is_copied = key[0] == "data" and key[1] not in ("schema", "monolingual")

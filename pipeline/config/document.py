@@ -17,6 +17,7 @@ from regard.components.common.references import REFERENCE, References
 from regard.core.formatting import truncate
 from regard.core.yaml_text import find_excess
 from regard.models.settings.base import KeyPath, Problem
+from regard.pipeline.config.secrets import is_secret
 
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
@@ -38,12 +39,14 @@ class Document:
         lines: The line of each key, from 1; the empty path is the file.
         problems: Everything that is wrong with the file.
         references: The variables that the values refer to.
+        unset: The keys whose values refer to variables that are not set, each with a problem.
     """
 
     value: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     references: References = field(default_factory=dict)
+    unset: set[KeyPath] = field(default_factory=set)
 
     def line(self, path: KeyPath) -> int:
         """Return the line of a key, or of the closest section around it that is in the file."""
@@ -52,12 +55,14 @@ class Document:
         return self.lines.get(path, 1)
 
 
-def parse(text: str, variables: Mapping[str, str]) -> Document:
+def parse(text: str, variables: Mapping[str, str], key: KeyPath = ()) -> Document:
     """Parse YAML 1.2 text.
 
     Args:
         text: One YAML document.
         variables: The values of ``${NAME}`` and ``${NAME:-default}``; ``$${`` is a literal ``${``.
+        key: The key whose value the text is; empty for a file. The paths in the document begin
+            below it.
 
     Returns:
         The document. Syntax errors are among its ``problems``; nothing is raised.
@@ -73,7 +78,7 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
             line, message = excess
         node = yaml.compose(text) if not message else None
         if node is not None:
-            document.value = _Reader(yaml, document, variables).read(node, ())
+            document.value = _Reader(yaml, document, variables, key).read(node, ())
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -96,8 +101,9 @@ def parse(text: str, variables: Mapping[str, str]) -> Document:
 class _Reader:
     """Converts YAML nodes to plain values, and records lines and problems."""
 
-    def __init__(self, yaml: YAML, document: Document, variables: Mapping[str, str]):
+    def __init__(self, yaml: YAML, document: Document, variables: Mapping[str, str], key: KeyPath):
         self.yaml = yaml
+        self.key = key
         self.document = document
         self.variables = variables
 
@@ -135,8 +141,9 @@ class _Reader:
         tag = str(node.tag)
         if "${" in node.value:
             text = REFERENCE.sub(lambda match: self.variable(match, node, path), node.value)
-            # A plain ${STEPS} becomes the number in the variable; a quoted one stays a text.
-            if node.style is None:
+            # A plain ${STEPS} becomes the number in the variable; a quoted one, and a password of
+            # digits, stays a text.
+            if node.style is None and not (text and is_secret((*self.key, *path))):
                 tag = str(self.yaml.resolver.resolve(ScalarNode, text, (True, False)))
             node = ScalarNode(tag, text, node.start_mark, node.end_mark, node.style)
         if match := _IMPOSSIBLE.search(node.value):
@@ -158,8 +165,10 @@ class _Reader:
             return "$"
         value = self.variables.get(name)
         if value is None and default is None:
-            message = f"the environment variable {name} is not set; set it, or use "
-            self.add_problem(path, node, f"{message}${{{name}:-DEFAULT}}")
+            alternative = "" if is_secret((*self.key, *path)) else f", or use ${{{name}:-DEFAULT}}"
+            message = f"the environment variable {name} is not set; set it{alternative}"
+            self.add_problem(path, node, message)
+            self.document.unset.add(path)
         if value:
             self.document.references.setdefault(path, {})[name] = value
         return value or default or ""  # as in a shell, ":-" also replaces an empty variable

@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 
 from regard.components.data.span_rules import path_locations
 from regard.models.settings.base import KeyPath, Problem
+from regard.models.settings.validation_errors import show, unknown
 from regard.pipeline.config.config import Config
-from regard.pipeline.config.errors import show, unknown
 from regard.pipeline.config.kubeflow import DEFAULT, KubeflowConfig, PodConfig
 
 # Environment variables by which Kubeflow and Regard find things.

@@ -15,14 +15,14 @@ from regard.core.errors import ConfigError, NotFoundError, UserError
 from regard.core.files import check_no_special_file
 from regard.core.modules import importable, is_missing, module_of
 from regard.core.storage import is_uri
-from regard.models.settings.base import Problem, absolute
+from regard.models.settings.base import KeyPath, Problem, absolute
+from regard.models.settings.validation_errors import unknown, validation_problems
 from regard.models.tasks import TASKS
 from regard.pipeline import workspace as workspaces
 from regard.pipeline.config.changes import OPTION, split_option, with_value
 from regard.pipeline.config.config import DEFAULT_TASK, Config, ConfigOrigin, config_class
 from regard.pipeline.config.cross_checks import validate
 from regard.pipeline.config.document import MAX_CHARACTERS, ConfigSource, Document, parse
-from regard.pipeline.config.errors import problems, unknown
 from regard.pipeline.config.located import LocatedMapping, whole
 from regard.pipeline.config.metadata import validate_file, validate_password
 from regard.pipeline.config.other_toolkits import PAGES, KeyExplainer
@@ -61,7 +61,10 @@ def load(
     if not isinstance(document.value, dict):
         problem = Problem((), "the file must contain a mapping (name: ..., data: ...)")
         raise mapping.error(document.problems or [problem], _REMEDY)
-    return _build(with_options(mapping, options, workspace), workspace, document.problems)
+    changed = with_options(mapping, options, workspace)
+    replaced = {path for path in document.unset if changed.is_given(path)}
+    remaining = [problem for problem in document.problems if problem.path not in replaced]
+    return _build(changed, workspace, remaining)
 
 
 def with_options(
@@ -147,7 +150,7 @@ def validate_values(value: Mapping[str, Any]) -> tuple[Config | None, list[Probl
     try:
         config = config_class(task).model_validate(value)
     except ValidationError as error:
-        return None, problems(error, config_class(task), value)
+        return None, _explained_problems(error, config_class(task), value)
     return config, list(validate(config))
 
 
@@ -160,8 +163,13 @@ def _section_task_problems(value: Mapping[str, Any], task: Mapping[str, Any]) ->
     try:
         root.model_validate({**value, "task": DEFAULT_TASK})
     except ValidationError as error:
-        result += problems(error, root, value)
+        result += _explained_problems(error, root, value)
     return result
+
+
+def _explained_problems(error: ValidationError, root: type[Config], value: Any) -> list[Problem]:
+    """Return pydantic's problems; those of unknown keys name the keys of other toolkits."""
+    return validation_problems(error, root, KeyExplainer(value, root).explain_all)
 
 
 def config_from_values(value: Mapping[str, JsonValue]) -> Config:
@@ -192,15 +200,21 @@ def read_document(source: ConfigSource, workspace: Workspace) -> Document:
     return _parse(workspace, text)
 
 
-def _parse(workspace: Workspace | None, text: str) -> Document:
-    """Parse YAML whose variables are those of the environment and the folders of a workspace."""
+def _parse(workspace: Workspace | None, text: str, key: KeyPath = ()) -> Document:
+    """Parse YAML whose variables are those of the environment and the folders of a workspace.
+
+    Args:
+        workspace: The workspace; None: that of the environment.
+        text: The YAML.
+        key: The key whose value it is; empty for a file.
+    """
     workspace = workspace or Workspace.from_environment()
     data = os.environ.get(workspaces.DATA_VARIABLE) or ""
     folders = {
         workspaces.VARIABLE: str(workspace.home),
         workspaces.DATA_VARIABLE: data if is_uri(data) else str(workspace.data_root()),
     }
-    document = parse(text, {**os.environ, **folders})
+    document = parse(text, {**os.environ, **folders}, key)
     for variables in document.references.values():
         for name in folders:  # they differ by place, and a run needs those that it had
             variables.pop(name, None)

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from regard.components.common.references import References
 from regard.core.errors import ConfigError, LocatedMessage
 from regard.models.settings.base import Problem
 from regard.pipeline.config.document import Document, KeyPath
+from regard.pipeline.config.secrets import is_secret
 
 _MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
 _MIN_PART = 4  # characters of a value that a message truncates
@@ -82,6 +84,15 @@ class LocatedMapping:
         """Return whether a key was written."""
         return any(path in source.keys for source in self.sources)
 
+    def is_given(self, path: KeyPath) -> bool:
+        """Return whether a given value replaces that of a key, or of a section around it."""
+        return any(
+            path[: len(leaf)] == leaf
+            for source in self.sources
+            if source.assignment
+            for leaf, _ in leaves(source.document.value)
+        )
+
     def folder(self, *path: str) -> Path:
         """Return the folder that a relative path under a key refers to."""
         return self._find(path)[0].folder
@@ -112,19 +123,24 @@ class LocatedMapping:
 def mask_references(problem: Problem, references: References) -> str:
     """Return the message of a problem with references in place of the values of variables.
 
+    A short value is replaced only if the key is for secrets, and only where the whole value is in
+    quotes, because its characters also occur in other words.
+
     Args:
         problem: The problem. Its message may show the value of the key or of one around it, and
             may truncate it within the value of a variable.
         references: The variables that the values refer to.
     """
     message = problem.message
-    names = {
-        value: f"${{{name}}}"
-        for place, variables in references.items()
-        if _overlap(place, problem.path)
-        for name, value in variables.items()
-        if len(value) >= _MIN_SECRET
-    }
+    names: dict[str, str] = {}
+    for place, variables in references.items():
+        if not _overlap(place, problem.path):
+            continue
+        for name, value in variables.items():
+            if len(value) >= _MIN_SECRET:
+                names[value] = f"${{{name}}}"
+            elif is_secret(place):
+                message = _mask_whole(message, value, f"${{{name}}}")
     for value in sorted(names, key=len, reverse=True):
         # As it is, and as Python escapes it; if the text has both quotes, the single ones too.
         for text in (value, repr(value)[1:-1], repr(f"{value}'\"")[1:-4]):
@@ -133,6 +149,14 @@ def mask_references(problem: Problem, references: References) -> str:
             for part, mark in itertools.product(parts, ("...", "…")):
                 message = message.replace(part + mark, names[value] + mark)
     return message
+
+
+def _mask_whole(message: str, value: str, reference: str) -> str:
+    """Return a message with a reference in place of a value in quotes, which may be truncated."""
+    quoted = repr(value)
+    message = message.replace(quoted, reference)
+    parts = "|".join(re.escape(quoted[:size]) for size in range(len(quoted) - 1, 1, -1))
+    return re.sub(rf"(?:{parts})(?=\.\.\.|…)", lambda _: reference, message)
 
 
 def whole(document: Document, file: str = "") -> LocatedMapping:

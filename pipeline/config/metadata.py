@@ -12,6 +12,8 @@ from regard.components.common.references import References
 from regard.models.settings.base import KeyPath, Problem, Section, absolute
 
 _PASSWORD: KeyPath = ("metadata", "mysql", "password")
+_Path = Annotated[str, Field(min_length=1)]
+_TLS_FILES = ("ssl_ca", "ssl_capath", "ssl_cert", "ssl_key")
 OWN_FILES = "`regard clean` treats the files there as a single pipeline's own"
 
 
@@ -26,6 +28,14 @@ class MysqlConfig(Section):
             mysql_native_password.
         password: Password of the user, as a reference to an environment variable such as
             "${MLMD_PASSWORD}"; null: none.
+        ssl_ca: PEM file with the certificate of the authority. Each of the keys ssl_… turns on TLS,
+            which encrypts the connection.
+        ssl_capath: Folder with the certificates of several authorities.
+        ssl_cert: PEM file with a certificate of the user, for users that the server knows by it.
+        ssl_key: PEM file with the private key of ssl_cert.
+        ssl_cipher: Ciphers to choose from, as OpenSSL names them.
+        ssl_verify_server_cert: Whether the certificate of the server must be that of an authority,
+            and name the host. ML Metadata 1.17 then refuses every server (docs/how-to/metadata.md).
     """
 
     host: Annotated[str, Field(pattern=r"^[^\s/:]+$", examples=["database.example.com"])]
@@ -33,6 +43,27 @@ class MysqlConfig(Section):
     database: Annotated[str, Field(pattern=r"^[\w$-]{1,64}$", examples=["ml_metadata"])]
     user: Annotated[str, Field(min_length=1, examples=["regard"])]
     password: str | None = None
+    ssl_ca: _Path | None = None
+    ssl_capath: _Path | None = None
+    ssl_cert: _Path | None = None
+    ssl_key: _Path | None = None
+    ssl_cipher: Annotated[str, Field(min_length=1)] | None = None
+    ssl_verify_server_cert: bool = False
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Yield a problem if a certificate has no key, or a key no certificate."""
+        for name, other in (("ssl_cert", "ssl_key"), ("ssl_key", "ssl_cert")):
+            if getattr(self, name) is not None and getattr(self, other) is None:
+                yield Problem((name,), f"needs {other}, too")
+
+    def tls_options(self) -> dict[str, str | bool]:
+        """Return the options for TLS that are set, by their keys; none: without TLS."""
+        values = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return {name: value for name, value in values if name.startswith("ssl_") and value}
+
+    def tls_files(self) -> dict[str, str]:
+        """Return the files and folders of TLS that are set, by their keys."""
+        return {key: str(path) for key, path in self.tls_options().items() if key in _TLS_FILES}
 
 
 class MetadataConfig(Section):
@@ -64,11 +95,15 @@ class MetadataConfig(Section):
             yield Problem(("sqlite",), "cannot be used with metadata.mysql; remove one of them")
 
     def resolved(self, folder: Callable[..., Path]) -> Self:
-        """Return the section with an absolute path; see `absolute_paths`."""
-        if self.sqlite is None:
-            return self
-        path = absolute(folder("metadata", "sqlite"), self.sqlite)
-        return self.model_copy(update={"sqlite": path})
+        """Return the section with absolute paths; see `absolute_paths`."""
+        sqlite = self.sqlite and absolute(folder("metadata", "sqlite"), self.sqlite)
+        if (mysql := self.mysql) is not None:
+            files = {
+                key: absolute(folder("metadata", "mysql", key), path)
+                for key, path in mysql.tls_files().items()
+            }
+            mysql = mysql.model_copy(update=files)
+        return self.model_copy(update={"sqlite": sqlite, "mysql": mysql})
 
 
 def validate_file(metadata: MetadataConfig, pipelines: Path) -> Iterator[Problem]:

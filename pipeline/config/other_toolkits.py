@@ -101,10 +101,18 @@ class KeyExplainer:
             meaning = f"is {join_words(places)}" if places else "has no equivalent"
             sentence = ". ".join(filter(None, (meaning, key.remark.removesuffix("."))))
             sentences.setdefault(sentence, {})[key.toolkit] = None
+        # The name alone does not show a toolkit if others have a key of that name.
+        users = {key.toolkit for key in _by_name().get(_normalized(path)[-1], [])}
+        is_common = len(sentences) == 1 and len(users) > 1 and self.toolkit not in users
         return "".join(
-            f". {path[-1]} of {join_words(list(toolkits))} {sentence}"
+            f". {path[-1]}{'' if is_common else f' of {join_words(list(toolkits))}'} {sentence}"
             for sentence, toolkits in sentences.items()
         )
+
+    def explain_all(self, path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what an unknown key and the keys in its value are in Regard."""
+        yield path, self.explain(path)
+        yield from self.explain_section(path, value)
 
     def explain_section(self, path: KeyPath, section: Any) -> Iterator[tuple[KeyPath, str]]:
         """Yield the keys in an unknown section that the table has, with what they are in Regard."""

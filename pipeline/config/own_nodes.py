@@ -1,5 +1,6 @@
 """The section ``pipeline``: nodes of the user's own in the graph."""
 
+import re
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -12,10 +13,11 @@ from typing_extensions import Self
 from regard.components.common.references import References
 from regard.core.modules import REFERENCE
 from regard.models.settings.base import KeyPath, Listed, Problem, Section, absolute
-from regard.pipeline.config.errors import show, unknown
+from regard.models.settings.validation_errors import show, unknown
 
 Reference = Annotated[str, Field(pattern=REFERENCE)]
 NODES: KeyPath = ("pipeline", "nodes")
+NODE_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,62}$"
 
 
 class NodeConfig(Section):
@@ -32,7 +34,7 @@ class NodeConfig(Section):
     """
 
     component: Reference
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")] | None = None
+    name: Annotated[str, Field(pattern=NODE_NAME)] | None = None
     after: str | None = None
     before: str | None = None
     inputs: dict[str, str] = {}
@@ -115,14 +117,17 @@ class PipelineConfig(Section):
         return tuple(TopologicalSorter(graph).static_order())
 
 
-def validate_own_nodes(pipeline: PipelineConfig, nodes: Sequence[str]) -> Iterator[Problem]:
+def validate_own_nodes(
+    pipeline: PipelineConfig, nodes: Sequence[str], reserved: Sequence[str]
+) -> Iterator[Problem]:
     """Yield wrong names of nodes, and nodes that wait for each other; nothing is imported.
 
     Args:
         pipeline: The section.
-        nodes: The names of Regard's nodes.
+        nodes: The names of Regard's nodes in this pipeline.
+        reserved: The names of Regard's nodes in any pipeline.
     """
-    problems = list(_name_problems(pipeline, nodes))
+    problems = [*_name_problems(pipeline, reserved), *_reference_problems(pipeline, nodes)]
     yield from problems
     if problems:
         return
@@ -151,14 +156,25 @@ def validate_parameters(references: References) -> Iterator[Problem]:
             yield Problem(place, f'{message}read os.environ["{name}"] in the node')
 
 
-def _name_problems(pipeline: PipelineConfig, nodes: Sequence[str]) -> Iterator[Problem]:
+def _name_problems(pipeline: PipelineConfig, reserved: Sequence[str]) -> Iterator[Problem]:
+    """Yield names that are invalid, or those of other nodes; commands ignore the case of names."""
+    names = {name.lower() for name in reserved}
+    for index, node in enumerate(pipeline.nodes):
+        place = (*NODES, index, "component" if node.name is None else "name")
+        if not re.fullmatch(NODE_NAME, node.id):  # of a component without `name`
+            message = f"{show(node.id)} cannot be the name of a node; set name: letters, digits "
+            yield Problem(place, f"{message}and _, starting with a letter")
+        if node.id.lower() in names:
+            message = f"there already is a node {show(node.id)}; set another name"
+            yield Problem(place, message)
+        names.add(node.id.lower())
+
+
+def _reference_problems(pipeline: PipelineConfig, nodes: Sequence[str]) -> Iterator[Problem]:
+    """Yield references to nodes that do not exist, and inputs that are no references."""
     names = [*nodes, *(node.id for node in pipeline.nodes)]
     for index, node in enumerate(pipeline.nodes):
         path = (*NODES, index)
-        if node.id in names[: len(nodes) + index]:
-            key = "component" if node.name is None else "name"
-            message = f"there already is a node {show(node.id)}; set another name"
-            yield Problem((*path, key), message)
         references: dict[KeyPath, str | None] = {
             (*path, "after"): node.after,
             (*path, "before"): node.before,
@@ -170,7 +186,7 @@ def _name_problems(pipeline: PipelineConfig, nodes: Sequence[str]) -> Iterator[P
             else:
                 message = f"{show(output)} is not NODE.OUTPUT, such as CorpusGen.examples"
                 yield Problem((*path, "inputs", key), message)
+        others = [other for other in names if other != node.id]
         for place, name in references.items():
-            others = [other for other in names if other != node.id]
             if name is not None and name not in others:
                 yield Problem(place, unknown(name, others, "another node"))

@@ -10,8 +10,8 @@ from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_packag
 from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
 from regard.models.settings.networks import TransformerDecoderConfig
+from regard.models.settings.validation_errors import unknown
 from regard.pipeline.config.config import Config
-from regard.pipeline.config.errors import unknown
 
 
 def validate_training(config: Config) -> Iterator[Problem]:

@@ -8,10 +8,11 @@ from pydantic import JsonValue, ValidationError
 from regard.components.settings.tune import Range
 from regard.components.tuner.dimensions import dimensions, number_type
 from regard.components.tuner.space import replace_values
+from regard.core.suggestions import suggest
 from regard.models.settings.base import KeyPath, Problem
+from regard.models.settings.synonyms import SYNONYMS
+from regard.models.settings.validation_errors import show, validation_problems
 from regard.pipeline.config.config import Config
-from regard.pipeline.config.errors import problems, show, suggest
-from regard.pipeline.config.synonyms import SYNONYMS
 from regard.pipeline.config.training_checks import validate_metric
 
 Validator = Callable[[Config], Iterator[Problem]]
@@ -154,7 +155,7 @@ def _rejection(config: Config, key: str, value: JsonValue, validate_rest: Valida
     try:
         changed = type(config).model_validate(replace_values(_to_json(config), {key: value}))
     except ValidationError as error:
-        errors = problems(error, type(config))
+        errors = validation_problems(error, type(config))
     else:
         errors = list(validate_rest(changed.model_copy(update={"tune": config.tune})))
         if not errors and _preprocessing(changed) != _preprocessing(config):

@@ -22,7 +22,7 @@ def split_rows(rows: int, fractions: Mapping[str, float], min_rows: int = 20) ->
         UserError: there are fewer rows than ``min_rows``.
     """
     if rows < min_rows:
-        raise UserError(f"{rows} rows are too few.", remedy=f"Use {min_rows} or more.")
+        raise UserError(f"{rows} rows are too few.", "--rows", f"Use {min_rows} or more.")
     counts = {split: int(rows * share) for split, share in fractions.items()}
     return {"train": rows - sum(counts.values()), **counts}
 

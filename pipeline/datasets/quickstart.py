@@ -104,7 +104,7 @@ def sample_rows(count: int, rng: random.Random) -> list[SamplePair]:
                 break
         else:
             message = f"There are not enough different texts of kind {kind!r} for {count:,} rows."
-            raise UserError(message, remedy=f"Use at most {len(rows):,} rows.")
+            raise UserError(message, "--rows", f"Use at most {len(rows):,} rows.")
         rows.append(SamplePair(kind, formats.tag, text))
     return rows
 

@@ -13,6 +13,7 @@ from grpc import StatusCode
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.core.errors import UserError
+from regard.pipeline.deployment.export import check_engine
 from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
 from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import LoadServable, Servable
@@ -37,7 +38,11 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
     Args:
         quantization: the type of the weights, as for `export.to_ctranslate2`.
         threads: batches that run at once.
+
+    Raises:
+        UserError: CTranslate2 is not installed, or does not compute with this type.
     """
+    check_engine(quantization)
 
     def load(name: str, path: Path) -> CTranslate2Servable:
         _check_record(path)
@@ -93,6 +98,8 @@ def _convert(version: Path, folder: Path, quantization: str) -> dict[str, Any]:
         command, capture_output=True, text=True, timeout=_MAX_SECONDS, check=False
     )
     if completed.returncode:
-        message = " ".join(completed.stderr.split()) or f"exit status {completed.returncode}"
+        # A user's mistake is JSON on standard output.
+        text = " ".join((completed.stderr or completed.stdout).split())
+        message = text or f"exit status {completed.returncode}"
         raise ServingError(StatusCode.FAILED_PRECONDITION, message)
     return json.loads(completed.stdout)["arguments"]

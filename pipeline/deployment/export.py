@@ -15,7 +15,7 @@ import numpy as np
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry, size_of
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import atomic_write, replace_dir, write_json
 from regard.serving.contract import IN_MEMORY, answer_kind, read_contract, text_inputs
 from regard.serving.export import ctranslate2
@@ -76,7 +76,7 @@ def to_ctranslate2(
     record = read_record(version)
     _check_supported(version, record.config.get("model"))  # before anything large is read
     _validate_folder(folder, force, version.resolve(), registry.resolve())
-    _check_engine(quantization)
+    check_engine(quantization)
     check_content(version)
     trained = RebuiltModel(version, model)
     settings = trained.config.model_settings
@@ -133,7 +133,7 @@ def _validate_folder(folder: Path, force: bool, *protected: Path) -> None:
             raise UserError(message, str(path), remedy)
 
 
-def _check_engine(quantization: str) -> None:
+def check_engine(quantization: str) -> None:
     """Check that CTranslate2 is installed, and that it computes 16-bit integers here if required.
 
     Otherwise it would convert them to its own 8-bit integers, whose products overflow on some
@@ -146,11 +146,11 @@ def _check_engine(quantization: str) -> None:
         import ctranslate2 as engine
     except ImportError:
         remedy = 'Install it with: pip install "regard[ctranslate2]"'
-        raise UserError("CTranslate2 is not installed.", remedy=remedy) from None
+        raise EnvironmentFault("CTranslate2 is not installed.", remedy=remedy) from None
     if quantization == "int16" and "int16" not in engine.get_supported_compute_types("cpu"):
         message = "CTranslate2 computes with 16-bit integers on processors of Intel only."
         remedy = "Use int8 or float32 on this processor."
-        raise UserError(message, "int16", remedy)
+        raise EnvironmentFault(message, "int16", remedy)
 
 
 def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:

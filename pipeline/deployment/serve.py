@@ -72,8 +72,8 @@ def list_models(models: Sequence[str], file: Path | None, registry: Path) -> lis
         try:
             configs += read_models(file)
         except ServingError as error:
-            remedy = "Correct the file given with --model-config-file."
-            raise UserError(error.message, remedy=remedy) from None
+            where = "--model-config-file"
+            raise UserError(error.message, where, "Correct the file.") from None
     if not configs:
         remedy = "Name one, as in `regard serve NAME`, or use --model-config-file."
         raise UserError("There is no model to serve.", remedy=remedy)

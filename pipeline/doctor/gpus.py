@@ -17,8 +17,8 @@ LIBRARY = "libcuda.so.1"
 # One of CUDA's packages that nothing but TensorFlow's extra installs.
 CURAND = "nvidia-curand-cu12"
 _INSTALL = {
-    "index": 'pip install "regard[pipeline,gpu]", or in a checkout pip install ".[pipeline,gpu]"',
-    "lock": "pip install --no-deps --require-hashes -r requirements/cuda.txt",
+    "index": 'make install ACCELERATOR=cuda, or pip install "regard[pipeline,gpu]"',
+    "lock": "make install ACCELERATOR=cuda",
 }
 _TIMEOUT_SECONDS = 180
 _JAX_QUERY = """
@@ -45,7 +45,8 @@ def check(way: str = "index", devices: Path = Path("/dev")) -> Check:
     gpus, driver_error = machine.query_driver()
     files = sorted(map(str, devices.glob("nvidia[0-9]*")))
     if not (files or gpus or driver_error):
-        return Check("gpu", "ok", "no GPU; Regard runs on the CPU")
+        change = f"with one, run: {_INSTALL.get(way, _INSTALL['index'])}"
+        return Check("gpu", "ok", f"no GPU; Regard runs on the CPU ({change})")
     names = "; ".join(gpus) or ", ".join(files) or "no device file /dev/nvidia*"
     problem = _find_problem(gpus, driver_error, way)
     if problem is None:

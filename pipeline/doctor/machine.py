@@ -65,6 +65,11 @@ def query_driver() -> tuple[list[str], str]:
     return _query(tool, "name,memory.total,driver_version")
 
 
+def has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Return whether the machine has a device file of an NVIDIA GPU, or nvidia-smi lists a GPU."""
+    return any(devices.glob("nvidia[0-9]*")) or bool(query_driver()[0])
+
+
 def query_compute_capabilities() -> list[tuple[int, ...]]:
     """Return CUDA's compute capability of each GPU; empty if nvidia-smi does not know them."""
     tool = shutil.which("nvidia-smi")

@@ -7,7 +7,7 @@ from typing import Any
 
 import jinja2
 
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError, UserError
 from regard.core.files import atomic_write
 from regard.pipeline.prediction.input_rows import InputRow
 from regard.pipeline.prediction.output_format import one_line, to_list
@@ -33,7 +33,7 @@ def validate_path(path: Path) -> None:
         suffix = f"`{path.suffix}`" if path.suffix else "without a suffix"
         raise UserError(f"Unsupported picture format {suffix}. Use `{SUFFIX}`.", where=str(path))
     if not path.absolute().parent.is_dir():
-        raise UserError("The folder does not exist.", where=str(path.absolute().parent))
+        raise NotFoundError("The folder does not exist.", where=str(path.absolute().parent))
 
 
 def write(

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError, NotFoundError
 from regard.core.regular_files import read_regular
 from regard.pipeline.prediction.term_finder import TermFinder
 from regard.serving.contract import Contract
@@ -60,9 +60,9 @@ def read_glossary(path: Path) -> dict[str, str]:
     try:
         lines = read_regular(path, _MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"The file is not UTF-8: {error.reason}.", str(path)) from None
+        raise DataError(f"The file is not UTF-8: {error.reason}.", str(path)) from None
     except OSError as error:
-        raise UserError(f"The file cannot be read: {error.strerror}.", str(path)) from None
+        raise NotFoundError(f"The file cannot be read: {error.strerror}.", str(path)) from None
     glossary: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         terms = [term.strip() for term in line.split("\t")]
@@ -70,6 +70,6 @@ def read_glossary(path: Path) -> dict[str, str]:
             continue
         if len(terms) != 2 or not all(terms):
             remedy = "Write a source term, a tab and a target term on each line."
-            raise UserError("The line has no two terms.", f"{path}:{number}", remedy)
+            raise DataError("The line has no two terms.", f"{path}:{number}", remedy)
         glossary[terms[0]] = terms[1]
     return glossary

@@ -24,11 +24,12 @@ from regard.components.reporter.run_facts import RunFacts
 from regard.components.settings.data import Files
 from regard.components.settings.evaluation import EvaluationConfig
 from regard.core import provenance
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.features import Feature
 from regard.core.files import atomic_write
 from regard.models import metrics as known_metrics
 from regard.models import tasks
+from regard.models.settings.validation_errors import validation_problems
 from regard.models.tasks.description import Description
 from regard.pipeline.prediction.evaluation_data import read_data
 from regard.pipeline.prediction.input_rows import with_tag
@@ -140,7 +141,7 @@ def _evaluation_config(
     try:
         external |= resolve_references(used, os.environ, {})
     except LookupError as error:
-        raise UserError(f"A command cannot run: {error}.", "--metrics", "Set it.") from None
+        raise EnvironmentFault(f"A command cannot run: {error}.", "--metrics", "Set it.") from None
     extras = {feature.name for feature in features}
     slices = dict(recorded.get("slices") or {})
     slices |= {"thresholds": {}, "oov": None, "target_overlap": False}
@@ -165,8 +166,8 @@ def _evaluation_config(
             known_metrics.get_metric(name, description.output_kind, metric_specs(config))
         return config
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(first["msg"], "--metrics") from None
+        first = validation_problems(error, EvaluationConfig)[0]
+        raise UserError(first.message, "--metrics") from None
     except ValueError as error:
         raise UserError(str(error), "--metrics") from None
 

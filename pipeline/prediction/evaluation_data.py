@@ -24,7 +24,7 @@ from regard.components.data.unreadable_file import UnreadableFile
 from regard.components.predictor.split_reader import to_row
 from regard.components.registry.records import VersionRecord
 from regard.components.settings.data import DataConfig, Files, paths_in
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.core.features import Feature
 from regard.models.tasks.description import Description
 
@@ -184,5 +184,5 @@ def _read_rows(corpus: Corpus) -> tuple[list[Row], ReadProblems]:
         total.merge(problems)
     check_agreement(total.layouts)
     if not rows:
-        raise UserError("The files have no rows to evaluate.", "--data")
+        raise DataError("The files have no rows to evaluate.", "--data")
     return rows, total

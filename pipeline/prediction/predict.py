@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import UserError
+from regard.core.errors import DataError, UserError
 from regard.core.formatting import printable
 from regard.core.kinds import TEXT
 from regard.core.native_output import silence_output
@@ -159,7 +159,7 @@ def _predict_batch(model: Model, signature: str, rows: list[InputRow]) -> Iterat
                 remedy = "Use characters that the target sentences of the training contain."
             if "fewer than" in str(error):
                 remedy = "Give more points, or train with a smaller model.min_points."
-            raise UserError(str(error), where=rows[0].description, remedy=remedy) from None
+            raise DataError(str(error), where=rows[0].description, remedy=remedy) from None
         for row in rows:
             yield from _predict_batch(model, signature, [row])
 
@@ -205,8 +205,10 @@ def _format(
 def _validate_options(contract: Contract, options: PredictOptions) -> None:
     """Reject options that need attention of another kind than the model has."""
     if options.constraints and SIGNATURE not in contract["signatures"]:
-        remedy = "Leave out --prefix, --phrase and --glossary, or run the model's pipeline again."
-        raise UserError("This model does not support constraints.", remedy=remedy)
+        options_of_constraints = "--prefix, --phrase, --glossary"
+        remedy = "Leave them out, or run the model's pipeline again."
+        message = "This model does not support constraints."
+        raise UserError(message, options_of_constraints, remedy)
     has_attention = options.align or options.picture is not None
     signatures = [bool(options.constraints), has_attention, options.needs_list(contract)]
     if signatures.count(True) > 1:

@@ -21,7 +21,7 @@ from regard.components.example_validator.drift_check import DriftFindings, check
 from regard.components.registry.records import read_record
 from regard.components.registry.store import Registry
 from regard.components.settings.data_checks import DataChecksConfig
-from regard.core.errors import UserError
+from regard.core.errors import DataError
 from regard.serving.contract import PROFILE
 
 # Words and lengths are compared only if ten of them are expected. The divergence of two samples of
@@ -123,7 +123,7 @@ def measure(
     checks = DataChecksConfig.model_validate(config)
     findings = check_drift(production, counter.profile(), checks)
     if counter.lines["rows"] < MIN_ROWS or not findings or not findings["checks"]:
-        raise UserError(
+        raise DataError(
             f"The log has {counter.lines['rows']} rows of {version} and {counter.lines['other']} "
             f"other lines; at least {MIN_ROWS} rows with lengths are needed.",
             remedy="Log more rows with --log-sample, or give another version.",

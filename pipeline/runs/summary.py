@@ -31,7 +31,7 @@ def summarize(run: Run, state: Progress, command: str = "regard run CONFIG") -> 
     Returns:
         The output of ``regard run --json``. ``model`` has the size of the model and the extent of
         its training, ``blessing`` the decision of the Evaluator, ``pushed`` the published version
-        and its folder, and ``next`` commands that may follow.
+        and its folder, and ``next`` commands that may follow, each with what it does.
     """
     record = run.record()
     decision = Decision.read(state.output_folder("Evaluator", "blessing"))
@@ -126,26 +126,28 @@ def _reason_not_pushed(state: Progress) -> str | None:
     return None if result is None or result.pushed else result.text.removeprefix("Not pushed. ")
 
 
-def _next_commands(summary: dict[str, Any], state: Progress, command: str) -> list[str]:
+def _next_commands(summary: dict[str, Any], state: Progress, command: str) -> list[dict[str, str]]:
+    """Return commands that may follow, each with what it does."""
     if summary.get("status") in (FAILED, INTERRUPTED):
-        return [command]
+        return [{"command": command, "about": "continue"}]
     examples = summary.get("examples")
     text = shell_arguments(examples[0]) if examples else '"..."'
-    commands = []
+    abouts = {}
     if "pushed" in summary:
         registry = Path(summary["pushed"]["path"]).parents[1]
         is_own = registry == Run(Path(summary["directory"])).workspace.registry
         mirror = open_mirror(registry)
         source = mirror.uri if mirror else str(registry)
         option = "" if is_own else f"--registry {shlex.quote(source)} "
-        commands.append(f"regard predict {option}{summary['name']} {text}")
-        commands.append(f"regard serve {option}{summary['name']}")
+        abouts[f"regard predict {option}{summary['name']} {text}"] = "use the model"
+        abouts[f"regard serve {option}{summary['name']} --open"] = "use it in a browser"
     elif "model" in state.outputs("Trainer"):
         model = shlex.quote(state.outputs("Trainer")["model"])
-        commands.append(f"regard predict {model} {text}")
-    commands.append(f"regard runs {summary['name']}")
+        abouts[f"regard predict {model} {text}"] = "use the model"
+    if "report" in summary:
+        abouts[f"regard report {summary['name']} --open"] = "open the report"
+    else:
+        abouts[f"regard runs {summary['name']}"] = "list the runs"
     if "blessing" in summary and not summary["blessing"]["blessed"] and "pushed" not in summary:
-        commands.append(f"{command} --publish-anyway")
-    if logs := state.outputs("Trainer").get("model_run"):
-        commands.append(f"tensorboard --logdir {shlex.quote(logs)}")
-    return commands
+        abouts[f"{command} --publish-anyway"] = "publish the model as it is"
+    return [{"command": command, "about": about} for command, about in abouts.items()]

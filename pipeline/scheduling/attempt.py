@@ -21,9 +21,15 @@ _shorten = functools.partial(textwrap.shorten, width=300, placeholder=" …")
 _MAX_START_SECONDS = 60.0  # from the start of an attempt to that of its process
 
 
-def run_command(config: Path) -> list[str]:
-    """Return the command line of a run. It waits for a run that starts at the same moment."""
-    return [sys.executable, "-m", "regard.pipeline.cli", "run", str(config), "--wait"]
+def run_command(config: Path, verbose: bool = False) -> list[str]:
+    """Return the command line of a run. It waits for a run that starts at the same moment.
+
+    Args:
+        config: The YAML file.
+        verbose: Whether its output has the logs of the nodes.
+    """
+    command = [sys.executable, "-m", "regard.pipeline.cli", "run", str(config), "--wait"]
+    return [*command, "--verbose"] if verbose else command
 
 
 def start_run(command: Sequence[str], folder: Path, home: Path) -> ChildProcess:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from regard.components.common.run_record import NOT_BLESSED
+from regard.components.common.run_record import INTERRUPTED, NOT_BLESSED
 from regard.components.registry.prune import prune
 from regard.components.registry.store import Registry
 from regard.core import locks
 from regard.core.errors import EnvironmentFault, UserError
+from regard.core.log_lines import LogLines
 from regard.core.processes import ChildProcess, collect_stop_signals
 from regard.pipeline.clean import clean
 from regard.pipeline.runs import store
@@ -46,6 +47,9 @@ class ScheduleDaemon:
         workspace: contains the pipeline's folder.
         print_line: prints a message.
         command: the command line of a run; None: ``regard run``.
+        print_error: prints a message about what needs attention; None: ``print_line``.
+        print_output: prints a line of a run's output, with the logs of its nodes; None: they are
+            not printed.
     """
 
     def __init__(
@@ -54,6 +58,8 @@ class ScheduleDaemon:
         workspace: Workspace,
         print_line: Callable[[str], None],
         command: Sequence[str] | None = None,
+        print_error: Callable[[str], None] | None = None,
+        print_output: Callable[[str], None] | None = None,
     ):
         self.name = settings.config.name
         self.stop_signals: list[int] = []  # received signals that request a stop
@@ -61,7 +67,10 @@ class ScheduleDaemon:
         self._workspace = workspace
         self._settings = settings
         self._print_line = print_line
-        self._command = list(command or attempts.run_command(settings.path.absolute()))
+        self._print_error_line = print_error or print_line
+        self._print_output = print_output
+        is_verbose = print_output is not None
+        self._command = list(command or attempts.run_command(settings.path.absolute(), is_verbose))
         self._state = ScheduleState()
         self._last_message = ""  # of the last check
         self._has_news = True  # something was printed since the next check was announced
@@ -115,7 +124,7 @@ class ScheduleDaemon:
                 where = f"{error.filename}: " if error.filename else ""
                 text = f"{where}{error.strerror or error}; retrying"
                 if text != last_error:
-                    self._print(text)
+                    self._print(text, is_error=True)
                 last_error = text
                 self._state.retry_at = self.now()
                 self.sleep(_MAX_SLEEP_SECONDS)
@@ -196,7 +205,8 @@ class ScheduleDaemon:
         except UserError as error:
             message = "; ".join(error.message.splitlines())
             where = f"{error.where}: " if error.where else ""
-            self._print_once(f"the {subject} cannot be used: {where}{message}")
+            text = f"the {subject} cannot be used: {where}{message}"
+            self._print_once(text, is_error=True)
             return None
 
     def _finish_attempt(self) -> bool:
@@ -247,7 +257,9 @@ class ScheduleDaemon:
     def _wait_for_run(self, process: ChildProcess, attempt: Attempt) -> int:
         """Wait for a run, which stop requests interrupt at most twice; return its exit status."""
         interrupts, is_announced = 0, False
+        output = LogLines(self._paths.schedule / attempts.OUTPUT)
         while (status := process.wait(_SIGNAL_POLL_SECONDS)) is None:
+            self._print_new(output)
             if self.stop_signals and not interrupts:
                 self._print("stopping the run …")
             while interrupts < min(len(self.stop_signals), 2):
@@ -257,7 +269,13 @@ class ScheduleDaemon:
                 run = attempts.find_run(self._paths, attempt)
                 if is_announced := run is not None:
                     self._print(f"run {run.id} started; log: {run.log}")
+        self._print_new(output, to_end=True)
         return status
+
+    def _print_new(self, output: LogLines, to_end: bool = False) -> None:
+        if self._print_output is not None:
+            for line in output.new(to_end):
+                self._print_output(line)
 
     def _record_result(self, attempt: Attempt, exit_status: int | None = None) -> None:
         """Record and print the outcome of an attempt."""
@@ -271,7 +289,8 @@ class ScheduleDaemon:
             state.checked = now  # the interval begins at the end of a run
         state.attempt = finished
         state.history.append(finished)
-        self._print(attempts.format_attempt(finished))
+        is_error = finished.status not in (states.PUSHED, NOT_BLESSED, INTERRUPTED)
+        self._print(attempts.format_attempt(finished), is_error)
         self._save()
         self._clean()
 
@@ -286,19 +305,20 @@ class ScheduleDaemon:
             if schedule.keep:
                 clean(self._workspace, self.name, schedule.keep)
         except (UserError, OSError) as error:
-            self._print("old runs cannot be removed: " + str(error).replace("\n", " "))
+            text = "old runs cannot be removed: " + str(error).replace("\n", " ")
+            self._print(text, is_error=True)
 
     def _save(self) -> None:
         states.write_state(self._paths.schedule, self._state)
 
-    def _print(self, text: str) -> None:
+    def _print(self, text: str, is_error: bool = False) -> None:
         self._has_news = True
-        self._print_line(text)
+        (self._print_error_line if is_error else self._print_line)(text)
 
-    def _print_once(self, text: str) -> None:
+    def _print_once(self, text: str, is_error: bool = False) -> None:
         """Print the result of a check unless the previous check had the same."""
         if text != self._last_message:
-            self._print(text)
+            self._print(text, is_error)
         self._last_message = text
 
     def _announce_next(self) -> None:

@@ -12,7 +12,7 @@ from regard.components.data.fingerprints import fingerprint
 from regard.components.data.read_problems import ReadProblems
 from regard.components.data.row_reader import read_rows
 from regard.components.data.sources import Corpus, FileGroup, find_files
-from regard.core.errors import UserError
+from regard.core.errors import NotFoundError
 from regard.core.files import read_json_object, write_json
 from regard.pipeline.cache_keys import digest, word_files
 from regard.pipeline.config import Config
@@ -104,7 +104,7 @@ def _word_digests(config: Config, cache: Path | None) -> dict[str, str]:
     files = word_files(config)
     for path in files.values():
         if not Path(path).is_file():
-            raise UserError("The file of words or vectors does not exist.", where=path)
+            raise NotFoundError("The file of words or vectors does not exist.", where=path)
     digests = digests_of(files.values(), cache)
     return {name: digests[path] for name, path in files.items()}
 

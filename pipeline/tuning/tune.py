@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from regard.components.tuner.dimensions import dimensions
 from regard.components.tuner.trial_table import TrialRow, TrialTable
-from regard.core.errors import UserError
+from regard.core.errors import ConfigError
 from regard.pipeline.config import Config
 from regard.pipeline.config.config import TUNER
 from regard.pipeline.runs.launch import Display, RunRequest, RunResult, run_pipeline
@@ -77,8 +77,8 @@ def tune(
             "Add one, for example tune: {search_space: {training.learning_rate: {log: "
             "[0.0001, 0.01]}}}. `regard config reference` shows all keys."
         )
-        where = config.origin.file or None
-        raise UserError("The configuration has no section tune.", where, remedy)
+        where = f"{config.origin.file}: tune".removeprefix(": ")
+        raise ConfigError("The configuration has no section tune.", where, remedy)
     path = output_path(original.path, out, force)
     check_output(
         original, path, {d.key: d.test_values()[0] for d in dimensions(config.tune, config)}

@@ -20,7 +20,7 @@ from ruamel.yaml.error import YAMLError
 from regard.components.common.references import restore_references
 from regard.components.tuner import trial_table
 from regard.components.tuner.space import lookup, replace_values
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import atomic_path, temporary_name
 from regard.core.formatting import format_count
 from regard.core.yaml_text import to_yaml
@@ -79,7 +79,7 @@ def check_output(original: OriginalConfig, path: Path, values: Mapping[str, Json
         _write(original, temporary, path, values, "")
     except OSError as error:
         message = f"The file cannot be written: {error.strerror}."
-        raise UserError(message, str(path), "Choose another file with -o FILE.") from None
+        raise EnvironmentFault(message, str(path), "Choose another file with -o FILE.") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -105,7 +105,7 @@ def write_tuned_config(
             _write(original, temporary, path, values, _header(original, table))
     except (OSError, UserError) as error:
         reason = error.message if isinstance(error, UserError) else error.strerror
-        raise UserError(
+        raise EnvironmentFault(
             f"The search completed, but its file cannot be written: {reason}",
             where=str(path),
             remedy=f"Best values: {trial_table.format_values(values)}. All trials: {table_path}. "

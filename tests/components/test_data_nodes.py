@@ -70,6 +70,18 @@ def test_tokenizer_trainer_needs_texts():
         TokenizerTrainer(EXAMPLES, "pointer")
 
 
+def test_tokenizer_trainer_has_the_names_of_its_splits():
+    def splits(**arguments):
+        node = TokenizerTrainer(EXAMPLES, "translation", **arguments)
+        return json.loads(node.exec_properties["splits"])
+
+    assert splits() == ["train"]
+    assert splits(splits=("learning", "more")) == ["learning", "more"]
+    for wrong in ("train", [], [""], [1], ["a", "a"]):
+        with pytest.raises(UserError, match=r"^TokenizerTrainer: .*\n?.*splits: "):
+            splits(splits=wrong)
+
+
 def test_preprocess_depends_on_what_changes_the_rows():
     def custom(**arguments):
         tokenizer = as_channel([Tokenizer()])
@@ -91,3 +103,5 @@ def test_preprocess_needs_a_tokenizer_only_for_texts():
     assert json.loads(node.exec_properties["splits_config"])["transform"][-1] == "test"
     with pytest.raises(UserError, match="splits"):
         Preprocess(EXAMPLES, SCHEMA, "pointer", splits=["eval"])
+    with pytest.raises(UserError, match="splits: A list is expected"):
+        Preprocess(EXAMPLES, SCHEMA, "pointer", splits="train")

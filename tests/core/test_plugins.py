@@ -75,9 +75,9 @@ def test_a_broken_plugin_names_the_package_and_the_entry_point(install_plugin, v
     install_plugin(entries={"regard.scores": {"odd": value}})
     with pytest.raises(UserError) as caught:
         AttentionConfig.model_validate({"score": {"type": "odd"}})
-    assert "entry point 'odd' of the package regard_bilinear" in caught.value.message
-    assert BROKEN[value] in caught.value.message
-    assert caught.value.where == f"regard.scores: odd = {value}"
+    for part in ("'odd'", "regard_bilinear", "regard.scores", value, BROKEN[value]):
+        assert part in caught.value.message
+    assert (caught.value.where, caught.value.code) == ("regard_bilinear", "environment")
 
 
 def test_a_class_that_cannot_be_imported_is_named_too(install_plugin):

@@ -26,6 +26,16 @@ def test_stack_versions():
     assert stack["numpy"] == __import__("numpy").__version__
 
 
+def test_tensorflow_for_cpus_is_tensorflow(monkeypatch):
+    def version(name):
+        if name == "tensorflow-cpu":
+            return "2.21.0"
+        raise provenance.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(provenance.metadata, "version", version)
+    assert provenance.stack_versions() == {"tensorflow": "2.21.0"}
+
+
 def test_missing_package_has_no_version():
     assert provenance.package_version("no-such-package-anywhere") is None
 

@@ -37,7 +37,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def start_server(folder: Path) -> Iterator[Server]:
+def start_server(folder: Path, *settings: str) -> Iterator[Server]:
     """Start MariaDB in a folder of its own while the block runs; skip the test without it."""
     if not (shutil.which("mariadbd") and shutil.which("mariadb-install-db")):
         pytest.skip("MariaDB is not installed (Debian: mariadb-server)")
@@ -47,6 +47,6 @@ def start_server(folder: Path) -> Iterator[Server]:
     install = ["--auth-root-authentication-method=normal", "--skip-test-db"]
     subprocess.run(["mariadb-install-db", *options, *install], check=True, capture_output=True)
     address = [f"--socket={server.socket}", "--bind-address=127.0.0.1", f"--port={server.port}"]
-    with service(server.port, folder / "log.txt", "mariadbd", *options, *address):
+    with service(server.port, folder / "log.txt", "mariadbd", *options, *address, *settings):
         server.execute(f"CREATE USER regard IDENTIFIED BY '{PASSWORD}'")
         yield server

@@ -272,7 +272,7 @@ def test_existing_files_are_resolved(tmp_path):
     [
         ("data/quickstart", "regard data generate quickstart"),
         ("data/multi30k", "regard data fetch multi30k"),
-        ("missing", "Check `data.root`"),
+        ("missing", "tiny.yaml"),  # what the folder contains
     ],
 )
 def test_missing_folder_names_the_command(tmp_path, root, remedy):
@@ -282,6 +282,52 @@ def test_missing_folder_names_the_command(tmp_path, root, remedy):
     (tmp_path / root).mkdir(parents=True)
     with pytest.raises(UserError, match=r"No such file: .*a\.tsv"):
         resolve_data(config_with_root(tmp_path, root))
+
+
+@pytest.mark.parametrize(
+    ("database", "place"),
+    [
+        ("{mysql: {database: d, user: u,\n  host: host.invalid}}", "4: metadata.mysql.host"),
+        ("{mysql: {database: d, user: u, host: h,\n  ssl_ca: none}}", "4: metadata.mysql.ssl_ca"),
+        ("\n  sqlite: missing/a.sqlite", "4: metadata.sqlite"),
+    ],
+)
+def test_an_error_of_the_database_has_the_line_of_its_key(tmp_path, database, place):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(f"name: tiny\ndata: {{train: a.tsv}}\nmetadata: {database}\n")
+    with pytest.raises(UserError) as caught:
+        check_start(load(path, home=tmp_path), Workspace(tmp_path))
+    assert caught.value.where == f"{path}:{place}"
+
+
+@pytest.mark.parametrize(
+    ("train", "images"), [("a.tsv", ""), ("*.tsv", ""), ("{SPAN}.tsv", ""), ("a.tsv", "images")]
+)
+@pytest.mark.parametrize(
+    ("root", "remedy"),
+    [
+        ("$HOME/data", "Write ${HOME} for the environment variable HOME."),
+        ("gone/data", "The folder {folder}/gone does not exist. Check `data.root`."),
+        ("dat", "Did you mean data?"),
+    ],
+)
+def test_a_missing_root_has_its_own_line(tmp_path, train, images, root, remedy):
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "tiny.yaml"
+    task = f"task: captioning\ndata: {{images: {images}, " if images else "\ndata: {"
+    path.write_text(f"name: tiny\n{task}train: '{train}',\n  root: {root}}}\n")
+    with pytest.raises(UserError) as caught:
+        resolve_data(load(path, home=tmp_path))
+    assert caught.value.where == f"{path}:4: data.root"
+    assert caught.value.remedy == remedy.replace("{folder}", str(tmp_path))
+
+
+def test_a_dollar_sign_in_a_folder_that_exists_is_no_variable(tmp_path):
+    (tmp_path / "$HOME").mkdir()
+    with pytest.raises(UserError) as caught:
+        resolve_data(config_with_root(tmp_path, "$HOME"))
+    assert caught.value.where == f"{tmp_path / 'tiny.yaml'}:2: data.train"
+    assert "${" not in caught.value.remedy
 
 
 @pytest.mark.parametrize(

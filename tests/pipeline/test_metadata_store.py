@@ -4,14 +4,16 @@ The tests run with a SQLite file, and the slow ones also with MariaDB.
 """
 
 import itertools
+import shutil
 import socket
 import sqlite3
+import subprocess
 
 import pytest
 from ml_metadata import MetadataStore
 
 from regard.components.common.run_record import SUCCEEDED, RunRecord
-from regard.core.errors import EnvironmentFault, UserError
+from regard.core.errors import EnvironmentFault, NotFoundError, UserError
 from regard.core.yaml_text import to_yaml
 from regard.pipeline.clean import clean
 from regard.pipeline.config.metadata import MetadataConfig, MysqlConfig
@@ -216,14 +218,14 @@ def test_a_file_of_a_pipeline_is_refused(workspace, tmp_path, is_link):
         (tmp_path / "link.sqlite").symlink_to(path)
         path = tmp_path / "link.sqlite"
     section = MetadataConfig(sqlite=str(path))
-    assert "must not be in" in check_error(section, workspace, "metadata.sqlite: ")
+    assert "must not be in" in check_error(section, workspace, "metadata.sqlite")
     assert not path.exists()
 
 
 def check_error(section, workspace, where, kind=UserError) -> str:
     with pytest.raises(kind) as caught:
         metadata_store(section, workspace.pipeline("m")).check()
-    assert caught.value.where.startswith(where)
+    assert caught.value.where == where
     assert caught.value.remedy
     assert PASSWORD not in str(caught.value)
     return caught.value.message
@@ -235,15 +237,15 @@ def test_a_file_with_another_schema_is_refused(workspace, tmp_path, version):
     metadata_store(section, workspace.pipeline("m")).check()
     with sqlite3.connect(section.sqlite) as database:
         database.execute("UPDATE MLMDEnv SET schema_version = ?", (version,))
-    assert f"version {version}" in check_error(section, workspace, "metadata.sqlite: ")
+    assert f"version {version}" in check_error(section, workspace, "metadata.sqlite")
 
 
 def test_a_file_that_cannot_be_used_is_refused(workspace, tmp_path):
     (tmp_path / "shared.sqlite").write_bytes(b"damaged" * 1000)
     section = MetadataConfig(sqlite=str(tmp_path / "shared.sqlite"))
-    assert "not a database" in check_error(section, workspace, "metadata.sqlite: ")
+    assert "not a database" in check_error(section, workspace, "metadata.sqlite")
     section = MetadataConfig(sqlite=str(tmp_path / "missing" / "shared.sqlite"))
-    assert "missing" in check_error(section, workspace, "metadata.sqlite: ")
+    assert "missing" in check_error(section, workspace, "metadata.sqlite")
 
 
 def test_a_server_that_does_not_answer_is_an_error(workspace):
@@ -252,9 +254,8 @@ def test_a_server_that_does_not_answer_is_an_error(workspace):
     for host in ("localhost", "host.invalid"):
         mysql = MysqlConfig(host=host, port=port, database="mlmd", user="regard")
         section = MetadataConfig(mysql=mysql)
-        where = f"metadata.mysql: {host}:{port}/mlmd"
-        message = check_error(section, workspace, where, EnvironmentFault)
-        assert "cannot be reached" in message
+        message = check_error(section, workspace, "metadata.mysql.host", EnvironmentFault)
+        assert f"{host}:{port} cannot be reached" in message
 
 
 @pytest.mark.slow
@@ -263,14 +264,60 @@ def test_what_the_server_refuses_is_an_error(workspace, server):
     server.execute("CREATE TABLE old.MLMDEnv (schema_version INT PRIMARY KEY)")
     server.execute("INSERT INTO old.MLMDEnv VALUES (6)")
     cases = {
-        "user": server.config("old", user="nobody"),
-        "password": server.config("old", password="wrong"),
-        "no database missing": server.config("missing"),
-        "version 6": server.config("old"),
+        "the user nobody": ("user", server.config("old", user="nobody")),
+        "the password": ("user", server.config("old", password="wrong")),
+        "no database localhost": ("database", server.config("missing")),
+        "version 6": ("", server.config("old")),
     }
-    for text, mysql in cases.items():
+    for text, (key, mysql) in cases.items():
         section = MetadataConfig(mysql=mysql)
-        assert text in check_error(section, workspace, "metadata.mysql: localhost:")
+        where = f"metadata.mysql.{key}".removesuffix(".")
+        assert text in check_error(section, workspace, where)
+
+
+TLS = {
+    "ssl_ca": "ca.pem",
+    "ssl_capath": "/etc/ssl/certs",
+    "ssl_cert": "cert.pem",
+    "ssl_key": "key.pem",
+    "ssl_cipher": "AES256-SHA",
+    "ssl_verify_server_cert": True,
+}
+
+
+def test_the_connection_has_the_options_of_tls(tmp_path):
+    values = {"host": "h", "database": "d", "user": "u", "password": "p"}
+    plain = MetadataConfig(mysql=MysqlConfig.model_validate(values))
+    assert not connection_config(plain, tmp_path).mysql.HasField("ssl_options")
+    section = MetadataConfig(mysql=MysqlConfig.model_validate({**values, **TLS}))
+    options = connection_config(section, tmp_path).mysql.ssl_options
+    assert {f"ssl_{field.name}": value for field, value in options.ListFields()} == TLS
+
+
+def test_a_missing_file_of_tls_has_its_key(workspace, tmp_path):
+    (tmp_path / "ca.pem").touch()
+    values = {"host": "h", "database": "d", "user": "u", "ssl_ca": str(tmp_path / "ca.pem")}
+    files = {"ssl_cert": str(tmp_path / "ca.pem"), "ssl_key": str(tmp_path / "none.pem")}
+    section = MetadataConfig(mysql=MysqlConfig.model_validate({**values, **files}))
+    message = check_error(section, workspace, "metadata.mysql.ssl_key", NotFoundError)
+    assert "none.pem does not exist" in message
+
+
+@pytest.mark.slow
+def test_a_user_who_needs_tls(workspace, tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    options = ["-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command = ["openssl", "req", *options, "-keyout", "key.pem", "-out", "cert.pem"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    with start_server(tmp_path, f"--ssl-cert={cert}", f"--ssl-key={key}") as server:
+        server.database("secure")
+        server.execute("ALTER USER regard REQUIRE SSL")
+        plain = MetadataConfig(mysql=server.config("secure"))
+        assert "the password" in check_error(plain, workspace, "metadata.mysql.user")
+        section = MetadataConfig(mysql=server.config("secure", ssl_ca=cert))
+        metadata_store(section, workspace.pipeline("m")).check()
 
 
 def test_the_variable_of_a_recorded_password_must_be_set(workspace, tmp_path, monkeypatch):

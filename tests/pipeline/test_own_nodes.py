@@ -150,9 +150,8 @@ def test_a_missing_parameter_is_reported_with_the_other_problems(read, tmp_path)
     changed = NODE.replace("limit: 5", "limits: 5").replace("examples: Corpus", "exmples: Corpus")
     with pytest.raises(UserError) as error:
         check_own_code(read(f"pipeline:{changed}"))
-    assert "pipeline.nodes.0.parameters: the parameter 'limit' is missing" in error.value.message
-    for other in ("'examples' is missing", "no parameter 'limits'", "no input 'exmples'"):
-        assert other in error.value.message
+    keys = {problem.key.removeprefix("pipeline.nodes.0.") for problem in error.value.problems}
+    assert keys == {"parameters.limit", "inputs.examples", "parameters.limits", "inputs.exmples"}
 
 
 def test_a_function_may_return_nodes_of_tfx_without_an_executor(read, tmp_path):
@@ -186,9 +185,11 @@ def test_a_component_that_ends_the_process_is_an_error(read, tmp_path):
         ("CorpusGen.examples", "CorpusGen.exampels", "inputs.examples", "Did you mean examples?"),
         ("CorpusGen.examples", "CorpusGen.findings", "inputs.examples", "Examples is expected"),
         ("{examples:", "{exmples:", "inputs.exmples", "Did you mean examples?"),
-        ("{examples: CorpusGen.examples}", "{}", "inputs", "'examples' is missing"),
+        ("{examples: CorpusGen.examples}", "{}", "inputs.examples", "is missing"),
         ("limit: 5", "limits: 5", "parameters.limits", "Did you mean limit?"),
-        ("limit: 5", "limit: five", "", "Expected type <class 'int'> for parameter 'limit'"),
+        ("limit: 5", "limit: five", "parameters.limit", "a whole number or null is expected"),
+        ("limit: 5", "limit: true", "parameters.limit", "true was given"),
+        ("limit: 5", "limit: {}", "parameters.limit", "{} was given"),
     ],
 )
 def test_what_does_not_fit_is_an_error_of_its_key(read, tmp_path, old, new, key, message):
@@ -229,7 +230,7 @@ def test_a_class_of_an_installed_package(read, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("schema:", "scheme:", "inputs.scheme: there is no input 'scheme'. Did you mean schema?"),
+        ("schema:", "scheme:", "inputs.scheme: unknown key. Did you mean schema?"),
         ("schema: SchemaGen.schema", "schema: Trainer.model", "inputs.schema: Schema is expected"),
         ("examples: Preprocess.transformed_examples, ", "", "0: "),
     ],
@@ -239,3 +240,116 @@ def test_arguments_of_a_class_are_checked(read, old, new, problem):
     with pytest.raises(UserError) as error:
         check_own_code(read(CLASS.replace(old, new)))
     assert problem in error.value.message
+
+
+FUNCTIONS = """
+import time
+from typing import Dict, List, Optional
+from tfx.dsl.component.experimental.annotations import Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.components import StatisticsGen
+
+@component
+def Typed(
+    share: Parameter[float],
+    sizes: Parameter[Dict[str, List[float]]],
+    name: Parameter[str] = "",
+):
+    pass
+
+@component
+def Reserved(own_code: Parameter[str] = ""):
+    pass
+
+class Abstract(BaseComponent):
+    pass
+
+class Silent(StatisticsGen):
+    def __init__(self, examples, *rest, limits=()):
+        limits.pop()
+        raise ValueError
+"""
+
+
+def _own(reference, more):
+    return f"pipeline: {{nodes: [{{component: 'own_functions:{reference}', {more}}}]}}\n"
+
+
+def test_whole_numbers_are_numbers(read, tmp_path):
+    (tmp_path / "own_functions.py").write_text(FUNCTIONS)
+    config = read(_own("Typed", "parameters: {share: 1, sizes: {a: [1, 2.5]}}"))
+    check_own_code(config)
+    properties = build(config, tmp_path)[1]["Typed"].exec_properties
+    assert (properties["share"], properties["sizes"]) == (1.0, {"a": [1.0, 2.5]})
+    assert isinstance(properties["share"], float)
+
+
+@pytest.mark.parametrize(
+    ("reference", "more", "key"),
+    [
+        ("Typed", "parameters: {share: a, sizes: {}}", "parameters.share"),
+        ("Typed", "parameters: {share: .inf, sizes: {}}", "parameters.share"),
+        ("Typed", "parameters: {share: 1, sizes: {a: [x]}}", "parameters.sizes.a.0"),
+        ("Typed", "parameters: {share: 1, sizes: []}", "parameters.sizes"),
+        ("Typed", "parameters: {share: 1}", "parameters.sizes"),
+        ("Typed", "parameters: {share: 1, sizes: {}, name: 3}", "parameters.name"),
+        ("Typed", "parameters: {share: 1, sizes: {}, model_config: 3}", "parameters.model_config"),
+        ("Typed", "inputs: {a: CorpusGen.examples}, parameters: {share: 1, sizes: {}}", "inputs.a"),
+        ("Reserved", "", "component"),
+        ("Abstract", "", "component"),
+        ("time", "", "component"),
+        (
+            "Silent",
+            "inputs: {examples: CorpusGen.examples}, parameters: {rest: 1}",
+            "parameters.rest",
+        ),
+    ],
+)
+def test_odd_components_and_values_are_errors_of_their_key(read, tmp_path, reference, more, key):
+    (tmp_path / "own_functions.py").write_text(FUNCTIONS)
+    with pytest.raises(UserError) as error:
+        check_own_code(read(_own(reference, more)))
+    (problem,) = error.value.problems
+    assert problem.key == f"pipeline.nodes.0.{key}"
+    assert problem.text
+
+
+def test_a_component_cannot_change_the_configuration(read, tmp_path):
+    (tmp_path / "own_functions.py").write_text(FUNCTIONS)
+    parameters = "inputs: {examples: CorpusGen.examples}, parameters: {limits: [1]}"
+    silent = f"  - {{component: 'own_functions:Silent', {parameters}}}\n"
+    config = read(f"pipeline:{NODE}{silent}")
+    for _ in range(2):
+        with pytest.raises(UserError) as error:
+            check_own_code(config)
+        (problem,) = error.value.problems
+        assert (problem.key, problem.text) == ("pipeline.nodes.1", "ValueError: ")
+    assert config.pipeline.nodes[1].parameters == {"limits": [1]}
+
+
+def test_two_nodes_of_one_class_run_in_the_order_of_their_inputs(read, tmp_path):
+    again = """
+  - {component: own_gate:Gate, name: Late, inputs: {count: Second.count}, after: Second}
+  - {component: own_nodes:Profanity, name: Second, inputs: {examples: CorpusGen.examples},
+     before: Late}
+"""
+    config = read(f"pipeline:{NODE}{again}")
+    check_own_code(config)
+    pipeline, nodes = build(config, tmp_path)
+    assert {"Profanity", "Second", "Late"} <= set(nodes)
+    assert nodes["Late"].inputs["count"].producer_component_id == "Second"
+    order = local.node_ids(compiler.Compiler().compile(pipeline))
+    assert order.index("Second") < order.index("Late")
+
+
+def test_nodes_of_a_function_differ_in_more_than_the_case(read, tmp_path):
+    code = "from own_nodes import Profanity\n"
+    code += "def extra(nodes):\n"
+    code += "    del nodes['Trainer']\n"
+    code += "    channel = nodes['CorpusGen'].outputs['examples']\n"
+    code += "    return [Profanity(examples=channel).with_id('trainer')]\n"
+    (tmp_path / "own_function.py").write_text(code)
+    with pytest.raises(UserError) as error:
+        build(read("pipeline: {extra: own_function:extra}\n"), tmp_path)
+    assert error.value.where == "pipeline.extra"

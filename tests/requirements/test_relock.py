@@ -29,16 +29,30 @@ def test_command_names_every_source(relock, monkeypatch, tmp_path):
     command = relock.command(tmp_path / "lock.txt", ["--upgrade"])
     assert command[:3] == ["uv", "pip", "compile"]
     assert "--generate-hashes" in command
-    for name in ("overrides.txt", "excludes.txt", "requirements.in"):
+    for name in ("overrides.txt", "excludes.txt", "excludes-run.txt", "requirements.in"):
         assert name in command
         assert (SCRIPT.parent / name).exists()
 
 
 def test_documentation_uses_the_versions_of_the_new_lock(relock, monkeypatch, tmp_path):
     monkeypatch.setattr(relock.shutil, "which", lambda name, path: "uv")
-    command = relock.command(tmp_path / "docs.txt", [], "docs.in")
+    command = relock.command(tmp_path / "docs.txt", [])
+    assert command[-1] == "docs.in"
     assert command[command.index("--constraint") + 1] == str(tmp_path / "lock.txt")
-    assert list(relock.LOCKS).index("docs.in") > list(relock.LOCKS).index("requirements.in")
+    assert relock.LOCKS.index("docs.txt") > relock.LOCKS.index("lock.txt")
+
+
+def test_every_lock_file_has_a_source(relock, monkeypatch):
+    monkeypatch.setattr(relock.shutil, "which", lambda name, path: "uv")
+    for name in relock.LOCKS:
+        assert (SCRIPT.parent / name).is_file()
+        assert (SCRIPT.parent / relock.command(SCRIPT.parent / name, [])[-1]).is_file()
+
+
+def test_packages_of_another_lock_file_are_left_out(relock):
+    text = "# head\na==1 \\\n    --hash=sha256:0\nb==2 \\\n    --hash=sha256:1\n"
+    other = "# head\na==1 \\\n    --hash=sha256:0\nb==3 \\\n    --hash=sha256:2\n"
+    assert relock.without_pins(text, other) == "# head\nb==2 \\\n    --hash=sha256:1\n"
 
 
 def test_missing_uv_has_a_remedy(relock, monkeypatch, tmp_path):

@@ -21,7 +21,7 @@ from regard.components.trainer.backends.jax_step import (
 )
 from regard.components.trainer.batches import Sharing
 from regard.components.trainer.device_group import DeviceGroup, SharedTrainStep, offset_seeds
-from regard.core.errors import UserError
+from regard.core.errors import EnvironmentFault
 from regard.models.trainable_model import TrainableModel
 
 # The workers may start long before the chief, which prepares the data first; and the last
@@ -95,7 +95,7 @@ def connect_processes(coordinator: str, worker: int, workers: int) -> ProcessGro
     devices = Counter(device.process_index for device in jax.devices())
     if len(set(devices.values())) > 1:
         counts = ", ".join(f"worker {process}: {devices[process]}" for process in sorted(devices))
-        raise UserError(
+        raise EnvironmentFault(
             f"The workers have unequal numbers of devices ({counts}).",
             where="training.devices: workers",
             remedy="Set CUDA_VISIBLE_DEVICES, so that each has as many as the others.",

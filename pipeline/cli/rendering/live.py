@@ -20,6 +20,7 @@ from regard.components.common.run_record import (
 )
 from regard.core.events import Event
 from regard.core.formatting import format_duration
+from regard.core.log_lines import LogLines
 from regard.pipeline.cli import terminal
 from regard.pipeline.runs.supervise import View
 
@@ -209,8 +210,7 @@ class LogView(PlainView):
 
     def __init__(self, console: Console, title: str, log: str):
         super().__init__(console, title, log)
-        self._log = Path(log)
-        self._offset = 0
+        self._lines = LogLines(Path(log))
 
     def refresh(self, state: Progress) -> None:
         """Print the lines that the log has received."""
@@ -219,10 +219,5 @@ class LogView(PlainView):
 
     def print_log(self, to_end: bool = False) -> None:
         """Print new lines; the last one only ``to_end`` if it may still be in progress."""
-        with contextlib.suppress(FileNotFoundError), self._log.open("rb") as file:
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n") and not to_end:
-                    break
-                self._offset += len(line)
-                self.say(line.decode("utf-8", "replace").rstrip())
+        for line in self._lines.new(to_end):
+            self.say(line)

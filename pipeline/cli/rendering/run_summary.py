@@ -64,9 +64,11 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
             terminal.print_text(console, (f"    reference: {text}", "dim"))
     if commands := summary.get("next"):
         console.print()
-        for index, command in enumerate(commands):
-            # Without line breaks, so that it can be copied.
-            terminal.print_text(console, f"{'' if index else 'next':<6}{command}")
+        width = max(len(item["command"]) for item in commands)
+        for index, item in enumerate(commands):
+            # Without line breaks, and with a comment of the shell, so that it can be copied.
+            line = f"{'' if index else 'next':<6}{item['command']:<{width}}  "
+            terminal.print_text(console, line, (f"# {item['about']}", "dim"))
 
 
 def _fields(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -19,11 +19,13 @@ on the examples of an earlier run.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from regard.components.common.runtime_parameters import PARAMETERS
 from regard.components.registry.store import LATEST
+from regard.core.errors import UserError
 from regard.core.native_output import silence_output
 from regard.pipeline.context import PipelineContext, ProductionBaseline, RunData, RunFolders
 from regard.pipeline.runners.kubeflow.entrypoint import COMMAND
@@ -32,6 +34,8 @@ from regard.pipeline.runners.kubeflow.settings import kubeflow_section, run_para
 from regard.pipeline.workspace import Workspace
 
 if TYPE_CHECKING:
+    from tfx.dsl.components.base.base_node import BaseNode
+
     from regard.pipeline.config import Config
     from regard.pipeline.config.kubeflow import (
         KubeflowConfig,
@@ -55,7 +59,9 @@ def compile_pipeline(config: Config) -> CompiledPipeline:
     platform = {}
     for node, task in spec["root"]["dag"]["tasks"].items():
         pod, label = kubeflow.pod_of(node), f"{node}_executor"
-        container = spec["deploymentSpec"]["executors"][label]["container"]
+        container = spec["deploymentSpec"]["executors"][label].get("container")
+        if container is None:  # an Importer, which Kubeflow Pipelines runs itself
+            continue
         container["image"] = kubeflow.image_of(node)
         if resources := _resources(kubeflow.resources_of(node)):
             container["resources"] = resources
@@ -104,12 +110,29 @@ def _run_tfx_compiler(config: Config, kubeflow: KubeflowConfig) -> dict[str, Any
     from regard.pipeline.graph import build_pipeline  # imports TFX
 
     pipeline = build_pipeline(config, cluster_context(config))
+    _check_kinds(pipeline.components, config)
     runner = tfx_runner.KubeflowV2DagRunner(
         tfx_runner.KubeflowV2DagRunnerConfig(
             default_image=kubeflow.image, default_commands=list(COMMAND), use_pipeline_spec_2_1=True
         )
     )
     return runner.run(pipeline, write_out=False)["pipelineSpec"]
+
+
+def _check_kinds(nodes: Iterable[BaseNode], config: Config) -> None:
+    """Check that Kubeflow Pipelines can run all nodes, also those of ``pipeline.extra``.
+
+    Raises:
+        UserError: It cannot run one of them, for example a Resolver.
+    """
+    from tfx.dsl.components.base.base_component import BaseComponent
+    from tfx.dsl.components.common.importer import Importer
+
+    for node in nodes:
+        if not isinstance(node, BaseComponent | Importer):
+            message = f"Kubeflow Pipelines cannot run {node.id}, a {type(node).__name__}."
+            remedy = "Use components and Importers only, or run the pipeline with `regard run`."
+            raise UserError(message, config.locate("pipeline.extra"), remedy)
 
 
 def _resources(resources: ResourcesConfig) -> dict[str, Any]:

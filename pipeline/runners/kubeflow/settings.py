@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from regard.components.common.runtime_parameters import Value, parameters_of
 from regard.components.settings.trainer import NODE
-from regard.core.errors import EnvironmentFault, UserError
+from regard.core.errors import ConfigError, EnvironmentFault, UserError
 from regard.pipeline.config import Config, load
 from regard.pipeline.config.kubeflow import KubeflowConfig
 from regard.pipeline.config.kubeflow_checks import input_paths
@@ -49,7 +49,9 @@ def load_for_cluster(path: str | os.PathLike[str], options: Sequence[str] = ()) 
     """
     local = load(path, options=options)
     if local.kubeflow is None:
-        raise UserError("The configuration has no section kubeflow.", str(path), _REMEDY)
+        raise ConfigError(
+            "The configuration has no section kubeflow.", f"{path}: kubeflow", _REMEDY
+        )
     config = load(path, local.kubeflow.home, options)
     trainer = kubeflow_section(config).pod_of(NODE)
     if config.training.devices == "workers" and "TF_CONFIG" not in trainer.environment:

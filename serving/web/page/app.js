@@ -5,6 +5,7 @@ import { drawAttention, drawTokenWeights } from "./attention.js";
 import { make, percent } from "./dom.js";
 import { drawHeads, withOutputs } from "./heads.js";
 import { createInput } from "./inputs.js";
+import { drawSample } from "./sample.js";
 
 const byId = (id) => document.getElementById(id);
 const CONSTRAINT_LABELS = {
@@ -76,6 +77,7 @@ function selectModel(next) {
   byId("model").value = next.name;
   document.title = `${next.name} – Regard`;
   byId("output").hidden = byId("attention").hidden = true;
+  showSample(Boolean(next.contract?.looks));
   byId("about").textContent = describe(next.contract);
   showExamples(next.examples ?? []);
   showMessage(next.problem ?? "", Boolean(next.problem));
@@ -116,6 +118,11 @@ function showExamples(rows) {
 const shorten = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
 const isConstrained = () => Object.values(constraints).some((input) => !input.isEmpty());
+
+function showSample(isShown) {
+  byId("sample").hidden = !isShown;
+  byId("sample").querySelector("div").replaceChildren(...(isShown ? [drawSample()] : []));
+}
 
 function updateButton() {
   const all = Object.values(inputs);
@@ -184,6 +191,7 @@ function showPrediction(row, outputs, nbest) {
   current = { row, outputs, inputs: snapshot(inputs, row) };
   const prediction = outputs[contract.answer];
   byId("output").hidden = false;
+  showSample(false);
   byId("hypothesis").textContent = typeof prediction === "number" ? prediction.toFixed(3)
     : Array.isArray(prediction) ? prediction.join(" → ") : prediction || "(empty)";
   byId("score").textContent = contract.score === null ? "" : formatScore(outputs[contract.score], outputs[contract.looks?.rows]?.length);

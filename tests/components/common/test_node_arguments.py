@@ -10,6 +10,7 @@ from regard.components.settings.tune import TuneConfig
 from regard.core.errors import UserError
 from regard.models import tasks
 from regard.pipeline.config.config import config_class
+from regard.pipeline.config.load import validate_values
 
 
 def problems(arguments):
@@ -63,12 +64,12 @@ def test_all_problems_are_reported_together_with_their_keys():
         "model.encoder.unitz",
         "model.decoder.units",
         "training.max_epochs",
-        "search",
+        "search.type",
         "tokenizer",
         "examples",
     ]
     assert "Did you mean units?" in lines[0]
-    assert "'greedy', 'beam', 'sampling'" in lines[3]
+    assert "Did you mean beam?" in lines[3]
 
 
 def test_sections_are_checked_together():
@@ -101,10 +102,41 @@ def test_a_section_that_the_task_does_not_have():
 def test_keys_in_a_mapping_with_names_of_ones_own():
     arguments = NodeArguments("Tuner", "translation")
     arguments.parse("tune", TuneConfig, {"search_space": {"model.dropout": {"min": 0, "max": 1}}})
-    assert problems(arguments) == [
-        "tune.search_space.model.dropout.min: Unknown key.",
-        "tune.search_space.model.dropout.max: Unknown key.",
+    assert [line.partition(": ")[0] for line in problems(arguments)] == [
+        "tune.search_space.model.dropout.min",
+        "tune.search_space.model.dropout.max",
     ]
+
+
+LAYERS = {"type": "transformer", "units": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "key", "part"),
+    [
+        ("model", {"hidden_size": 8}, "hidden_size", "Did you mean model.encoder.units or"),
+        ("model", {"learning_rate": 8}, "learning_rate", "Did you mean training.learning_rate?"),
+        ("model", {"encoder": {"type": "lstm"}}, "encoder.type", "Did you mean recurrent?"),
+        ("model", {"encoder": LAYERS}, "encoder.units", "type: recurrent"),
+        ("model", {"encoder": [LAYERS]}, "encoder.0.units", "type: recurrent or convolutional"),
+        ("model", {"embedding": None}, "embedding", "null was given"),
+        ("model", [], "", "a mapping"),
+        ("training", {"max_epochs": "3"}, "max_epochs", "number or null"),
+        ("training", {"guided_alignment": {}}, "guided_alignment.links", "is missing: "),
+        ("training", {3: 4}, "3", "strings"),
+        ("search", {"beam_size": 2, "type": "greedy"}, "beam_size", "type: beam"),
+    ],
+)
+def test_keys_and_values_get_the_suggestions_of_a_yaml_file(name, value, key, part):
+    arguments = NodeArguments("Trainer", "translation")
+    assert arguments.section(name, value) is None
+    (line,) = problems(arguments)
+    assert line.startswith(f"{name}.{key}".removesuffix(".") + ": ")
+    assert part in line
+    values = {"name": "x", "task": "translation", "data": {"train": "x"}, name: value}
+    (problem,) = validate_values(values)[1]
+    own = problem.message  # unless it names other toolkits
+    assert line.endswith(own) or own.startswith("unknown key. hidden_size of ")
 
 
 def test_an_unknown_task_is_one_problem():

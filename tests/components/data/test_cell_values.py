@@ -108,6 +108,11 @@ def test_invalid_text(feature, cell, message):
         (CAPTIONS, {}, "the value of 'caption' is not a string or a list of strings"),
         (CAPTIONS, ["a", 3], "item 2 of 'caption' is not a string"),
         (CAPTIONS, [], "no value for 'caption'"),
+        (
+            Feature("links", kinds.TEXT, role="extra", links=True),
+            ["0-0"],
+            "the value of 'links' is not a string",
+        ),
         (TEXT, ["a", None], "item 2 of 'a' is not a string"),
         (SCORE, None, "no value for 'score'"),
         (SCORE, True, "score True is not a number"),

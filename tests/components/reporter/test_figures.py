@@ -1,8 +1,12 @@
+import json
+
 import pytest
 
 from regard.components.common.matplotlib_style import style
+from regard.components.common.run_record import RunRecord
 from regard.components.reporter import figures, page
 from regard.components.reporter.attention_statistics import measure_attention
+from regard.components.reporter.run_facts import RunFacts
 from tests.components.reporter import sample_runs
 
 
@@ -43,6 +47,17 @@ def test_curves_show_the_history(text_figures):
     assert loss.figure.axes[0].get_yscale() == "log"
     assert loss.title == "Loss (eval, 8 rows), log scale"
     assert text_figures["speed"].figure.axes[0].get_yscale() == "linear"
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(None, 8), (5, 5), (20, 8)])
+def test_titles_name_the_rows_of_an_evaluation(tmp_path, limit, rows):
+    history = [{"step": 1, "loss": 2.0, "train_loss": 2.0, "bleu": 3.0}]
+    training = {"history": history, "rows": {"eval": {"usable": 8}}}
+    (tmp_path / "training.json").write_text(json.dumps(training))
+    config = {"training": {"validation_rows": limit}}
+    facts = RunFacts(RunRecord(), {"model_run": tmp_path}, config=config)
+    titles = {figure.name: figure.title for figure in figures.draw_figures(facts, None)}
+    assert titles == {"loss": "Loss (eval, 8 rows)", "bleu": f"BLEU (eval, {rows} rows)"}
 
 
 def test_scores_by_length_of_this_model_and_production(text_figures):

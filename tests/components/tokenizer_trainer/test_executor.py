@@ -27,19 +27,22 @@ def run(
     rows: list[tuple[str, str]],
     symbols: list[str] | None = None,
     start: dict[str, str] | None = None,
+    splits: tuple[str, ...] = ("train",),
+    names: tuple[str, str] = ("train", "test"),
     **settings: Any,
 ) -> tuple[Path, Tokenizer]:
-    for split, pairs in {"train": rows, "test": [("ÖÖÖ", "ÜÜÜ")]}.items():
+    for split, pairs in zip(names, (rows, [("ÖÖÖ", "ÜÜÜ")]), strict=True):
         path = folder / "examples" / f"Split-{split}" / "data_tfrecord-00000-of-00001.gz"
         write_records(path, ({"source": [one], "target": [other]} for one, other in pairs))
     examples, tokenizer = standard_artifacts.Examples(), Tokenizer()
     examples.uri, tokenizer.uri = str(folder / "examples"), str(folder / "tokenizer")
-    examples.split_names = '["train", "test"]'
+    examples.split_names = json.dumps(names)
     context = TokenizerTrainerExecutor.Context(beam_pipeline_args=BEAM, tmp_dir=str(folder / "tmp"))
     config = json.dumps({**SETTINGS, **settings})
     features = json.dumps({"source": symbols or [], "target": []})
     properties = {"config": config, "features": features, "seed": 0, "code": "x"}
     properties |= {"word_list_digest": "", "start": json.dumps(start or {})}
+    properties["splits"] = json.dumps(splits)
     properties |= {"published": str(folder / "registry/small")}
     TokenizerTrainerExecutor(context).Do(
         {"examples": [examples]}, {"tokenizer": [tokenizer]}, properties
@@ -71,6 +74,18 @@ def test_one_model_per_side_from_train(tmp_path: Path) -> None:
     vocabulary = (folder / "source.vocab").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[0] for line in vocabulary] == source
     assert not list(folder.glob(".*"))
+
+
+def test_other_names_of_splits(tmp_path: Path) -> None:
+    names = ("learning", "rest")
+    folder, _ = run(tmp_path / "a", ROWS, splits=("learning",), names=names)
+    default, _ = run(tmp_path / "b", ROWS)
+    for name in ("source.model", "target.model"):
+        assert (folder / name).read_bytes() == (default / name).read_bytes()
+    both, _ = run(tmp_path / "c", ROWS, splits=names, names=names)
+    assert "Ö" in "".join(tokens_of(both / "source.model"))
+    with pytest.raises(UserError, match=r"no split 'train'.*learning, rest"):
+        run(tmp_path / "d", ROWS, names=names)
 
 
 def test_shared(tmp_path: Path) -> None:

@@ -10,11 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from regard import UserError, compare, load_config, report, run, schedule, tune, validate
+from regard import (
+    UserError,
+    compare,
+    load_config,
+    report,
+    run,
+    run_schedule,
+    schedule,
+    tune,
+    validate,
+)
 from regard.core.errors import ConfigError
+from regard.pipeline.api import pipelines
 from regard.pipeline.compare import jobs, plots
+from regard.pipeline.config import load
 from regard.pipeline.config.recorded import recorded_config
 from regard.pipeline.runs import store, supervise
+from regard.pipeline.scheduling.state import read_state
 from regard.pipeline.workspace import Workspace
 from tests.processes import wait_for
 
@@ -185,6 +198,33 @@ def test_plan_of_a_schedule(worker, tmp_path):
     assert (plan.name, plan.should_run, plan.process) == ("tiny", True, None)
     assert len(plan.next) == 5
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_schedule_runs_until_it_is_stopped(worker, tmp_path, monkeypatch, capsys, once):
+    def fake_command(path):
+        return [sys.executable, "-m", "tests.pipeline.scheduling.fake_run", str(path)]
+
+    monkeypatch.setattr(pipelines, "run_command", fake_command)
+    original = load_config({**VALUES, "schedule": {"every": "1h"}})
+    config = original.with_values({"training.seed": 7})
+    folder = tmp_path / "home" / "pipelines" / "tiny" / "schedule"
+    folder.mkdir(parents=True)
+    (folder / "plan").write_text("not blessed\n")
+    if not once:  # Ctrl-C after the run
+
+        def interrupt(daemon, seconds):
+            if read_state(folder).history:
+                signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(pipelines.ScheduleDaemon, "sleep", interrupt)
+    (attempt,) = run_schedule(config, once=once)
+    assert (attempt.status, attempt.exit_status) == ("not blessed", 3)
+    assert load(folder / "config.yaml") == config  # which the run reads
+    output = capsys.readouterr().out
+    assert f"run {attempt.run}: not pushed" in output
+    assert ("stopped" in output) != once
+    assert [one.run for one in schedule(config).attempts] == [attempt.run]
 
 
 def test_search_needs_a_section(worker):

@@ -1,6 +1,7 @@
 """``regard schedule``: output and exit status."""
 
 import json
+import sys
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from regard.core.errors import UserError
 from regard.pipeline.cli.app import app
 from regard.pipeline.config import load
+from regard.pipeline.scheduling import attempt
 from regard.pipeline.scheduling.snapshot import take_snapshot
 from regard.pipeline.scheduling.state import Attempt, ScheduleState, write_state
 from regard.pipeline.workspace import Workspace, lock_pipeline
@@ -58,6 +60,17 @@ def regard(corpus, *options: str, status: int = 0) -> str:
     return result.stdout
 
 
+def simulate_run(corpus, monkeypatch, outcome: str) -> None:
+    """Replace the runs, which are always due, by processes that leave the record of one."""
+    corpus.configure("  every: 1h\n")
+    (corpus.folder / "plan").write_text(f"{outcome}\n")
+
+    def command(path, verbose=False):
+        return [sys.executable, "-m", "tests.pipeline.scheduling.fake_run", str(path)]
+
+    monkeypatch.setattr("regard.pipeline.scheduling.daemon.attempts.run_command", command)
+
+
 def dry_run(corpus) -> dict:
     return json.loads(regard(corpus, "--dry-run", "--json"))
 
@@ -72,6 +85,25 @@ def test_dry_run_prints_times_conditions_and_verdict(corpus, paths):
     assert lines[-2] == "  yes        new_span: nothing was trained yet"
     assert lines[-1] == "  verdict    would run now"
     assert not paths.root.exists()
+
+
+def test_a_quiet_schedule_prints_errors_only(corpus, monkeypatch):
+    assert regard(corpus, "--dry-run", "-q") == ""
+    for outcome, status in (("not blessed", 3), ("broken", 1)):
+        simulate_run(corpus, monkeypatch, outcome)
+        arguments = ["schedule", str(corpus.folder / "tiny.yaml"), "--once", "-q"]
+        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert (result.exit_code, result.stdout) == (status, "")
+        corpus.write_span(2)
+    assert result.stderr.count("\n") == 1
+    assert "failed: data.train: there is no such file" in result.stderr
+
+
+def test_a_verbose_schedule_prints_the_output_of_its_runs(corpus, monkeypatch):
+    assert attempt.run_command(corpus.folder / "tiny.yaml", verbose=True)[-1] == "--verbose"
+    simulate_run(corpus, monkeypatch, "broken")
+    output = regard(corpus, "--once", "-v", status=1)
+    assert "error: data.train: there is no such file" in output.splitlines()
 
 
 def test_dry_run_as_json(corpus, folder):

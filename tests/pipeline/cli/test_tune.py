@@ -28,7 +28,7 @@ def run_error(tmp_path, monkeypatch):
 def test_missing_section(run_error, tmp_path):
     error = run_error(CONFIG)
     assert error.message == "The configuration has no section tune."
-    assert error.where == str(tmp_path / "a.yaml")
+    assert error.where == f"{tmp_path / 'a.yaml'}: tune"
     assert "tune: {search_space: " in error.remedy
 
 

@@ -28,6 +28,17 @@ def test_all_models_are_trained_in_order(simulation):
     assert not (simulation.home / "registry").exists()
 
 
+def test_a_verbose_comparison_prints_the_logs_of_its_models(simulation):
+    code, out, _ = simulation.run("-v", "--only", "small")
+    assert code == 0
+    lines = (simulation.directory / "logs" / "small.txt").read_text().splitlines()
+    assert len(lines) > 2
+    printed = [line.partition(":")[2].strip() for line in out.splitlines() if line[:6] == "small:"]
+    assert printed[0].startswith("training")
+    assert printed[1:-1] == [line.strip() for line in lines]
+    assert printed[-1].startswith("finished in")
+
+
 @pytest.mark.slow
 def test_failed_models_do_not_stop_the_others(simulation):
     simulation.simulate(small="crash", large="user")

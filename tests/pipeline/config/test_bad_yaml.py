@@ -76,12 +76,12 @@ CASES = {
         "5: training.max_steps: must be less than or equal to 1000000000; 10000000000 was given"
     ),
     "batch_size: 64": (
-        "5: batch_size: unknown key. batch_size of OpenNMT-py, Sockeye and Keras is "
+        "5: batch_size: unknown key. batch_size is "
         "training.batch_tokens. It counts the tokens of both sides, with padding"
     ),
     "training: {lr: 0.1}": "5: training.lr: unknown key. lr of fairseq is training.learning_rate",
     "model: {hidden_size: 3}": (
-        "5: model.hidden_size: unknown key. hidden_size of eole is model.encoder.units and "
+        "5: model.hidden_size: unknown key. hidden_size is model.encoder.units and "
         "model.decoder.units. For a Transformer it is model.embedding"
     ),
     "model: {encoder: {type: lstm}}": (

@@ -147,6 +147,58 @@ def test_a_replaced_value_is_recorded_as_it_is(path, monkeypatch):
     assert changed.recorded()["data"]["root"] == "/copies/corpora/x"
 
 
+LITERAL, REFERENCE = "data.root=/hidden", "data.root=${PART}"
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [
+        ([LITERAL, REFERENCE], [REFERENCE]),
+        ([REFERENCE, LITERAL], [LITERAL]),
+        (["data={root: /hidden}", REFERENCE], [REFERENCE]),
+        (["data={root: /hidden, format: tsv}", REFERENCE], ['data={"format": "tsv"}', REFERENCE]),
+        (
+            ["data={root: '${PART}', format: csv}", "data.format=tsv"],
+            ['data={"root": "${PART}"}', "data.format=tsv"],
+        ),
+        ([LITERAL, "data={root: '${PART}'}"], ["data={root: '${PART}'}"]),
+        ([LITERAL, "data.format=tsv", REFERENCE], ["data.format=tsv", REFERENCE]),
+        (
+            [
+                "model.encoder=[{type: recurrent, units: 8}, {type: recurrent, units: 4}]",
+                "model.encoder.0.units=2",
+            ],
+            [
+                'model.encoder=[{"type": "recurrent"}, {"type": "recurrent", "units": 4}]',
+                "model.encoder.0.units=2",
+            ],
+        ),
+        (["model.encoder.0.units=8", "model.encoder.0.units=2"], ["model.encoder.0.units=2"]),
+        # What a section gets first also decides what becomes of the section in the file.
+        (["training=null", "training.max_epochs=3"], ["training=null", "training.max_epochs=3"]),
+        (
+            ["model.encoder.0={type: embedding, units: 3}", "model.encoder.0.type=recurrent"],
+            ["model.encoder.0={type: embedding, units: 3}", "model.encoder.0.type=recurrent"],
+        ),
+    ],
+)
+def test_only_what_counts_of_repeated_values_is_recorded(path, monkeypatch, options, recorded):
+    monkeypatch.setenv("PART", "/corpora")
+    config = load(path, options=options)
+    assert config.origin.assignments == recorded
+    assert load(path, options=recorded) == config
+    if "/hidden" not in str(recorded):
+        assert "/hidden" not in str(config.recorded())
+
+
+def test_a_given_value_replaces_one_whose_variable_is_not_set(path, monkeypatch):
+    monkeypatch.delenv("UNSET", raising=False)
+    path.write_text(TEXT.replace("root: data", "root: ${UNSET}"))
+    assert load(path, options=["data.root=/corpora"]).data.root == "/corpora"
+    assert load(path, options=["data={root: /corpora}"]).data.root == "/corpora"
+    assert refusal(load, path, options=["data.eval=e.tsv"]).startswith(f"{path}:4: data.root: ")
+
+
 def test_arguments_load_the_same_configuration(path):
     config = load(path, options=["training.max_epochs=3"])
     changed = config.with_values({"model.decoder": {"units": 64}})

@@ -66,6 +66,26 @@ def test_every_key_is_explained(network):
 
 
 @pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("training.epochs", ". epochs is training.max_epochs"),
+        ("training.optimizer", ". optimizer has no equivalent"),
+        ("optimizer", ". optimizer has no equivalent"),
+    ],
+)
+def test_a_key_of_several_toolkits_names_none_of_them(path, answer):
+    text = explain(path)
+    assert text.startswith(answer)
+    assert not any(toolkit in text for toolkit in PAGES)
+
+
+def test_a_key_of_one_toolkit_or_in_its_file_names_it():
+    assert ". dataset_cfg of JoeyNMT is data.train" in explain("data.dataset_cfg")
+    values = {"joeynmt_version": 2, "model_dir": "m", "use_cuda": True, "training": {"epochs": 3}}
+    assert ". epochs of JoeyNMT is training.max_epochs" in explain("training.epochs", values)
+
+
+@pytest.mark.parametrize(
     ("network", "path", "answer"),
     [
         ("transformer", "model.encoder.hidden_size", "is model.embedding"),
@@ -86,7 +106,7 @@ def test_key_depends_on_the_network(network, path, answer):
     ("path", "answer"),
     [
         ("training.warmup_steps", " here. Did you mean training.schedule.warmup_steps?"),
-        ("tune.epochs", ". epochs of Keras is tune.max_epochs"),
+        ("tune.epochs", ". epochs is tune.max_epochs"),
         ("model.attention.score", ""),  # evaluation of OpenNMT-tf at the top of a file only
         ("nonsense", ""),
     ],

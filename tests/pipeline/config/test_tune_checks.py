@@ -140,7 +140,7 @@ SETTINGS = {
     "max_epochs: 2,": "3: tune.max_epochs: 2 epochs are less than factor: 3; use algorithm",
     "seed: 4294967295,": "3: tune.seed: must be less than or equal to 4294967294",
     "factor: 1,": "3: tune.factor: must be greater than or equal to 2; 1 was",
-    "epochs: 3,": "3: tune.epochs: unknown key. epochs of Keras is tune.max_epochs",
+    "epochs: 3,": "3: tune.epochs: unknown key. epochs is tune.max_epochs",
 }
 
 

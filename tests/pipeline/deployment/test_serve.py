@@ -18,11 +18,11 @@ from regard.core.errors import UserError
 from regard.models.settings.search import GreedySearchConfig
 from regard.pipeline.cli.serve import serve as serve_command
 from regard.pipeline.deployment import serve
-from regard.pipeline.deployment.engines import load_verified
+from regard.pipeline.deployment.engines import ctranslate2_loader, load_verified
 from regard.serving.server.errors import ServingError
 from regard.serving.server.model_config import VersionPolicy
 from regard.serving.server.options import LOAD_THREADS, ManagerOptions, ServerOptions
-from tests.processes import free_port
+from tests.processes import free_port, wait_for
 from tests.serving.server.test_ctranslate2_servable import LIMITS, publish
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,25 +90,30 @@ def test_the_folder_of_a_model_must_be_a_version(registry, tmp_path):
     assert "models/Format-Serving/1" in caught.value.remedy
 
 
-def start(registry, *arguments):
+def start(registry, *arguments, **environment):
     command = [sys.executable, "-u", "-m", "regard.pipeline.cli", "serve", *arguments]
     return subprocess.Popen(
         [*command, "--registry", str(registry)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def test_the_life_of_a_server(registry):
-    ports = ["--port", "0", "--rest-api-port", str(free_port())]
-    process = start(registry, "reverser", *ports, "--max-request-rows", "2")
+def test_the_life_of_a_server(registry, tmp_path):
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    ports = ["--port", "0", "--rest-api-port", str(free_port()), "--open"]
+    limit = ["--max-request-rows", "2"]
+    process = start(registry, "reverser", *ports, *limit, BROWSER=f"{browser} %s")
     try:
         assert re.match(r"Serving reverser@2 after \d", process.stdout.readline())
         page = process.stdout.readline().split()[1]
         assert httpx.get(page, timeout=60).text.startswith("<!doctype html>")
+        wait_for(lambda: opened.exists() and opened.read_text() == f"{page}\n")
         address = process.stdout.readline().split()[1]
         answer = httpx.post(address, json={"instances": ["abc"]}, timeout=60).json()
         assert answer == {"predictions": [{"score": -1.5, "translation": "CBA"}]}
@@ -175,7 +180,8 @@ def test_a_version_must_be_that_of_its_record(registry, tmp_path, damage, messag
 
 @pytest.mark.slow
 def test_a_server_with_ctranslate2(tmp_path):
-    version = publish(tmp_path, GreedySearchConfig(**LIMITS))
+    signatures = ["serving_default", "align", "score"]
+    version = publish(tmp_path, GreedySearchConfig(**LIMITS), signatures)
     port = str(free_port())
     options = ("--engine", "ctranslate2", "--quantization", "int8", "--port", "0")
     process = start(version.parents[1], "small", *options, "--rest-api-port", port)
@@ -213,6 +219,13 @@ def test_a_model_without_an_equal_in_ctranslate2(registry):
     assert (process.returncode, out) == (2, "")
     assert "CTranslate2 cannot search like version 2 of model reverser: " in log
     assert "Traceback" not in log
+
+
+def test_a_missing_ctranslate2_ends_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(UserError) as caught:
+        ctranslate2_loader("int8", 1)
+    assert "regard[ctranslate2]" in caught.value.remedy
 
 
 def test_a_type_of_weights_needs_ctranslate2(registry):

@@ -36,6 +36,17 @@ def test_text_and_its_attention(page):
     assert ["70.0%" in colour for colour in colours] == [False, True, False, False]
 
 
+def test_an_illustration_until_the_first_output(page):
+    displayed = page("reverser")
+    assert displayed.run("document.querySelectorAll('#sample .map rect').length") == 5 * 5 + 2
+    displayed.run("document.querySelectorAll('#sample button.token')[2].click()")
+    assert "“not” → nicht 87%" in displayed.text("#sample")
+    displayed.run("document.querySelector('.example').click()")
+    wait_for_output(displayed)
+    assert displayed.run("document.getElementById('sample').hidden") is True
+    assert displayed.run("document.querySelectorAll('#sample .map').length") == 0
+
+
 def test_improbable_tokens_are_marked(page):
     displayed = page("scored", source="abc")
     assert wait_for_output(displayed) == "CBA"

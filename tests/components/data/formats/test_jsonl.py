@@ -158,3 +158,20 @@ def test_jsonl_lists_of_texts(single):
         (2, "One.", ["a"], None),  # JSON rows with the same input are not joined
         (3, "One.", ["c"], None),
     ]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("position", [0, 1])
+def test_several_targets_of_a_translation_are_an_error_in_any_row(single, tmp_path, kind, position):
+    rows = [{"source": ["One.", "Two."], "target": ["Eins."]} for _ in range(2)]
+    rows[position]["target"] = ["Eins.", "Zwei."]
+    group = single("jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+        group = FileGroup("train", kind, (str(tmp_path / "a.parquet"),))
+    valid, problems = read_group(group, bad_rows="skip")
+    assert valid == [(2 - position, "One.\nTwo.", "Eins.")]
+    error = first_error(problems)
+    assert (problems.skipped_rows, problems.examples[0].line) == (1, position + 1)
+    assert error.where.startswith(group.files[0])
+    assert "list of 2 texts" in str(error)

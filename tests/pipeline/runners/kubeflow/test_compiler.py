@@ -218,7 +218,7 @@ WORKERS = "training: {devices: workers}\n"
 @pytest.mark.parametrize(
     ("more", "where", "message"),
     [
-        ("", "tiny.yaml", "no section kubeflow"),
+        ("", "tiny.yaml: kubeflow", "no section kubeflow"),
         (KUBEFLOW + DATAFLOW, "beam.runner", "mount no volume"),
         (KUBEFLOW + WORKERS, "training.devices", "the address of the Trainer"),
     ],
@@ -246,3 +246,66 @@ def test_configurations_of_two_tasks_in_one_process(tmp_path):
     assert compile_config(tmp_path).to_yaml() == first.to_yaml()
     tasks = [set(pipeline.spec["root"]["dag"]["tasks"]) for pipeline in (first, second)]
     assert tasks[0] - tasks[1] == {"TokenizerTrainer"}
+
+
+EXTRA = """
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import LatestArtifactStrategy
+from tfx.components import StatisticsGen
+from tfx.types import Channel
+from tfx.types.standard_artifacts import Examples, Model
+
+def importer(nodes):
+    rows = Importer("/regard/rows", Examples, properties={"span": 3}).with_id("Rows")
+    return [rows, StatisticsGen(examples=rows.outputs["result"]).with_id("RowStatistics")]
+
+def resolver(nodes):
+    return [Resolver(strategy_class=LatestArtifactStrategy, model=Channel(type=Model))]
+"""
+
+
+def compile_extra(folder, function):
+    (folder / f"own_{function}.py").write_text(EXTRA)
+    return compile_config(folder, f"{KUBEFLOW}pipeline:\n  extra: own_{function}:{function}\n")
+
+
+def test_an_importer_of_the_user_runs(tmp_path):
+    pipeline = compile_extra(tmp_path, "importer")
+    tasks = pipeline.spec["root"]["dag"]["tasks"]
+    artifact = tasks["RowStatistics"]["inputs"]["artifacts"]["examples"]["taskOutputArtifact"]
+    assert artifact == {"producerTask": "Rows", "outputArtifactKey": "result"}
+    assert "Rows_executor" not in pipeline.platform["platforms"]["kubernetes"]["deploymentSpec"]
+
+    from google.protobuf import json_format
+    from kfp import local
+    from kfp.local import importer_handler
+    from kfp.pipeline_spec import pipeline_spec_pb2
+
+    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path))
+    spec = json_format.ParseDict(pipeline.spec, pipeline_spec_pb2.PipelineSpec())
+    deployment = pipeline_spec_pb2.PipelineDeploymentConfig()
+    json_format.ParseDict(pipeline.spec["deploymentSpec"], deployment)
+    component = spec.components[spec.root.dag.tasks["Rows"].component_ref.name]
+    inputs = inputs_of(pipeline, "Rows")
+    arguments = {name: value["runtimeValue"]["constant"] for name, value in inputs.items()}
+    outputs, status = importer_handler.run_importer(
+        "tiny",
+        "Rows",
+        component,
+        deployment.executors[component.executor_label],
+        arguments,
+        str(tmp_path),
+        "1",
+    )
+    assert status.name == "SUCCESS"
+    assert [artifact.uri for artifact in outputs.values()] == ["/regard/rows"]
+
+
+def test_a_resolver_of_the_user_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"cannot run .*Resolver") as caught:
+        compile_extra(tmp_path, "resolver")
+    line = (tmp_path / "tiny.yaml").read_text().splitlines().index(
+        "  extra: own_resolver:resolver"
+    ) + 1
+    assert caught.value.where == f"{tmp_path / 'tiny.yaml'}:{line}: pipeline.extra"

@@ -1,4 +1,4 @@
-"""Other names of keys and values of YAML files; `other_toolkits` has the keys of toolkits."""
+"""Other names of keys and values; `regard.pipeline.config.other_toolkits` has keys of toolkits."""
 
 _OTHER_NAMES = {
     "warmup_steps": "warmup",
@@ -6,7 +6,7 @@ _OTHER_NAMES = {
     "clip_norm": "grad_clip",
     "schedule": "scheduler",
     "scheduled_sampling": "teacher_forcing_ratio",
-    "units": "hidden_dim num_units",
+    "units": "hidden_dim hidden_size num_units",
     "embedding": "d_model emb_dim",
     "feed_forward": "d_ff ffn_dim",
     "beam_size": "num_beams",

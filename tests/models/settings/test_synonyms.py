@@ -1,9 +1,9 @@
 """The names of other toolkits."""
 
 from regard.models.metrics import METRICS
+from regard.models.settings.synonyms import SYNONYMS
+from regard.models.settings.validation_errors import unknown
 from regard.pipeline.config.config import config_class
-from regard.pipeline.config.errors import unknown
-from regard.pipeline.config.synonyms import SYNONYMS
 
 
 def test_names_are_in_small_letters():

@@ -1,18 +1,21 @@
-"""Pydantic's errors as messages about YAML keys."""
+"""Pydantic's errors as problems at the keys of sections, with suggestions for wrong names."""
 
 import re
+import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from regard.core.suggestions import closest_matches, suggest
 from regard.models.settings.annotations import models_in, sections_of, type_of
 from regard.models.settings.base import KeyPath, Problem
-from regard.pipeline.config.other_toolkits import KeyExplainer
-from regard.pipeline.config.synonyms import SYNONYMS
+from regard.models.settings.synonyms import SYNONYMS
 
+# Receives an unknown key and its value, and yields what is known about that key and the keys in the
+# value, as the ends of messages.
+KeyExplanations = Callable[[KeyPath, Any], Iterable[tuple[KeyPath, str]]]
 _MAX_PLACES = 3
 # By the first word of pydantic's type of error.
 _EXPECTED = {
@@ -28,27 +31,33 @@ _EXPECTED = {
 }
 
 
-def problems(error: ValidationError, model: type[BaseModel], values: Any = None) -> list[Problem]:
-    """Return the problems that pydantic found in the values of a model.
+def validation_problems(
+    error: ValidationError,
+    root: type[BaseModel],
+    explain: KeyExplanations | None = None,
+    section: str | None = None,
+) -> list[Problem]:
+    """Return the problems that pydantic found.
 
     Args:
         error: The error.
-        model: The model of the whole file.
-        values: The values of the file, which determine the types of its sections.
+        root: The model of all sections, in which unknown keys are looked up.
+        explain: Explains unknown keys.
+        section: The section of the model that was validated; None: the whole model.
     """
     result = []
-    explainer = KeyExplainer(values, model)
+    prefix = () if section is None else (section,)
     for detail in error.errors(include_url=False):
-        path, owner, annotation = _locate(model, detail["loc"])
-        if detail["type"].startswith("union_tag") and isinstance(detail["input"], dict):
+        path, owner, annotation = _locate(root, (*prefix, *detail["loc"]))
+        if detail["type"].startswith("union_tag") and isinstance(detail["input"], Mapping):
             path = (*path, "type")  # otherwise a name replaces the mapping
         if detail["type"] == "extra_forbidden":
+            explanations = dict(explain(path, detail["input"])) if explain is not None else {}
             fields = list(owner.model_fields) if owner is not None else []
-            result.append(Problem(path, f"unknown key{_hint(path, model, fields, explainer)}"))
-            for inner, hint in explainer.explain_section(path, detail["input"]):
-                result.append(Problem(inner, f"unknown key{hint}"))
-            continue
-        result.append(Problem(path, _message(detail, path, owner, annotation)))
+            explanations[path] = _hint(path, root, fields, explanations.get(path, ""))
+            result += [Problem(key, f"unknown key{hint}") for key, hint in explanations.items()]
+        else:
+            result.append(Problem(path, _message(detail, path, owner, annotation)))
     return list(dict.fromkeys(result))
 
 
@@ -103,47 +112,52 @@ def _message(
     return f"{message[0].lower()}{message[1:]}; {suffix}"
 
 
-def _hint(path: KeyPath, root: type[BaseModel], fields: list[str], explainer: KeyExplainer) -> str:
+def _hint(path: KeyPath, root: type[BaseModel], fields: list[str], explanation: str) -> str:
     """Return where an unknown key belongs, what it is called, or what it may stand for.
 
     Args:
         path: The path of the unknown key.
-        root: The model of the whole file.
+        root: The model of all sections.
         fields: The keys of the section that does not have it.
-        explainer: Knows the keys of other toolkits.
+        explanation: What is known about the key.
     """
-    *section, key = path
+    *outer, key = path
+    section = tuple(part for part in outer if isinstance(part, str))  # of an item: of its list
     sections = list(sections_of(root))
-    for place, model in sections:
-        if place == tuple(section) and key in model.model_fields:
-            return f" for this type; it goes with type: {type_of(model)}"
-    if hint := explainer.explain(path):
-        return hint
+    models = [model for place, model in sections if place == section and key in model.model_fields]
+    if models:
+        types = dict.fromkeys(str(type_of(model)) for model in models)
+        return f" for this type; it goes with type: {' or '.join(types)}"
+    if explanation:
+        return explanation
     names = []
     for name in (key, SYNONYMS.get(str(key).lower())):
         for place, model in sections:
             if place and name in model.model_fields:
                 names.append(".".join(map(str, (*place, name))))
     if not names or closest_matches(key, fields, synonyms=SYNONYMS):
-        return f". {suggest(key, fields, SYNONYMS)}"
+        return f". {suggest(key, fields, SYNONYMS)}" if fields else ""
     return f" here. Did you mean {' or '.join(list(dict.fromkeys(names))[:_MAX_PLACES])}?"
 
 
 def _locate(
     model: type[BaseModel], location: tuple[int | str, ...]
 ) -> tuple[KeyPath, type[BaseModel] | None, Any]:
-    """Return the path of the YAML keys, the model that has the last key, and its annotation.
+    """Return the path of the keys, the model that has the last key, and its annotation.
 
-    Pydantic's own path also contains the types of variants, which are not YAML keys.
+    Pydantic's own path also contains the types of variants and of JSON values, which are not keys.
     """
     path: KeyPath = ()
     owner: type[BaseModel] | None = None
     annotation: Any = model
     for part in location:
+        annotation = _without_null(annotation)
         models = models_in(annotation)
         variants = {type_of(variant): variant for variant in models} if len(models) > 1 else {}
         if part in variants:
             annotation = variants[part]
+        elif annotation is JsonValue:
+            annotation = dict[str, JsonValue] if part == "dict" else tuple[JsonValue, ...]
         elif not str(part).startswith("["):  # such as [key]: the key is wrong, not its value
             path = (*path, part)
             owner = models[0] if models else None
@@ -156,3 +170,13 @@ def _locate(
             elif not (isinstance(part, int) and models):  # an item keeps that of its list
                 annotation = None
     return path, owner, annotation
+
+
+def _without_null(annotation: Any) -> Any:
+    """Return the annotation of an optional value without None, and without ``Annotated``."""
+    parts = [part for part in typing.get_args(annotation) if part is not type(None)]
+    origin = typing.get_origin(annotation)
+    is_optional = origin in (typing.Union, types.UnionType) and len(parts) == 1
+    if origin is typing.Annotated or is_optional:
+        return _without_null(parts[0])
+    return annotation

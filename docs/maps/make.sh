@@ -43,7 +43,7 @@ train configs/summarisation-copying-unknown.yaml
 map summarisation summarisation-copying-unknown -- \
   "Zaniox was invited outside the court by Drautod, and Chainaip painted a fence."
 
-# The additive score of the file leaves the weights of the words nearly equal.
+# The default score, `general`, leaves the weights of the words nearly equal on so little data.
 train configs/similarity-sick.yaml --set training.max_epochs=4 \
   --set 'model.cross={units: 200, attention: {score: cosine}}'
 map similarity similarity-sick -- "A man is playing a guitar." "A woman is playing the flute."

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,13 @@ for _name in ("absl", "apache_beam"):
 project = "Regard"
 author = "The authors of Regard"
 copyright = "the authors of Regard, Apache-2.0"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+version = release = package_version() or "latest"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    *("site_maps", "site_pages", "site_search"),
+]
 root_doc = "docs/index"
 _PAGES = {"docs", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
 include_patterns = ["*.md", "docs/**.md", "docs/*.ipynb", "benchmarks/**.md"]
@@ -65,15 +70,35 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 
 html_theme = "furo"
-html_title = "Regard"
+html_title = f"Regard {release}"
+html_theme_options = {"light_logo": "logo-light.svg", "dark_logo": "logo-dark.svg"}
+html_favicon = "_static/logo-light.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_additional_pages = {"index": "start.html"}
 templates_path = ["_templates"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # `site_search` shows excerpts
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "sidebar/search.html", "sidebar/versions.html"),
+        *("sidebar/scroll-start.html", "sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
+# Where the site is published; CONTRIBUTING.md describes the variables.
+html_context = {"docs_versions": os.environ.get("REGARD_DOCS_VERSIONS", "")}
+if _repository := os.environ.get("REGARD_DOCS_REPOSITORY"):
+    _is_template = "{filename}" in _repository
+    html_theme_options |= {
+        "source_edit_link" if _is_template else "source_repository": _repository,
+        "source_branch": os.environ.get("REGARD_DOCS_BRANCH", "main"),
+        "source_directory": "",
+    }
 
 _MARK = "<!-- generated: {} -->"
+# A link to an object in the Python API, whose anchor only exists on the site.
+_OBJECT = re.compile(r"\[`([^`\]]+)`\]\([\w./-]*python\.md#(regard\.[\w.]+)\)")
 _CODE = re.compile("(``.*?``)")
 _SCROLLABLE = re.compile('<pre(?=>)|<div class="(?:math|table-wrapper[^"]*)"')
 
@@ -81,6 +106,7 @@ _SCROLLABLE = re.compile('<pre(?=>)|<div class="(?:math|table-wrapper[^"]*)"')
 def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
     """Replace a mark in a page with the reference that it names, and a notebook with a page."""
     import reference_pages
+    import site_pages
 
     if app.env.doc2path(page).suffix == ".ipynb":
         cells = json.loads(source[0])["cells"]
@@ -91,9 +117,9 @@ def _insert_generated(app: Sphinx, page: str, source: list[str]) -> None:
         if (mark := _MARK.format(name)) in source[0]:
             source[0] = source[0].replace(mark, generate())
             app.env.note_reread()
+    source[0] = _OBJECT.sub(r"{py:obj}`\1 <\2>`", source[0])
     if page == root_doc:
-        source[0] = "\n".join(_list_pages(source[0].splitlines()))
-        app.env.note_reread()
+        source[0] = site_pages.replace_list(source[0])
 
 
 def _convert_cell(cell: dict[str, Any]) -> Iterator[str]:
@@ -111,19 +137,6 @@ def _convert_cell(cell: dict[str, Any]) -> Iterator[str]:
             yield f"````{{raw}} html\n{''.join(data['text/html'])}\n````"
         else:
             yield f"````text\n{''.join(data['text/plain'])}\n````"
-
-
-def _list_pages(lines: list[str]) -> Iterator[str]:
-    """Replace each pattern by the pages that match it and that are not listed elsewhere."""
-    listed = set(lines)
-    for line in lines:
-        if not re.fullmatch(r"\S+\*", line):
-            yield line
-            continue
-        for name in sorted(glob(f"{line}.md", root_dir=ROOT / "docs")):
-            if (page := name.removesuffix(".md")) not in listed:
-                listed.add(page)
-                yield page
 
 
 def _escape(app: Sphinx, kind: str, name: str, *rest: Any) -> None:
@@ -153,10 +166,9 @@ def _write_math(writer: Any, node: nodes.Element) -> None:
 
 
 def _make_accessible(app: Sphinx, page: str, template: str, context: Any, *rest: Any) -> None:
-    """Give the captions of the navigation a level, and let keys scroll code and tables."""
-    for key in {"body", "furo_navigation_tree"} & set(context):
-        text = context[key].replace('role="heading"', 'role="heading" aria-level="2"')
-        context[key] = _SCROLLABLE.sub(r'\g<0> tabindex="0"', text)
+    """Let keys scroll code and tables."""
+    if "body" in context:
+        context["body"] = _SCROLLABLE.sub(r'\g<0> tabindex="0"', context["body"])
 
 
 def _write_schemas(app: Sphinx, error: Exception | None) -> None:
@@ -165,7 +177,7 @@ def _write_schemas(app: Sphinx, error: Exception | None) -> None:
     from regard.pipeline.compare.matrix import comparison_schema
     from regard.pipeline.config.reference import json_schema
 
-    folder = Path(app.outdir, "schemas", package_version() or "latest")
+    folder = Path(app.outdir, "schemas", release)
     folder.mkdir(parents=True, exist_ok=True)
     schemas = {task: json_schema(task) for task in tasks.TASKS.own}
     for name, schema in {**schemas, "comparison": comparison_schema()}.items():

@@ -26,7 +26,7 @@ _FOLDER = Path(__file__).with_name("page")
 _SERVER_PAGE = web.PAGE_FOLDER
 _SHARED_SCRIPTS = ("dom.js", "attention.js", "heads.js")
 _SCRIPTS = (*(_SERVER_PAGE / name for name in _SHARED_SCRIPTS), _FOLDER / "report.js")
-_STYLES = (_SERVER_PAGE / "style.css", _FOLDER / "report.css")
+_STYLES = (*(_SERVER_PAGE / name for name in web.STYLES), _FOLDER / "report.css")
 
 _TEXT_COLOUR, _GRID_COLOUR = "#000000", "#DDDDDD"
 DRAWING_STYLE = {"font.size": 9, "axes.edgecolor": _TEXT_COLOUR, "grid.color": _GRID_COLOUR}

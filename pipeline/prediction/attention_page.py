@@ -58,12 +58,11 @@ def write(
         answer = prediction.outputs[model.contract["answer"]]
         entry["heads"] = head_weights(model, row.values or {}, answer)
     template = jinja2.Template(_TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
-    files = {
-        name: (web.PAGE_FOLDER / file).read_text(encoding="utf-8")
-        for name, file in (("style", "style.css"), ("icon", "icon.svg"))
-    }
+    style = "".join((web.PAGE_FOLDER / name).read_text(encoding="utf-8") for name in web.STYLES)
+    icon = (web.PAGE_FOLDER / "icon.svg").read_text(encoding="utf-8")
     script = web.bundle_scripts(*(web.PAGE_FOLDER / name for name in _SCRIPTS))
-    atomic_write(path, template.render(title=title, data=data, script=script, **files))
+    page = template.render(title=title, data=data, script=script, style=style, icon=icon)
+    atomic_write(path, page)
 
 
 def _to_json(row: InputRow, prediction: Prediction) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from regard.serving.server.manager import ModelManager
 from regard.serving.server.versions import ModelSpec
 
 PAGE_FOLDER = Path(__file__).with_name("page")
+STYLES = ("style.css", "attention.css")  # of every page; the second one also of the documentation
 _EXAMPLES = 3  # of a model
 _MODULE_SYNTAX = re.compile(r"^import\s.*?;\n|^export\s+", re.MULTILINE | re.DOTALL)
 # Only files of this server, no inline scripts, and no embedding into other pages.

@@ -283,7 +283,7 @@ def test_every_control_has_an_accessible_name(page):
 
 def test_files_have_a_strict_content_policy(server):
     base = f"http://127.0.0.1:{server.server.rest_port}"
-    names = ("app.js", "attention.js", "style.css", "icon.svg", "models.json")
+    names = ("app.js", "attention.js", "style.css", "attention.css", "icon.svg", "models.json")
     for path in ("/", *(f"/page/{name}" for name in names)):
         result = httpx.get(base + path)
         assert result.status_code == 200

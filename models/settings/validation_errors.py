@@ -11,6 +11,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from regard.core.suggestions import closest_matches, suggest
 from regard.models.settings.annotations import models_in, sections_of, type_of
 from regard.models.settings.base import KeyPath, Problem
+from regard.models.settings.secrets import is_secret
 from regard.models.settings.synonyms import SYNONYMS
 
 # Receives an unknown key and its value, and yields what is known about that key and the keys in the
@@ -82,7 +83,10 @@ def _message(
 ) -> str:
     kind = detail["type"]
     invalid = detail["input"]
-    suffix = f"{show(invalid)} was given"
+    is_hidden = is_secret(path) or any(
+        is_secret((name,)) for model in models_in(annotation) for name in model.model_fields
+    )
+    suffix = "another value was given" if is_hidden else f"{show(invalid)} was given"
     fields = owner.model_fields if owner is not None else {}
     field = fields.get(str(path[-1])) if path else None
     description = ""

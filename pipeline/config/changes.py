@@ -2,19 +2,18 @@
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable
 from typing import Any
 
-from regard.components.common.references import References, restore_references
+from regard.components.common.references import References
 from regard.core.errors import UserError
 from regard.core.formatting import format_count
 from regard.models.settings.base import Problem
+from regard.models.settings.secrets import LITERAL, is_secret
 from regard.pipeline.config.document import Document, KeyPath
 from regard.pipeline.config.located import LocatedMapping, Source, leaves, mask_references, merge
 
 OPTION = "--set"
-_REPLACED = object()  # nothing of a value counts any more
 
 
 def split_option(text: str) -> tuple[str, str]:
@@ -39,8 +38,8 @@ def with_value(
 ) -> LocatedMapping:
     """Return a mapping with another value at one key; see `merge`.
 
-    What the value replaces in values that were given before is removed from their assignments,
-    because they are recorded, and it may be a password that was given by mistake.
+    The assignments are recorded. One whose value does not count any more is removed, and a literal
+    secret is refused, also if a later value would replace it.
 
     Args:
         mapping: The mapping, which is not modified.
@@ -51,7 +50,7 @@ def with_value(
         option: The option that gives the value, for messages; empty in Python.
 
     Raises:
-        UserError: The list has no such item, or the text is not YAML.
+        UserError: The list has no such item, the text is not YAML, or it has a literal secret.
     """
     where = f"{option} {key}".strip()
     path = _path_of(mapping.value, key, where)
@@ -69,53 +68,28 @@ def with_value(
             if size >= len(path) or not mapping.has(leaf[:size]):
                 keys[leaf[:size]] = leaf[:size]
     source = Source(Document(nested), option, (), keys, f"{key}={text}")
-    merged = merge(mapping, LocatedMapping(nested, (source,), references))
-    earlier = (_without(one, nested, merged.references) for one in mapping.sources)
-    return dataclasses.replace(merged, sources=(*filter(None, earlier), source))
+    change = LocatedMapping(nested, (source,), references)
+    literals = (leaf for leaf, item in leaves(nested) if item and leaf not in references)
+    if problems := [Problem(leaf, LITERAL) for leaf in literals if is_secret(leaf)]:
+        raise change.error(problems, "Set the variable, and give the reference in quotes.")
+    counted = tuple(
+        one
+        for one in mapping.sources
+        if not (one.assignment and _is_overridden(one.assignment, key, document.value))
+    )
+    earlier = dataclasses.replace(mapping, sources=counted)
+    return merge(earlier, change)
 
 
-def _without(source: Source, change: Any, references: References) -> Source | None:
-    """Return a source with only what still counts after a change; None if nothing does.
+def _is_overridden(assignment: str, key: str, value: Any) -> bool:
+    """Return whether nothing of an assignment counts after a key has got a value.
 
-    Args:
-        source: A file, which remains as it is, or a given value.
-        change: Nested values, given later.
-        references: The variables that the values refer to.
+    A mapping only completes an earlier value. A ``type`` that is no longer that of its section has
+    removed the keys of the section.
     """
-    value = source.document.value
-    rest = _remainder(value, change) if source.assignment else value
-    if rest == value:
-        return source
-    if rest is _REPLACED:
-        return None
-    key = source.assignment.partition("=")[0]
-    recorded = restore_references(rest, references)
-    for part in key.split("."):
-        recorded = recorded[part if part in recorded else int(part)]  # the item of a list
-    text = json.dumps(recorded, ensure_ascii=False, default=str)
-    return dataclasses.replace(source, document=Document(rest), assignment=f"{key}={text}")
-
-
-def _remainder(value: Any, change: Any) -> Any:
-    """Return what counts of a value if a change is merged into it later, as `merge` does.
-
-    Merging the remainder and then the change has the same result as merging the value and then the
-    change.
-    """
-    if not isinstance(change, dict):
-        return _REPLACED
-    if isinstance(value, list) and change and set(change) <= set(range(len(value))):
-        items = [_remainder(v, change[i]) if i in change else v for i, v in enumerate(value)]
-        return [None if item is _REPLACED else item for item in items]
-    if not isinstance(value, dict):
-        return None  # which replaces the section before the change completes it
-    rest = {}
-    for key, item in value.items():
-        is_other_type = key == "type" and change.get(key, item) != item  # replaces the section
-        left = _remainder(item, change[key]) if key in change and not is_other_type else item
-        if left is not _REPLACED:
-            rest[key] = left
-    return rest if rest or not value else _REPLACED
+    earlier = assignment.partition("=")[0]
+    is_within = earlier == key or earlier.startswith(f"{key}.")
+    return is_within and not isinstance(value, dict) and not key.endswith(".type")
 
 
 def _path_of(value: Any, key: str, where: str) -> KeyPath:

@@ -17,7 +17,7 @@ from regard.components.common.references import REFERENCE, References
 from regard.core.formatting import truncate
 from regard.core.yaml_text import find_excess
 from regard.models.settings.base import KeyPath, Problem
-from regard.pipeline.config.secrets import is_secret
+from regard.models.settings.secrets import is_secret
 
 # A span placeholder in a path: unquoted, YAML reads it as a mapping.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Z]+(:[0-9]+)?\}")
@@ -143,7 +143,7 @@ class _Reader:
             text = REFERENCE.sub(lambda match: self.variable(match, node, path), node.value)
             # A plain ${STEPS} becomes the number in the variable; a quoted one, and a password of
             # digits, stays a text.
-            if node.style is None and not (text and is_secret((*self.key, *path))):
+            if node.style is None and not (text and self.is_secret(path)):
                 tag = str(self.yaml.resolver.resolve(ScalarNode, text, (True, False)))
             node = ScalarNode(tag, text, node.start_mark, node.end_mark, node.style)
         if match := _IMPOSSIBLE.search(node.value):
@@ -156,7 +156,8 @@ class _Reader:
             return self.yaml.constructor.construct_object(node)
         except (ConstructorError, ValueError, LookupError):
             name = truncate(tag.split(":", 2)[-1])
-            self.add_problem(path, node, f"{truncate(node.value)!r} is not a valid {name}")
+            value = "the value" if self.is_secret(path) else repr(truncate(node.value))
+            self.add_problem(path, node, f"{value} is not a valid {name}")
             return None
 
     def variable(self, match: re.Match[str], node: Node, path: KeyPath) -> str:
@@ -165,13 +166,16 @@ class _Reader:
             return "$"
         value = self.variables.get(name)
         if value is None and default is None:
-            alternative = "" if is_secret((*self.key, *path)) else f", or use ${{{name}:-DEFAULT}}"
+            alternative = "" if self.is_secret(path) else f", or use ${{{name}:-DEFAULT}}"
             message = f"the environment variable {name} is not set; set it{alternative}"
             self.add_problem(path, node, message)
             self.document.unset.add(path)
         if value:
             self.document.references.setdefault(path, {})[name] = value
         return value or default or ""  # as in a shell, ":-" also replaces an empty variable
+
+    def is_secret(self, path: KeyPath) -> bool:
+        return is_secret((*self.key, *path))
 
     def add_problem(self, path: KeyPath, node: Node, message: str) -> None:
         self.document.problems.append(Problem(path, message, node.start_mark.line + 1))

@@ -62,7 +62,7 @@ def load(
         problem = Problem((), "the file must contain a mapping (name: ..., data: ...)")
         raise mapping.error(document.problems or [problem], _REMEDY)
     changed = with_options(mapping, options, workspace)
-    replaced = {path for path in document.unset if changed.is_given(path)}
+    replaced = document.unset - changed.unset
     remaining = [problem for problem in document.problems if problem.path not in replaced]
     return _build(changed, workspace, remaining)
 

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import itertools
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from regard.components.common.references import References
 from regard.core.errors import ConfigError, LocatedMessage
 from regard.models.settings.base import Problem
 from regard.pipeline.config.document import Document, KeyPath
-from regard.pipeline.config.secrets import is_secret
 
 _MIN_SECRET = 8  # characters; what is shorter, such as a number, helps to understand an error
 _MIN_PART = 4  # characters of a value that a message truncates
@@ -50,11 +48,13 @@ class LocatedMapping:
         value: The values.
         sources: The sources.
         references: The environment variables that the values refer to.
+        unset: The keys whose values refer to variables that are not set.
     """
 
     value: dict[str, JsonValue]
     sources: tuple[Source, ...]
     references: References = dataclasses.field(default_factory=dict)
+    unset: frozenset[KeyPath] = frozenset()
 
     def location(self, path: KeyPath) -> str:
         """Return file, line and key of a path, for the beginning of an error message.
@@ -83,15 +83,6 @@ class LocatedMapping:
     def has(self, path: KeyPath) -> bool:
         """Return whether a key was written."""
         return any(path in source.keys for source in self.sources)
-
-    def is_given(self, path: KeyPath) -> bool:
-        """Return whether a given value replaces that of a key, or of a section around it."""
-        return any(
-            path[: len(leaf)] == leaf
-            for source in self.sources
-            if source.assignment
-            for leaf, _ in leaves(source.document.value)
-        )
 
     def folder(self, *path: str) -> Path:
         """Return the folder that a relative path under a key refers to."""
@@ -123,24 +114,19 @@ class LocatedMapping:
 def mask_references(problem: Problem, references: References) -> str:
     """Return the message of a problem with references in place of the values of variables.
 
-    A short value is replaced only if the key is for secrets, and only where the whole value is in
-    quotes, because its characters also occur in other words.
-
     Args:
         problem: The problem. Its message may show the value of the key or of one around it, and
             may truncate it within the value of a variable.
         references: The variables that the values refer to.
     """
     message = problem.message
-    names: dict[str, str] = {}
-    for place, variables in references.items():
-        if not _overlap(place, problem.path):
-            continue
-        for name, value in variables.items():
-            if len(value) >= _MIN_SECRET:
-                names[value] = f"${{{name}}}"
-            elif is_secret(place):
-                message = _mask_whole(message, value, f"${{{name}}}")
+    names = {
+        value: f"${{{name}}}"
+        for place, variables in references.items()
+        if _overlap(place, problem.path)
+        for name, value in variables.items()
+        if len(value) >= _MIN_SECRET
+    }
     for value in sorted(names, key=len, reverse=True):
         # As it is, and as Python escapes it; if the text has both quotes, the single ones too.
         for text in (value, repr(value)[1:-1], repr(f"{value}'\"")[1:-4]):
@@ -151,14 +137,6 @@ def mask_references(problem: Problem, references: References) -> str:
     return message
 
 
-def _mask_whole(message: str, value: str, reference: str) -> str:
-    """Return a message with a reference in place of a value in quotes, which may be truncated."""
-    quoted = repr(value)
-    message = message.replace(quoted, reference)
-    parts = "|".join(re.escape(quoted[:size]) for size in range(len(quoted) - 1, 1, -1))
-    return re.sub(rf"(?:{parts})(?=\.\.\.|…)", lambda _: reference, message)
-
-
 def whole(document: Document, file: str = "") -> LocatedMapping:
     """Return the mapping of a document, whose keys may contain dots; empty if it is none."""
     value = document.value if isinstance(document.value, dict) else {}
@@ -166,7 +144,7 @@ def whole(document: Document, file: str = "") -> LocatedMapping:
     for path, _ in leaves(value):
         keys |= {path[:size]: path[:size] for size in range(1, len(path) + 1)}
     source = Source(document, file, (), keys, folder=_folder_of(file))
-    return LocatedMapping(value, (source,), document.references)
+    return LocatedMapping(value, (source,), document.references, frozenset(document.unset))
 
 
 def _folder_of(file: str) -> Path:
@@ -221,12 +199,14 @@ def merge(base: LocatedMapping, change: LocatedMapping) -> LocatedMapping:
     """
     replaced: list[KeyPath] = []
     value = copy.deepcopy(_merge_values(base.value, change.value, (), replaced))
-    references = {
-        place: names
-        for place, names in base.references.items()
-        if not any(place[: len(path)] == path for path in replaced)
-    }
-    return LocatedMapping(value, base.sources + change.sources, references | change.references)
+
+    def remains(place: KeyPath) -> bool:
+        return not any(place[: len(path)] == path for path in replaced)
+
+    references = {place: names for place, names in base.references.items() if remains(place)}
+    unset = frozenset(filter(remains, base.unset))
+    sources = base.sources + change.sources
+    return LocatedMapping(value, sources, references | change.references, unset | change.unset)
 
 
 def _merge_values(base: Any, change: Any, path: KeyPath, replaced: list[KeyPath]) -> Any:

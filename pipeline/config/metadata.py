@@ -10,6 +10,7 @@ from typing_extensions import Self
 
 from regard.components.common.references import References
 from regard.models.settings.base import KeyPath, Problem, Section, absolute
+from regard.models.settings.secrets import LITERAL
 
 _PASSWORD: KeyPath = ("metadata", "mysql", "password")
 _Path = Annotated[str, Field(min_length=1)]
@@ -127,5 +128,4 @@ def validate_password(metadata: MetadataConfig, references: References) -> Itera
     """
     password = metadata.mysql.password if metadata.mysql is not None else None
     if password is not None and password not in references.get(_PASSWORD, {}).values():
-        message = 'must refer to an environment variable that is set, as "${MLMD_PASSWORD}" does'
-        yield Problem(_PASSWORD, message)
+        yield Problem(_PASSWORD, LITERAL)

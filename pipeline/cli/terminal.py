@@ -202,6 +202,18 @@ def print_lines(*lines: str) -> None:
         console.print(line, soft_wrap=True)
 
 
+def open_page(address: str) -> None:
+    """Open a page, whose address has been printed, in a browser, or ask the user to do so."""
+    import webbrowser
+
+    try:
+        is_open = webbrowser.open(address)
+    except (webbrowser.Error, IndexError, OSError, ValueError):  # BROWSER may have any text
+        is_open = False
+    if not is_open:
+        err().print("The browser could not be opened. Open the page above yourself.")
+
+
 def print_text(console: Console, *parts: str | tuple[str, str]) -> None:
     """Print one line without wrapping it: texts, and pairs of a text and its style."""
     from rich.text import Text

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from typing_extensions import Buffer
 
-_OUTPUT = "standard output"  # for errors
+OUTPUT = "standard output"  # for errors
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 
@@ -109,7 +109,7 @@ class _StandardOutput(io.FileIO):
         except BrokenPipeError:  # see `output_may_be_closed`
             raise
         except OSError as error:
-            raise OSError(error.errno, error.strerror, _OUTPUT) from None
+            raise OSError(error.errno, error.strerror, OUTPUT) from None
 
 
 def name_output_in_errors() -> None:
@@ -142,7 +142,7 @@ def flush_output() -> None:
     except BrokenPipeError:  # see `output_may_be_closed`
         return
     except OSError as error:
-        raise OSError(error.errno, error.strerror, _OUTPUT) from None
+        raise OSError(error.errno, error.strerror, OUTPUT) from None
 
 
 def discard_output(descriptor: int = 1) -> None:

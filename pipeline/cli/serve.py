@@ -144,7 +144,8 @@ def serve(
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
 
-    New versions replace old ones without downtime.
+    New versions replace old ones without downtime. The REST port also has a web
+    page for using the models; --open opens it in a browser.
 
     [bold]Examples[/bold]
 

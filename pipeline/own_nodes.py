@@ -140,7 +140,7 @@ class _OwnNodes:
             outputs = _check_node(node)
             if node.id != settings.id:
                 raise ValueError(f"with_id returned the node {node.id}, not {settings.id}")
-            self.problems += _number_problems(node, settings, path)
+            self.problems += _number_problems(node, settings.parameters, path)
         except UserError as error:  # of one of Regard's components
             self.problems.append(Problem(path, error.message))
         except (Exception, SystemExit) as error:  # of the user's code, or a wrong type
@@ -269,11 +269,19 @@ def _check_node(node: object) -> Outputs:
     return outputs
 
 
-def _number_problems(node: BaseNode, settings: NodeConfig, path: KeyPath) -> Iterator[Problem]:
-    """Yield the whole numbers that ML Metadata cannot record, also those that a class computes."""
+def _number_problems(
+    node: BaseNode, parameters: Collection[str], path: KeyPath
+) -> Iterator[Problem]:
+    """Yield the whole numbers that ML Metadata cannot record, also those that a class computes.
+
+    Args:
+        node: The node.
+        parameters: The keys of its section ``parameters``.
+        path: The key of the node.
+    """
     for name, value in node.exec_properties.items():
         if isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
-            place = (*path, "parameters", name) if name in settings.parameters else path
+            place = (*path, "parameters", name) if name in parameters else path
             message = f"{name} must be a whole number of 64 bits; {show(value)} was given"
             yield Problem(place, message)
 
@@ -331,6 +339,8 @@ def _add_nodes(added: Iterable[BaseNode], by_name: dict[str, BaseNode]) -> None:
         except Exception as error:  # of the user's code
             message = f"{type(node).__name__}: {error}"
             raise _error(Problem(_EXTRA, message)) from error
+        for problem in _number_problems(node, (), _EXTRA):
+            raise _error(problem)
         if node.id.lower() in names:
             message = f"there already is a node {node.id!r}; use .with_id(NAME)"
             raise _error(Problem(_EXTRA, message))

@@ -301,8 +301,9 @@ def test_numbers_of_64_bits_are_parameters(read, tmp_path, number):
     assert build(config, tmp_path)[1]["Counting"].exec_properties["number"] == number
 
 
-def test_an_incomplete_node_of_a_function_is_an_error_of_its_key(read, tmp_path):
-    code = "from own_functions import Bare\ndef extra(nodes):\n    return [Bare()]\n"
+@pytest.mark.parametrize("node", ["Bare()", f"Counting(number={2**63})"])
+def test_an_unusable_node_of_a_function_is_an_error_of_its_key(read, tmp_path, node):
+    code = f"from own_functions import *\ndef extra(nodes):\n    return [{node}]\n"
     (tmp_path / "own_functions.py").write_text(FUNCTIONS)
     (tmp_path / "own_function.py").write_text(code)
     with pytest.raises(UserError) as error:

@@ -221,8 +221,7 @@ class TokenizerTrainer(Component):
     ):
         arguments = self.check_inputs(task, examples=examples)
         description, config = arguments.description, arguments.section("tokenizer", tokenizer)
-        _check_splits(arguments, splits)
-        if not splits:
+        if _are_splits(arguments, splits) and not splits:
             arguments.add(("splits",), "At least one split is needed, such as train.")
         if description is not None and not description.text_features:
             arguments.add(("task",), f"The task {task} has no texts. Remove the component.")
@@ -297,8 +296,7 @@ class Preprocess(Component):
         if description is not None and description.text_features and tokenizer is None:
             message = f"The task {task} needs one. Pass TokenizerTrainer.outputs['tokenizer']."
             arguments.add(("tokenizer",), message)
-        _check_splits(arguments, splits)
-        if splits and "train" not in splits:
+        if _are_splits(arguments, splits) and splits and "train" not in splits:
             arguments.add(("splits",), "The split train is missing. It is analyzed; add it.")
         arguments.check()
         data = DataConfig.model_construct(tags=tag_config)
@@ -318,11 +316,20 @@ class Preprocess(Component):
         )
 
 
-def _check_splits(arguments: NodeArguments, splits: Sequence[str]) -> None:
-    """Add a problem if names of splits are not a list; those of the examples are not known yet."""
+def _are_splits(arguments: NodeArguments, splits: object) -> bool:
+    """Return whether names of splits are a list; otherwise add a problem.
+
+    The splits of the examples are not known yet.
+    """
+    message = None
     if isinstance(splits, str):
-        arguments.add(("splits",), f"A list is expected; a text was given. Pass [{splits!r}].")
+        message = f"A list is expected; a text was given. Pass [{splits!r}]."
+    elif not isinstance(splits, list | tuple):
+        message = f"A list of names is expected; {splits!r} was given."
     elif not all(isinstance(name, str) and name for name in splits):
-        arguments.add(("splits",), f"Names of splits are expected; {list(splits)!r} was given.")
+        message = f"Names of splits are expected; {list(splits)!r} was given."
     elif len(set(splits)) < len(splits):
-        arguments.add(("splits",), "A split is named twice. Remove one of them.")
+        message = "A split is named twice. Remove one of them."
+    if message is not None:
+        arguments.add(("splits",), message)
+    return message is None

@@ -11,6 +11,6 @@ DecayRate = Annotated[float, Gt(0.0), Le(1.0)]
 PositiveFloat = Annotated[float, Gt(0.0)]
 NonNegative = Annotated[float, Ge(0.0)]
 Positive = Annotated[int, Ge(1), Le(10**9)]
-Count = Annotated[int, Ge(0)]
+Count = Annotated[int, Ge(0), Le(2**63 - 1)]  # ML Metadata and TensorFlow store 64 bits
 Size = Annotated[int, Ge(1), Le(65_536)]  # of a network or a search
 LayerCount = Annotated[int, Ge(1), Le(8)]  # of a small network

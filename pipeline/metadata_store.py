@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -18,12 +17,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from regard.components.common.references import resolve_references
 from regard.core import owned_folders
-from regard.core.errors import EnvironmentFault, NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.files import file_state
 from regard.core.native_output import silence_output
-from regard.pipeline import metadata_file
-from regard.pipeline.config.metadata import OWN_FILES, MetadataConfig, MysqlConfig
-from regard.pipeline.runners.failures import DATABASE_REMEDY
+from regard.pipeline import metadata_file, mysql_server
+from regard.pipeline.config.metadata import OWN_FILES, MetadataConfig
 from regard.pipeline.runs.store import Run
 from regard.pipeline.workspace import PipelinePaths, output_folders
 
@@ -32,12 +30,10 @@ if TYPE_CHECKING:
     from ml_metadata.proto import metadata_store_pb2
 
 _PIPELINE, _RUN = "pipeline", "pipeline_run"  # TFX's types of contexts
-# The keys of the databases, for errors.
-_MYSQL, _SQLITE = "metadata.mysql", "metadata.sqlite"
+_SQLITE = "metadata.sqlite"  # the key, for errors
 # ML Metadata does not say why a server refuses a connection.
 _TLS_REMEDY = "Check the keys ssl_… too; ssl_verify_server_cert: true may refuse a valid server."
 _NO_TLS_REMEDY = "If the server requires TLS, set metadata.mysql.ssl_ca."
-_TIMEOUT_SECONDS = 5.0
 # Reasons of ML Metadata if another process creates the tables, or writes.
 _TEMPORARY = ("concurrent connection", "already exists", "database is locked")
 _ATTEMPTS, _WAIT_SECONDS = 20, 0.25
@@ -208,8 +204,7 @@ class SharedStore(MetadataStore):
 
     def check(self) -> None:
         if (mysql := self.section.mysql) is not None:
-            _check_files(mysql)
-            _check_reachable(mysql)
+            mysql_server.check_server(mysql)
         elif (folder := Path(self.section.sqlite or "").parent) and not folder.is_dir():
             raise UserError(f"The folder {folder} does not exist.", _SQLITE, "Create it.")
         elif self.section.is_inside(pipelines := self.paths.root.parent):
@@ -291,7 +286,7 @@ class SharedStore(MetadataStore):
 
     def _explain(self, reason: str) -> UserError:
         mysql, address = self.section.mysql, self.section.address
-        key = _SQLITE if mysql is None else _MYSQL
+        key = _SQLITE if mysql is None else mysql_server.SECTION
         message = f"The database {address} cannot be used: {reason.splitlines()[0]}"
         remedy = "Correct the section metadata, or use another database."
         if "MLMD database version" in reason:
@@ -301,7 +296,7 @@ class SharedStore(MetadataStore):
                 "or use another database."
             )
         elif mysql is not None and "mysql_real_connect" in reason:
-            key = f"{_MYSQL}.user"
+            key = f"{mysql_server.SECTION}.user"
             has_tls = bool(mysql.tls_options())
             names = (
                 f"{mysql.user}, the password or TLS" if has_tls else f"{mysql.user} or the password"
@@ -312,7 +307,7 @@ class SharedStore(MetadataStore):
                 "must authenticate by mysql_native_password. "
             ) + (_TLS_REMEDY if has_tls else _NO_TLS_REMEDY)
         elif mysql is not None and "Changing to database" in reason:
-            key = f"{_MYSQL}.database"
+            key = f"{mysql_server.SECTION}.database"
             message = f"There is no database {address}, or {mysql.user} has no access to it."
             remedy = (
                 f"CREATE DATABASE `{mysql.database}` CHARACTER SET utf8mb4; "
@@ -378,22 +373,3 @@ def connection_config(
     for name, value in mysql.tls_options().items():
         setattr(config.mysql.ssl_options, name.removeprefix("ssl_"), value)
     return config
-
-
-def _check_files(mysql: MysqlConfig) -> None:
-    """Raise a UserError if a file for TLS cannot be read; ML Metadata would not name it."""
-    for name, path in mysql.tls_files().items():
-        if not os.access(path, os.R_OK):
-            reason = "cannot be read" if os.path.exists(path) else "does not exist"
-            remedy = "Correct the path, or the permissions of the file."
-            raise NotFoundError(f"{path} {reason}.", f"{_MYSQL}.{name}", remedy)
-
-
-def _check_reachable(mysql: MysqlConfig) -> None:
-    """Raise a UserError if no server listens; ML Metadata would not name the reason."""
-    try:
-        socket.create_connection((mysql.host, mysql.port), _TIMEOUT_SECONDS).close()
-    except OSError as error:
-        reason = error.strerror or "no answer"
-        message = f"The MySQL server {mysql.host}:{mysql.port} cannot be reached: {reason}."
-        raise EnvironmentFault(message, f"{_MYSQL}.host", DATABASE_REMEDY) from error

@@ -25,7 +25,7 @@ from regard.core.errors import ConfigError, UserError
 from regard.core.modules import importable, load_object
 from regard.core.suggestions import suggest
 from regard.models.settings.base import KeyPath, Problem, Section
-from regard.models.settings.validation_errors import validation_problems
+from regard.models.settings.validation_errors import show, validation_problems
 from regard.pipeline.config import Config
 from regard.pipeline.config.own_nodes import NODES, NodeConfig
 
@@ -35,6 +35,8 @@ Outputs = Mapping[str, BaseChannel]
 Extra = Callable[[Mapping[str, BaseNode]], Iterable[BaseNode]]
 CODE = "own_code"  # the execution property with the digest of a node's code
 _PRIMITIVES = (bool, int, float, str)  # the types of most parameters of functions
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1  # of ML Metadata
+_NODE_ATTRIBUTES = ("id", "upstream_nodes", "executor_spec", "inputs", "outputs", "exec_properties")
 _EXTRA: KeyPath = ("pipeline", "extra")
 _REMEDY = "docs/how-to/extending.md shows a node, a run_fn, and how nodes are connected."
 
@@ -128,20 +130,24 @@ class _OwnNodes:
             inputs[key] = outputs[name]
         if component is None:
             return
-        self.problems += _argument_problems(component, settings, inputs, path)
-        parameters, problems = _parse_parameters(component, settings, path)
-        self.problems += problems
-        if len(self.problems) > problem_count:
-            return
         try:
+            self.problems += _argument_problems(component, settings, inputs, path)
+            parameters, problems = _parse_parameters(component, settings, path)
+            self.problems += problems
+            if len(self.problems) > problem_count:
+                return
             node = component(**inputs, **parameters).with_id(settings.id)
+            outputs = _check_node(node)
+            if node.id != settings.id:
+                raise ValueError(f"with_id returned the node {node.id}, not {settings.id}")
+            self.problems += _number_problems(node, settings.parameters, path)
         except UserError as error:  # of one of Regard's components
             self.problems.append(Problem(path, error.message))
         except (Exception, SystemExit) as error:  # of the user's code, or a wrong type
             self.problems.append(Problem(path, f"{type(error).__name__}: {error}"))
         else:
             self.nodes[settings.id] = node
-            self._outputs[settings.id] = node.outputs
+            self._outputs[settings.id] = outputs
 
     def _load(self, settings: NodeConfig, path: KeyPath) -> type[BaseComponent] | None:
         try:
@@ -244,6 +250,42 @@ def _parse_parameters(
     return parameters, problems
 
 
+def _check_node(node: object) -> Outputs:
+    """Return the outputs of a node that the code of the user created.
+
+    Raises:
+        Exception: It is not a complete node, or an error of the user's code.
+    """
+    if not isinstance(node, BaseNode):
+        raise TypeError(f"a TFX node is expected, not one of {type(node).__name__}")
+    try:
+        for name in _NODE_ATTRIBUTES:
+            getattr(node, name)
+    except AttributeError as error:
+        raise TypeError(f"{error}. Call super().__init__ in its constructor") from error
+    outputs: Outputs | None = node.outputs
+    if not isinstance(outputs, Mapping):
+        raise TypeError(f"outputs must be a mapping, not one of {type(outputs).__name__}")
+    return outputs
+
+
+def _number_problems(
+    node: BaseNode, parameters: Collection[str], path: KeyPath
+) -> Iterator[Problem]:
+    """Yield the whole numbers that ML Metadata cannot record, also those that a class computes.
+
+    Args:
+        node: The node.
+        parameters: The keys of its section ``parameters``.
+        path: The key of the node.
+    """
+    for name, value in node.exec_properties.items():
+        if isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
+            place = (*path, "parameters", name) if name in parameters else path
+            message = f"{name} must be a whole number of 64 bits; {show(value)} was given"
+            yield Problem(place, message)
+
+
 def _argument_names(component: type[BaseComponent]) -> list[str] | None:
     """Return the names of the arguments of a component's class; None if it takes any."""
     arguments = inspect.signature(component).parameters.values()
@@ -292,6 +334,13 @@ def _add_nodes(added: Iterable[BaseNode], by_name: dict[str, BaseNode]) -> None:
         if not isinstance(node, BaseNode):
             message = f"it must return a list of TFX nodes, not one of {type(node).__name__}"
             raise _error(Problem(_EXTRA, message))
+        try:
+            _check_node(node)
+        except Exception as error:  # of the user's code
+            message = f"{type(node).__name__}: {error}"
+            raise _error(Problem(_EXTRA, message)) from error
+        for problem in _number_problems(node, (), _EXTRA):
+            raise _error(problem)
         if node.id.lower() in names:
             message = f"there already is a node {node.id!r}; use .with_id(NAME)"
             raise _error(Problem(_EXTRA, message))

@@ -1,7 +1,7 @@
 """The arguments of a component: checked when the graph is built, with all problems in one error."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -112,13 +112,21 @@ class NodeArguments:
             return None
         return TrainerConfig(task=str(self._task), **sections)
 
-    def features_json(self, model: Section, extra: Iterable[Feature | str]) -> str:
+    def features_json(self, model: Section, extra: Sequence[Feature | str]) -> str:
         """Return the features of a raw row as JSON.
 
         Args:
             model: the section ``model``, which limits the features of some tasks.
             extra: features in addition to those of the task; a name stands for a text.
+
+        Raises:
+            UserError: ``extra`` is not a list of features and names.
         """
+        if not isinstance(extra, list | tuple):
+            self.add(("extra",), f"A list of features is expected; {extra!r} was given.")
+        elif not all(isinstance(item, Feature | str) for item in extra):
+            self.add(("extra",), f"Features or names are expected; {extra!r} was given.")
+        self.check()
         features = list(self.description.row_features(model))
         for item in extra:
             features.append(Feature(item, TEXT, "extra") if isinstance(item, str) else item)

@@ -25,11 +25,24 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 # YAML has only lists; the items are validated strictly.
 Listed = Annotated[tuple[T, ...], Strict(False)]
+
+
+def _batch_tokens_tag(value: Any) -> str | None:
+    """Return which variant of `BatchTokens` a value is; None: neither."""
+    if value == "auto":
+        return "[auto]"
+    return "[number]" if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 # A tag in brackets is no part of a key in messages.
 BatchTokens = Annotated[
     Annotated[int, Field(ge=1, le=10_000_000), pydantic.Tag("[number]")]
     | Annotated[Literal["auto"], pydantic.Tag("[auto]")],
-    pydantic.Discriminator(lambda value: "[auto]" if isinstance(value, str) else "[number]"),
+    pydantic.Discriminator(
+        _batch_tokens_tag,
+        custom_error_type="number_or_auto",
+        custom_error_message="A whole number or auto is expected",
+    ),
 ]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from regard.components.common.run_record import INTERRUPTED
-from regard.core.errors import class_of
+from regard.core.errors import UserError, class_of
 from regard.core.files import atomic_write
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.rendering.live import TerminalDisplay
@@ -29,11 +29,10 @@ from regard.pipeline.runs.launch import (
     run_pipeline,
 )
 from regard.pipeline.scheduling.attempt import run_command
-from regard.pipeline.scheduling.daemon import ScheduleDaemon
+from regard.pipeline.scheduling.daemon import ScheduleDaemon, message_line
 from regard.pipeline.scheduling.plan import SchedulePlan, plan_schedule
 from regard.pipeline.scheduling.settings import ScheduleSettings
 from regard.pipeline.scheduling.state import Attempt, read_state
-from regard.pipeline.scheduling.triggers import format_time
 from regard.pipeline.tuning import tune as tuning
 from regard.pipeline.tuning.tune import TuneResult
 from regard.pipeline.validation import Validation
@@ -219,8 +218,8 @@ def run_schedule(config: Config | AnyPath, *, once: bool = False) -> list[Attemp
     """Keep the schedule of a pipeline until Ctrl-C, as ``regard schedule``.
 
     What happens is printed on standard output. Ctrl-C, the interruption of a notebook's kernel, and
-    SIGTERM stop the run in progress, and then end the call; another call resumes the run. Call it
-    in the main thread, because other threads receive no signals.
+    SIGTERM stop the run in progress, and then end the call; another call resumes the run. Only the
+    main thread can call it, because other threads receive no signals.
 
     Args:
         config: The YAML file, which is read again at each check; or a configuration, which remains
@@ -232,15 +231,20 @@ def run_schedule(config: Config | AnyPath, *, once: bool = False) -> list[Attemp
         ``version`` and ``text``.
 
     Raises:
-        UserError: The configuration is invalid, or another process keeps the schedule.
+        UserError: The configuration is invalid, another process keeps the schedule, or the thread
+            is not the main thread.
     """
+    if threading.current_thread() is not threading.main_thread():
+        message = "run_schedule was called outside of the main thread, where no signal can stop it."
+        remedy = "Call it in the main thread, or start `regard schedule` in a process of its own."
+        raise UserError(message, remedy=remedy)
     source = _config_or_path(config)
     settings = ScheduleSettings(source)
     workspace = Workspace.from_environment()
     console = terminal.out()
 
     def print_line(text: str) -> None:
-        console.print(f"{format_time(time.time(), settings.zone)}  {text}", soft_wrap=True)
+        console.print(message_line(text, settings), soft_wrap=True)
 
     paths = workspace.pipeline(settings.config.name)
     path = source if isinstance(source, Path) else paths.schedule / "config.yaml"

@@ -15,6 +15,7 @@ from regard.core.errors import (
     NotFoundError,
     UserError,
 )
+from regard.pipeline.cli import terminal
 
 if TYPE_CHECKING:
     from regard.pipeline.runs.outcome import Outcome
@@ -126,6 +127,8 @@ def _located(
 
     The message begins with what the place says about a key, such as the address of a database.
     """
+    if where == terminal.OUTPUT:  # which is no file or key of the user
+        return record(code or _OTHER, f"{where}: {message}", remedy=remedy)
     file, line, key, implied = _parse(where) if where else (None, None, None, _OTHER)
     separator = " " if key and key.startswith("-") else ": "
     key, _, detail = (key or "").partition(separator)

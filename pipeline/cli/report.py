@@ -1,6 +1,5 @@
 """``regard report``: one HTML page about a run."""
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -42,5 +41,5 @@ def report(
         terminal.print_json({"run": stored_run.full_id, "file": str(path)})
     else:
         terminal.print_lines(str(path))
-    if show and not webbrowser.open(path.as_uri()):
-        terminal.err().print("No browser was found. Open the file above in one.")
+    if show:
+        terminal.open_page(path.as_uri())

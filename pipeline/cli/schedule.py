@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from typing import Annotated
 
 import typer
@@ -14,10 +13,9 @@ from regard.core.errors import UserError
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.options import ConfigArgument, QuietOption, VerboseOption, flag
 from regard.pipeline.cli.rendering.schedule_tables import describe_schedule, print_plan
-from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process
+from regard.pipeline.scheduling.daemon import ScheduleDaemon, find_process, message_line
 from regard.pipeline.scheduling.plan import plan_schedule
 from regard.pipeline.scheduling.settings import ScheduleSettings
-from regard.pipeline.scheduling.triggers import format_time
 from regard.pipeline.workspace import Workspace
 
 
@@ -64,7 +62,7 @@ def _run_schedule(settings: ScheduleSettings, once: bool, quiet: bool, verbose: 
     failures = terminal.failure_console(console)
 
     def print_line(text: str, to: Console = console) -> None:
-        to.print(f"{format_time(time.time(), settings.zone)}  {text}", soft_wrap=True)
+        to.print(message_line(text, settings), soft_wrap=True)
 
     def print_output(text: str) -> None:
         console.print(text, soft_wrap=True)

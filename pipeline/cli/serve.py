@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -145,7 +144,8 @@ def serve(
 ) -> None:
     """Serve models with TensorFlow Serving's gRPC and REST APIs.
 
-    New versions replace old ones without downtime.
+    New versions replace old ones without downtime. The REST port also has a web
+    page for using the models; --open opens it in a browser.
 
     [bold]Examples[/bold]
 
@@ -230,9 +230,5 @@ def _print_addresses(server: RunningServer) -> None:
 def _open_page(server: RunningServer) -> None:
     """Print the addresses, and open the page without delaying the server."""
     _print_addresses(server)
-
-    def open_page() -> None:
-        if not webbrowser.open(f"{server.rest_url}/"):
-            terminal.err().print("No browser was found. Open the page above in one.")
-
-    threading.Thread(target=open_page, daemon=True).start()
+    address = f"{server.rest_url}/"
+    threading.Thread(target=terminal.open_page, args=(address,), daemon=True).start()

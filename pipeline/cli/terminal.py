@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from typing_extensions import Buffer
 
-_OUTPUT = "standard output"  # for errors
+OUTPUT = "standard output"  # for errors
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 
@@ -109,7 +109,7 @@ class _StandardOutput(io.FileIO):
         except BrokenPipeError:  # see `output_may_be_closed`
             raise
         except OSError as error:
-            raise OSError(error.errno, error.strerror, _OUTPUT) from None
+            raise OSError(error.errno, error.strerror, OUTPUT) from None
 
 
 def name_output_in_errors() -> None:
@@ -142,7 +142,7 @@ def flush_output() -> None:
     except BrokenPipeError:  # see `output_may_be_closed`
         return
     except OSError as error:
-        raise OSError(error.errno, error.strerror, _OUTPUT) from None
+        raise OSError(error.errno, error.strerror, OUTPUT) from None
 
 
 def discard_output(descriptor: int = 1) -> None:
@@ -200,6 +200,18 @@ def print_lines(*lines: str) -> None:
     console = out()
     for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def open_page(address: str) -> None:
+    """Open a page, whose address has been printed, in a browser, or ask the user to do so."""
+    import webbrowser
+
+    try:
+        is_open = webbrowser.open(address)
+    except (webbrowser.Error, IndexError, OSError, ValueError):  # BROWSER may have any text
+        is_open = False
+    if not is_open:
+        err().print("The browser could not be opened. Open the page above yourself.")
 
 
 def print_text(console: Console, *parts: str | tuple[str, str]) -> None:

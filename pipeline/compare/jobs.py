@@ -81,11 +81,15 @@ class ModelJob(Job[ModelResult]):
         )
 
     def watch(self) -> None:
+        self._report_lines()
+
+    def _report_lines(self, to_end: bool = False) -> None:
         if self._on_line is not None:
-            for line in self._lines.new():
+            for line in self._lines.new(to_end):
                 self._on_line(line)
 
     def result(self, status: int) -> ModelResult:
+        self._report_lines(to_end=True)
         return model_result(self._member, self._workspace)
 
 

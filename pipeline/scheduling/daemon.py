@@ -329,6 +329,11 @@ class ScheduleDaemon:
             self._has_news = False
 
 
+def message_line(text: str, settings: ScheduleSettings) -> str:
+    """Return the line of a message: the time, in the zone of the schedule, and the text."""
+    return f"{format_time(time.time(), settings.zone)}  {text}"
+
+
 def find_process(paths: Path) -> int | None:
     """Return the id of the process that keeps a schedule, by the schedule's folder."""
     path = paths / LOCK

@@ -11,6 +11,7 @@ from regard.components.common.artifact_types import Tokenizer
 from regard.core.errors import UserError
 from regard.core.files import sha256_file
 
+NO_LISTS = (3, None, {"train"}, {"train": 1}, iter(["train"]))
 EXAMPLES, SCHEMA = as_channel([Examples()]), as_channel([Schema()])
 
 
@@ -58,6 +59,13 @@ def test_tokenizer_trainer_has_a_vocabulary_for_each_text():
     assert json.loads(properties["start"]) == {}
 
 
+def test_more_features_are_a_list():
+    statistics = as_channel([ExampleStatistics()])
+    for wrong in ("domain", 3, None, {"domain"}, [3]):
+        with pytest.raises(UserError, match=r"^ExampleValidator: .*\n?.*extra: "):
+            ExampleValidator(EXAMPLES, statistics, SCHEMA, "translation", extra=wrong)
+
+
 def test_tokenizer_trainer_knows_the_content_of_its_word_list(tmp_path):
     path = tmp_path / "words.txt"
     path.write_text("abc\n")
@@ -77,7 +85,7 @@ def test_tokenizer_trainer_has_the_names_of_its_splits():
 
     assert splits() == ["train"]
     assert splits(splits=("learning", "more")) == ["learning", "more"]
-    for wrong in ("train", [], [""], [1], ["a", "a"]):
+    for wrong in ("train", [], [""], [1], ["a", "a"], *NO_LISTS):
         with pytest.raises(UserError, match=r"^TokenizerTrainer: .*\n?.*splits: "):
             splits(splits=wrong)
 
@@ -103,5 +111,6 @@ def test_preprocess_needs_a_tokenizer_only_for_texts():
     assert json.loads(node.exec_properties["splits_config"])["transform"][-1] == "test"
     with pytest.raises(UserError, match="splits"):
         Preprocess(EXAMPLES, SCHEMA, "pointer", splits=["eval"])
-    with pytest.raises(UserError, match="splits: A list is expected"):
-        Preprocess(EXAMPLES, SCHEMA, "pointer", splits="train")
+    for wrong in ("train", *NO_LISTS):
+        with pytest.raises(UserError, match=r"splits: A list .*is expected"):
+            Preprocess(EXAMPLES, SCHEMA, "pointer", splits=wrong)

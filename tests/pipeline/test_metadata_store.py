@@ -13,7 +13,7 @@ import pytest
 from ml_metadata import MetadataStore
 
 from regard.components.common.run_record import SUCCEEDED, RunRecord
-from regard.core.errors import EnvironmentFault, NotFoundError, UserError
+from regard.core.errors import EnvironmentFault, UserError
 from regard.core.yaml_text import to_yaml
 from regard.pipeline.clean import clean
 from regard.pipeline.config.metadata import MetadataConfig, MysqlConfig
@@ -292,15 +292,6 @@ def test_the_connection_has_the_options_of_tls(tmp_path):
     section = MetadataConfig(mysql=MysqlConfig.model_validate({**values, **TLS}))
     options = connection_config(section, tmp_path).mysql.ssl_options
     assert {f"ssl_{field.name}": value for field, value in options.ListFields()} == TLS
-
-
-def test_a_missing_file_of_tls_has_its_key(workspace, tmp_path):
-    (tmp_path / "ca.pem").touch()
-    values = {"host": "h", "database": "d", "user": "u", "ssl_ca": str(tmp_path / "ca.pem")}
-    files = {"ssl_cert": str(tmp_path / "ca.pem"), "ssl_key": str(tmp_path / "none.pem")}
-    section = MetadataConfig(mysql=MysqlConfig.model_validate({**values, **files}))
-    message = check_error(section, workspace, "metadata.mysql.ssl_key", NotFoundError)
-    assert "none.pem does not exist" in message
 
 
 @pytest.mark.slow

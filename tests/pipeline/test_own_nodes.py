@@ -19,7 +19,7 @@ from regard.pipeline.graph import build_pipeline
 from regard.pipeline.own_nodes import CODE, check_own_code
 from regard.pipeline.runners import local
 from regard.pipeline.workspace import Workspace
-from tests.pipeline.own_code import NODE, PIPELINE, edit, write_modules
+from tests.pipeline.own_code import FUNCTIONS, NODE, PIPELINE, edit, write_modules
 
 CONFIG = """
 name: tiny
@@ -242,36 +242,6 @@ def test_arguments_of_a_class_are_checked(read, old, new, problem):
     assert problem in error.value.message
 
 
-FUNCTIONS = """
-import time
-from typing import Dict, List, Optional
-from tfx.dsl.component.experimental.annotations import Parameter
-from tfx.dsl.component.experimental.decorators import component
-from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.components import StatisticsGen
-
-@component
-def Typed(
-    share: Parameter[float],
-    sizes: Parameter[Dict[str, List[float]]],
-    name: Parameter[str] = "",
-):
-    pass
-
-@component
-def Reserved(own_code: Parameter[str] = ""):
-    pass
-
-class Abstract(BaseComponent):
-    pass
-
-class Silent(StatisticsGen):
-    def __init__(self, examples, *rest, limits=()):
-        limits.pop()
-        raise ValueError
-"""
-
-
 def _own(reference, more):
     return f"pipeline: {{nodes: [{{component: 'own_functions:{reference}', {more}}}]}}\n"
 
@@ -299,6 +269,14 @@ def test_whole_numbers_are_numbers(read, tmp_path):
         ("Reserved", "", "component"),
         ("Abstract", "", "component"),
         ("time", "", "component"),
+        ("Bare", "", ""),
+        ("Unnamed", "inputs: {examples: CorpusGen.examples}", ""),
+        ("Misnamed", "name: More, inputs: {examples: CorpusGen.examples}", ""),
+        ("Signed", "inputs: {examples: CorpusGen.examples}", ""),
+        ("Counting", f"parameters: {{number: {10**30}}}", "parameters.number"),
+        ("Counting", f"parameters: {{number: {2**63}}}", "parameters.number"),
+        ("Counting", f"parameters: {{number: {-(2**63) - 1}}}", "parameters.number"),
+        ("CountingClass", f"parameters: {{factor: {2**32}}}", ""),
         (
             "Silent",
             "inputs: {examples: CorpusGen.examples}, parameters: {rest: 1}",
@@ -311,8 +289,26 @@ def test_odd_components_and_values_are_errors_of_their_key(read, tmp_path, refer
     with pytest.raises(UserError) as error:
         check_own_code(read(_own(reference, more)))
     (problem,) = error.value.problems
-    assert problem.key == f"pipeline.nodes.0.{key}"
+    assert problem.key == ".".join(filter(None, ("pipeline.nodes.0", key)))
     assert problem.text
+
+
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1])
+def test_numbers_of_64_bits_are_parameters(read, tmp_path, number):
+    (tmp_path / "own_functions.py").write_text(FUNCTIONS)
+    config = read(_own("Counting", f"parameters: {{number: {number}}}"))
+    check_own_code(config)
+    assert build(config, tmp_path)[1]["Counting"].exec_properties["number"] == number
+
+
+@pytest.mark.parametrize("node", ["Bare()", f"Counting(number={2**63})"])
+def test_an_unusable_node_of_a_function_is_an_error_of_its_key(read, tmp_path, node):
+    code = f"from own_functions import *\ndef extra(nodes):\n    return [{node}]\n"
+    (tmp_path / "own_functions.py").write_text(FUNCTIONS)
+    (tmp_path / "own_function.py").write_text(code)
+    with pytest.raises(UserError) as error:
+        build(read("pipeline: {extra: own_function:extra}\n"), tmp_path)
+    assert error.value.where == "pipeline.extra"
 
 
 def test_a_component_cannot_change_the_configuration(read, tmp_path):

@@ -64,11 +64,11 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
             terminal.print_text(console, (f"    reference: {text}", "dim"))
     if commands := summary.get("next"):
         console.print()
-        width = max(len(item["command"]) for item in commands)
         for index, item in enumerate(commands):
-            # Without line breaks, and with a comment of the shell, so that it can be copied.
-            line = f"{'' if index else 'next':<6}{item['command']:<{width}}  "
-            terminal.print_text(console, line, (f"# {item['about']}", "dim"))
+            # Each command has a line of its own, without line breaks, so that it can be copied.
+            label = "" if index else "next"
+            terminal.print_text(console, f"{label:<6}", (f"{item['about']}:", "dim"))
+            terminal.print_text(console, f"        {item['command']}")
 
 
 def _fields(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -227,6 +227,16 @@ def test_a_schedule_runs_until_it_is_stopped(worker, tmp_path, monkeypatch, caps
     assert [one.run for one in schedule(config).attempts] == [attempt.run]
 
 
+@pytest.mark.parametrize("once", [True, False])
+def test_a_schedule_needs_the_main_thread(worker, tmp_path, once):
+    config = load_config({**VALUES, "schedule": {"every": "1h"}})
+    with ThreadPoolExecutor() as threads:
+        error = threads.submit(run_schedule, config, once=once).exception()
+    assert isinstance(error, UserError)
+    assert error.remedy
+    assert not (tmp_path / "home").exists()
+
+
 def test_search_needs_a_section(worker):
     with pytest.raises(UserError, match="no section tune"):
         tune(load_config(VALUES))

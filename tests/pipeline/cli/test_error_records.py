@@ -284,7 +284,8 @@ def test_a_full_output_keeps_the_status_and_the_errors(
     assert result.returncode == 2
     if code:
         (error,) = json.loads(result.stderr)["errors"]
-        assert error["code"] == code
+        assert (error["code"], error["key"]) == (code, None)
+        assert ("standard output: No space left" in error["message"]) == (code == "environment")
     else:
         first, remedy = result.stderr.splitlines()
         assert first.endswith("standard output: No space left on device")

@@ -36,12 +36,28 @@ def test_output_option(home):
     assert path.is_file()
 
 
-@pytest.mark.parametrize("has_browser", [True, False])
-def test_open(home, monkeypatch, has_browser):
-    monkeypatch.setattr(webbrowser, "open", lambda url: has_browser)
+def _set_browser(monkeypatch, command):
+    """Set the variable, which is read at the first use of the module."""
+    monkeypatch.setenv("BROWSER", command)
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    monkeypatch.setattr(webbrowser, "_browsers", {})
+
+
+@pytest.mark.parametrize("command", ["false", "no-such-browser", "true '%s", "%s"])
+def test_a_browser_that_cannot_be_opened(home, monkeypatch, command):
+    _set_browser(monkeypatch, command)
     result = invoke("mine", "--open")
-    assert result.stdout.endswith("report.html\n")
-    assert ("No browser was found" in result.stderr) is not has_browser
+    assert (result.exit_code, result.stdout.endswith("report.html\n")) == (0, True)
+    assert "could not be opened" in result.stderr
+
+
+def test_open(home, monkeypatch):
+    (home / "browser").write_text(f'#!/bin/sh\necho "$1" > {home}/opened\n')
+    (home / "browser").chmod(0o755)
+    _set_browser(monkeypatch, f"{home}/browser")
+    result = invoke("mine", "--open")
+    assert (home / "opened").read_text().strip() == f"file://{result.stdout.strip()}"
+    assert result.stderr == ""
 
 
 @pytest.mark.parametrize(

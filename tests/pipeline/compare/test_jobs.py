@@ -7,7 +7,11 @@ import time
 import pytest
 
 from regard.core import locks
+from regard.pipeline.compare import jobs
+from regard.pipeline.compare.folder import ComparisonFolder
+from regard.pipeline.compare.matrix import read_comparison
 from regard.pipeline.doctor import machine
+from regard.pipeline.workspace import Workspace
 from tests.processes import wait_for
 
 
@@ -37,6 +41,21 @@ def test_a_verbose_comparison_prints_the_logs_of_its_models(simulation):
     assert printed[0].startswith("training")
     assert printed[1:-1] == [line.strip() for line in lines]
     assert printed[-1].startswith("finished in")
+
+
+def test_the_last_line_of_a_log_may_have_no_line_feed(simulation):
+    workspace = Workspace(simulation.home)
+    comparison = read_comparison([simulation.matrix], workspace, None)
+    folder, lines = ComparisonFolder.of(workspace, comparison.name), []
+    job = jobs.ModelJob(comparison.members[0], workspace, folder, {}, lines.append)
+    job.log.parent.mkdir(parents=True)
+    job.log.write_text("first\nkill")
+    job.watch()
+    assert lines == ["first"]
+    job.log.write_text("first\nkilled")
+    job.watch()
+    assert job.result(1).state == "waiting"
+    assert lines == ["first", "killed"]
 
 
 @pytest.mark.slow

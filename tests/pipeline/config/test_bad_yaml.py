@@ -61,13 +61,19 @@ CASES = {
         "5: training.batch_tokens: must be less than or equal to 10000000; 100000000000 was given"
     ),
     "training: {batch_tokens: many}": (
-        "5: training.batch_tokens: 'many' is not a choice. Choices: auto"
+        "5: training.batch_tokens: a whole number or auto is expected; 'many' was given"
+    ),
+    "training: {batch_tokens: true}": (
+        "5: training.batch_tokens: a whole number or auto is expected; true was given"
+    ),
+    "search: {type: sampling, seed: 9223372036854775808}": (
+        "5: search.seed: must be less than or equal to 9223372036854775807; 9223372036854775808 was"
     ),
     "training: {batch_tokens: 4096.5}": (
-        "5: training.batch_tokens: a whole number is expected, 4096.5 was given"
+        "5: training.batch_tokens: a whole number or auto is expected; 4096.5 was given"
     ),
     "training: {batch_tokens: null}": (
-        "5: training.batch_tokens: a whole number is expected, null was given"
+        "5: training.batch_tokens: a whole number or auto is expected; null was given"
     ),
     "model: {embedding: 1000000}": (
         "5: model.embedding: must be less than or equal to 65536; 1000000 was given"

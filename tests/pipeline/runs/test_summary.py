@@ -125,9 +125,19 @@ def test_print_summary(tmp_path, events):
         f"version 3: {tmp_path}/registry/tiny/3",
         f"report     {tmp_path}/r/report.html",
         "  → answer x\n    reference: answer 4",
-        'next  regard predict tiny "source 1"',
+        'use the model:\n        regard predict tiny "source 1"\n',
     ):
         assert part in text
+
+
+def test_each_command_has_a_line_of_its_own(tmp_path, events):
+    """A comment after it would be an argument in zsh."""
+    summary = summarize(*_run(tmp_path, events))
+    commands = [item["command"] for item in summary["next"]]
+    commands.append(f"regard run {'folder/' * 20}tiny.yaml --publish-anyway")
+    summary["next"].append({"command": commands[-1], "about": "publish the model as it is"})
+    lines = printed(summary).splitlines()
+    assert [line.strip() for line in lines if "regard " in line] == commands
 
 
 def test_spans_without_their_files(tmp_path, events):

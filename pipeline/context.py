@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.components.common.code_digest import remembered_digests
 from regard.components.data.fingerprints import fingerprint
 from regard.components.data.sources import Corpus, Span, find_files
 from regard.components.data.spans import resolve_spans
@@ -165,7 +166,8 @@ def local_context(
     trained = fingerprint(corpus, cache=fingerprints, splits=_trained_splits(config))
     augmentation = find_teachers(config.augmentation, registry, config.task)
     teachers = [model["digest"] for model in augmentation.values()]
-    with importable(config.pipeline.folder):
+    digests = remembered_digests(paths.root / "code_digests.json")
+    with importable(config.pipeline.folder), digests:
         training_key = cache_keys.training_key(config, trained, data.word_vectors, teachers)
         rewiring_key = cache_keys.rewiring_key(config)
     models = StartingModels(

@@ -142,6 +142,7 @@ def test_damaged_metadata(shell, damage, change):
         "pipelines/tiny/runs/*/events.jsonl",
         "pipelines/tiny/runs/*/config.yaml",
         "pipelines/tiny/fingerprints.json",
+        "pipelines/tiny/code_digests.json",
         "pipelines/tiny/lock",
         "registry/tiny/1/regard.json",
     ],

@@ -1,4 +1,5 @@
 import importlib
+import json
 import random
 import shutil
 import subprocess
@@ -8,7 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from regard.components.common.code_digest import PACKAGE, code_digest, source_files
+from regard.components.common import code_digest as code_digests
+from regard.components.common.code_digest import (
+    PACKAGE,
+    code_digest,
+    remembered_digests,
+    source_files,
+)
 
 NODES = sorted(path.parent.name for path in PACKAGE.glob("components/*/executor.py"))
 
@@ -25,6 +32,45 @@ def copy(tmp_path_factory):
     ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(PACKAGE, package, ignore=ignore)
     return package
+
+
+OWN = "regard.components.pusher"
+
+
+def test_digests_are_remembered(tmp_path, monkeypatch):
+    file, expected = tmp_path / "digests.json", code_digest(OWN)
+    with remembered_digests(file):
+        assert code_digest(OWN) == expected
+    monkeypatch.setattr(code_digests, "_compute_digest", None)
+    with remembered_digests(file):
+        assert code_digest(OWN) == expected
+    with pytest.raises(TypeError):  # outside of the block, nothing is remembered
+        code_digest(OWN)
+
+
+def test_digests_of_other_code_are_not_remembered(tmp_path, monkeypatch):
+    file, expected = tmp_path / "digests.json", code_digest(OWN)
+    with remembered_digests(file):
+        code_digest(OWN)
+    stored = json.loads(file.read_text())
+    assert stored["digests"] == {OWN: expected}
+    stored["digests"][OWN] = "of earlier code"
+    for content in ({**stored, "state": "earlier"}, [], {**stored, "digests": 3}):
+        file.write_text(json.dumps(content))
+        with remembered_digests(file):
+            assert code_digest(OWN) == expected
+        assert json.loads(file.read_text())["digests"] == {OWN: expected}
+
+
+def test_modules_of_the_user_are_read_again(tmp_path, monkeypatch):
+    (tmp_path / "changing_nodes.py").write_text("A = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = []
+    for content in ("A = 1\n", "A = 2\n"):
+        (tmp_path / "changing_nodes.py").write_text(content)
+        with remembered_digests(tmp_path / "digests.json"):
+            digests.append(code_digest("changing_nodes", OWN))
+    assert digests[0] != digests[1]
 
 
 def test_every_node_is_tested():

@@ -136,7 +136,7 @@ def test_keys_and_values_get_the_suggestions_of_a_yaml_file(name, value, key, pa
     values = {"name": "x", "task": "translation", "data": {"train": "x"}, name: value}
     (problem,) = validate_values(values)[1]
     own = problem.message  # unless it names other toolkits
-    assert line.endswith(own) or own.startswith("unknown key. hidden_size of ")
+    assert line.endswith(own) or own.startswith("unknown key. hidden_size ")
 
 
 def test_an_unknown_task_is_one_problem():

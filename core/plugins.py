@@ -1,6 +1,8 @@
 """Scores, alignments, tasks and metrics of other packages, registered as entry points."""
 
 import contextlib
+import functools
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
@@ -79,11 +81,25 @@ class PluginTable(Mapping[str, T]):
 
     def _points(self) -> dict[str, EntryPoint]:
         points: dict[str, EntryPoint] = {}
-        for point in entry_points(group=self.group):
+        for point in find_points(self.group):
             if point.name in self.own or point.name in points:
                 raise _error(point, "the name is already taken")
             points[point.name] = point
         return points
+
+
+def find_points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group in the packages on ``sys.path``.
+
+    A search takes 15 ms, and a run needs the same ones many times: it is repeated only when
+    ``sys.path`` changes.
+    """
+    return _search(tuple(sys.path), group)
+
+
+@functools.cache
+def _search(path: tuple[str, ...], group: str) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
 
 
 def plugin_modules(*settings: str) -> list[str]:
@@ -91,7 +107,7 @@ def plugin_modules(*settings: str) -> list[str]:
     content = "\n".join(settings)
     modules = []
     for group in _GROUPS:
-        for point in entry_points(group=group):
+        for point in find_points(group):
             if f'"{point.name}"' in content:
                 modules.append(point.module)
     return modules

@@ -1,36 +1,15 @@
 """Fixtures for several folders."""
 
-import functools
 import gc
 import os
 import sys
-from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import settings
 
-from regard.core import plugins as core_plugins
 from tests import browser, plugins, shared_folders
 
 settings.register_profile("thorough")  # `make test-all`: tests may try more examples
-
-
-@functools.cache
-def find_entry_points(path, group):
-    """Search the installed packages for plug-ins once for each ``sys.path``.
-
-    A search takes 25 ms, and a training repeats it at each evaluation.
-    """
-    return entry_points(group=group)
-
-
-def pytest_configure(config):
-    def find(group):
-        return find_entry_points(tuple(sys.path), group)
-
-    patch = pytest.MonkeyPatch()
-    config.add_cleanup(patch.undo)
-    patch.setattr(core_plugins, "entry_points", find)
 
 
 def pytest_sessionstart(session):

@@ -14,7 +14,7 @@ from tests.tolerances import assert_close
 
 
 def test_own_choices_need_no_entry_points(monkeypatch):
-    monkeypatch.setattr("regard.core.plugins.entry_points", None)  # fails whoever reads them
+    monkeypatch.setattr("regard.core.plugins.find_points", None)  # fails whoever reads them
     assert AttentionConfig.model_validate({"score": {"type": "dot"}}).score.type == "dot"
     assert SCORES["dot"].__name__ == "DotScore"
     assert metrics.get_metric("bleu", TEXT).label == "BLEU"

@@ -1,7 +1,5 @@
 """Random settings and damaged files: a configuration, or errors with lines, never a traceback."""
 
-import functools
-import importlib.metadata
 import random
 import re
 import types
@@ -30,15 +28,6 @@ SETTINGS = 2500 if THOROUGH else 200  # of each task
 NUMBERS = (0, 1, 2, 3, 7, 16, 64, 1000, 10**11, -1, 0.0, 0.1, 0.5, 1.0, 1e9)
 TEXTS = ("", "a", "bleu", "length", "source", "2026-01-01", "*/5 * * * *", "x=y", "a.tsv", "{SPAN}")
 KEYS = ("bleu", "length", "Trainer", "a", "model.embedding")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def entry_points_are_read_once():
-    """Every unknown name reads the entry points of all installed packages, 25 ms each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        read = functools.cache(importlib.metadata.entry_points)
-        patch.setattr("regard.core.plugins.entry_points", read)
-        yield
 
 
 def draw(annotation: Any, random_: random.Random, depth: int = 0) -> Any:

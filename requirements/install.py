@@ -51,6 +51,7 @@ UV_VARIABLES = {
 # Lines of uv and pip that are shown, because they end what takes seconds.
 PHASES = ("Prepared ", "Installed ", "Bytecode compiled ", "Installing collected packages")
 
+UNREACHABLE = "The package index is unreachable. Check the network, HTTPS_PROXY and PIP_INDEX_URL."
 NO_FILE = "The package index has no file for this Python and this system. Check PIP_INDEX_URL."
 # Messages of uv and pip, and remedies; the first match counts.
 REMEDIES = [
@@ -72,8 +73,7 @@ REMEDIES = [
     (
         r"ConnectionError|NewConnectionError|Read timed out|ProxyError|SSLError|"
         r"Temporary failure in name resolution|Failed to fetch|error sending request",
-        "The package index is unreachable. Check the network, HTTPS_PROXY and PIP_INDEX_URL. If pip"
-        " can reach it and uv cannot, run: make install INSTALLER=pip",
+        UNREACHABLE,
     ),
     (r"No matching distribution|Could not find a version|No solution found", NO_FILE),
 ]
@@ -222,10 +222,22 @@ class Installation:
             raise InstallError("".join(output))
 
     def install(self, *arguments: str) -> None:
-        """Install packages with uv, or with pip if the environment has no uv."""
-        if self.installer == "pip" or not self.uv.exists():
-            self.run([str(self.python), "-m", "pip", "install", *arguments])
-            return
+        """Install packages with uv, or with pip if there is no uv or it cannot download."""
+        if self.installer == "uv" and self.uv.exists():
+            try:
+                self.install_with_uv(*arguments)
+            except InstallError as error:
+                # Pip may know a proxy or a certificate, but it cannot exclude packages.
+                if find_remedy(str(error)) != UNREACHABLE or "--excludes" in arguments:
+                    raise
+                print("  uv cannot reach the index. pip takes its place, and takes longer.")
+                self.installer = "pip"
+            else:
+                return
+        self.run([str(self.python), "-m", "pip", "install", *arguments])
+
+    def install_with_uv(self, *arguments: str) -> None:
+        """Install packages with uv and the settings of pip."""
         config = [str(self.python), "-m", "pip", "config", "list"]
         settings = subprocess.run(config, capture_output=True, text=True, check=False).stdout
         command = [str(self.uv), "pip", "install", "--compile-bytecode"]

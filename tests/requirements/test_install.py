@@ -152,6 +152,7 @@ class FakeCommands:
         self.calls = []  # without flags and paths
         self.programs = []
         self.uv_error = None  # the output of pip if it cannot install uv
+        self.download_error = None  # the output of uv if it cannot install packages
         self.way = "lock"
         self.error = install.InstallError
         monkeypatch.setattr(install.Installation, "run", lambda _, command, __=None: self(command))
@@ -172,6 +173,8 @@ class FakeCommands:
                 raise self.error(self.uv_error)
             (self.environment / "bin" / "uv").touch()
         self.programs.append("uv" if Path(command[0]).name == "uv" else "pip")
+        if self.programs[-1] == "uv" and self.download_error:
+            raise self.error(self.download_error)
         self.calls.append(" ".join(names) or next(part for part in command if part[0] == "."))
 
 
@@ -204,6 +207,28 @@ def test_no_packages_are_installed_if_the_index_is_unreachable(install, commands
     with pytest.raises(SystemExit, match="unreachable"):
         install.main()
     assert commands.calls == ["venv"]
+
+
+def test_pip_takes_the_place_of_uv_that_cannot_download(install, commands, capsys):
+    commands.download_error = "error: Failed to fetch: `https://example.org/simple/tfx/`"
+    install.main()
+    assert commands.calls == FULL_INSTALLATION
+    assert commands.programs == ["pip", "uv", "pip", "pip"]
+    assert "uv cannot reach the index" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("way", "error", "message"),
+    [
+        ("lock", "Hash mismatch for `tfx`", "different files"),
+        ("index", "Failed to fetch", "unreach"),
+    ],
+)
+def test_pip_does_not_repeat_other_failures_of_uv(install, commands, way, error, message):
+    commands.way, commands.download_error = way, error
+    with pytest.raises(SystemExit, match=message):
+        install.main()
+    assert commands.programs == ["pip", "uv"]
 
 
 def test_pip_can_be_chosen(install, commands, monkeypatch):

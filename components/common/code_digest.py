@@ -44,14 +44,16 @@ def remembered_digests(file: Path) -> Iterator[None]:
     state = package_digest()
     stored = read_json_object(file)
     digests = stored.get("digests") if stored.get("state") == state else None
-    known = dict(digests) if isinstance(digests, dict) else {}
+    known: dict[str, str] = digests if isinstance(digests, dict) else {}
+    if not all(isinstance(value, str) for value in known.values()):
+        known = {}
     token = _remembered.set(dict(known))
     try:
         yield
     finally:
         used = _remembered.get()
         _remembered.reset(token)
-    if used != known:
+    if used != known and package_digest() == state:  # not edited meanwhile
         with contextlib.suppress(OSError):  # only the next run becomes slower
             atomic_write(file, json.dumps({"state": state, "digests": used}))
 

@@ -55,7 +55,8 @@ def test_digests_of_other_code_are_not_remembered(tmp_path, monkeypatch):
     stored = json.loads(file.read_text())
     assert stored["digests"] == {OWN: expected}
     stored["digests"][OWN] = "of earlier code"
-    for content in ({**stored, "state": "earlier"}, [], {**stored, "digests": 3}):
+    damaged = ({**stored, "digests": digests} for digests in (3, [OWN], {OWN: 3}))
+    for content in ({**stored, "state": "earlier"}, [], *damaged):
         file.write_text(json.dumps(content))
         with remembered_digests(file):
             assert code_digest(OWN) == expected

@@ -1,8 +1,8 @@
 """Events of running nodes: one JSON line each, appended to a file.
 
 The runner names the file in the environment variable ``REGARD_EVENTS``, which child processes
-inherit. If it is unset (in a container of a cluster, in a unit test), notes and warnings are
-logged. A file needs no server, survives a kill, and is read by the live
+inherit. If it is unset (in a container of a cluster, in a unit test), notes, results and warnings
+are logged. A file needs no server, survives a kill, and is read by the live
 view, the summary and tests.
 """
 
@@ -24,8 +24,8 @@ class Event(TypedDict, total=False):
 
     ``plan`` has the nodes that will run; ``node`` the state of a node, and at its end its cost,
     output URIs with their properties and digests, or its failure; ``progress`` a text and a
-    fraction; ``note`` and ``warning`` a text; ``origin`` what the run starts from; ``run`` a
-    failure outside the nodes.
+    fraction; ``note`` and ``warning`` a text; ``result`` a text that the summary of the run
+    contains, too; ``origin`` what the run starts from; ``run`` a failure outside the nodes.
     """
 
     time: float
@@ -41,7 +41,7 @@ def emit(kind: str, **fields: object) -> None:
     """Append one event; see `Event` for its kinds."""
     path = os.environ.get(VARIABLE)
     if not path:
-        if kind in ("note", "warning"):
+        if kind in ("note", "result", "warning"):
             # Notes are logged as warnings, too: lower levels are hidden by default.
             _LOG.warning("%s: %s: %s", fields.get("node", "regard"), kind, fields.get("text"))
         return

@@ -78,6 +78,9 @@ class Progress:
         notes = self._node(event).notes if event.get("node") else self.notes
         notes.append(event.get("text", ""))
 
+    def _apply_result(self, event: Event) -> None:
+        self._node(event).results.append(event.get("text", ""))
+
     def _apply_warning(self, event: Event) -> None:
         warnings = self._node(event).warnings if event.get("node") else self.notes
         warnings.append(event.get("text", ""))

@@ -88,6 +88,7 @@ class Node(BaseModel):
         text: The present activity.
         fraction: The part of the work that is done.
         notes: Messages for the user.
+        results: Messages that the summary of the run contains, too.
         warnings: Warnings for the user.
     """
 
@@ -102,6 +103,7 @@ class Node(BaseModel):
     text: str = ""
     fraction: float | None = None
     notes: list[str] = []
+    results: list[str] = []
     warnings: list[str] = []
 
     @property

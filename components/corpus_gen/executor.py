@@ -149,6 +149,8 @@ def _write_findings(
     problems = summary.problems
     for note in problems.format_notes():
         events.emit("note", node="CorpusGen", text=note)
+    for note in problems.first_row_notes():
+        events.emit("result", node="CorpusGen", text=note)
     content: dict[str, Any] = {
         "fingerprint": content_digest,
         "rows": summary.rows,

@@ -82,9 +82,12 @@ class ReadProblems:
         return bool(self.unreadable or (self.skipped_rows and config.bad_rows == "fail"))
 
     def format_notes(self) -> Iterator[str]:
-        """Yield a sentence about each detected format, and the first row of each layout."""
+        """Yield a sentence about each detected format."""
         for text, file in self.formats.items():
             yield f"{os.path.basename(file)}: {text}"
+
+    def first_row_notes(self) -> Iterator[str]:
+        """Yield a sentence about the first row of each layout."""
         for layout in self.layouts[:_MAX_LAYOUTS]:
             if layout.rows:
                 yield layout.describe()

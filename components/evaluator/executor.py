@@ -39,7 +39,7 @@ class EvaluatorExecutor(BaseExecutor):
         decision.write(Path(blessing.uri))
         _mark(blessing, decision)
         _set_properties(artifact, evaluation)
-        events.emit("note", node=NODE, text=decision.sentence)
+        events.emit("result", node=NODE, text=decision.sentence)
 
 
 def _set_properties(artifact: Artifact, evaluation: Evaluation) -> None:

@@ -25,6 +25,7 @@ from regard.models.metrics import Metric
 BASELINE_SIGNIFICANCE = 0.05
 MetricsByModel = Mapping[str, Mapping[str, Metric]]
 _MAX_ERROR_CHARACTERS = 160
+_THAN_BASELINE = " than the baseline "
 
 
 def decide(
@@ -212,7 +213,7 @@ def check_better_than(candidate: Mapping[str, Metric], baseline: BaselineResult)
         relation = "significantly better" if passed else "not significantly better"
     probability = "" if baseline.p_value is None else f", p = {baseline.p_value:.3f}"
     details = f"{baseline.label}: {other}{probability}"
-    reason = f"{metric.label} {value} is {relation} than the baseline ({details})"
+    reason = f"{metric.label} {value} is {relation}{_THAN_BASELINE}({details})"
     return _verdict("baselines", passed, reason, metric, bound, key="evaluation.baselines")
 
 
@@ -260,7 +261,7 @@ def make_decision(verdicts: Sequence[Verdict]) -> Decision:
     deciding = failed
     if not failed:
         deciding = [item for item in verdicts if item.slice is None and item.rule != "checks"]
-    reasons = [verdict.reason for verdict in deciding]
+    reasons = _merge_baselines([verdict.reason for verdict in deciding])
     slices = {verdict.slice for verdict in verdicts if verdict.slice is not None}
     if slices and not failed:
         reasons.append(f"all checks pass in {format_count(len(slices), 'slice')}")
@@ -321,6 +322,21 @@ def _where(part: Slice | None) -> str:
 
 def _version_name(version: str) -> str:
     return f"version {version}" if version else "the model in production"
+
+
+def _merge_baselines(reasons: Sequence[str]) -> list[str]:
+    """Merge successive clauses that differ in the baseline only."""
+    clauses = []
+    for relation, group in itertools.groupby(
+        reasons, lambda reason: reason.partition(_THAN_BASELINE)[0]
+    ):
+        same_relation = list(group)
+        if len(same_relation) == 1:
+            clauses += same_relation
+        else:
+            details = [reason.partition(_THAN_BASELINE)[2][1:-1] for reason in same_relation]
+            clauses.append(f"{relation} than the baselines ({'; '.join(details)})")
+    return clauses
 
 
 def _join(reasons: Sequence[str]) -> str:

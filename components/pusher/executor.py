@@ -111,7 +111,7 @@ def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
         pushed.set_string_custom_property("pushed_destination", path)
         pushed.set_string_custom_property("pushed_version", version)
     result.write(Path(pushed.uri))
-    events.emit("note", node=NODE, text=text)
+    events.emit("result", node=NODE, text=text)
 
 
 def _record(input_dict: Artifacts, exec_properties: Properties) -> records.VersionRecord:

@@ -37,7 +37,7 @@ class ReporterExecutor(BaseExecutor):
         file = Path(artifact_utils.get_single_uri(output_dict["report"])) / FILE
         text = render(RunFacts(run, folders, about["task"], config))
         atomic_write(file, text)
-        events.emit("note", node=NODE, text=f"{file} ({len(text.encode()) / 1e6:.1f} MB)")
+        events.emit("result", node=NODE, text=f"{file} ({len(text.encode()) / 1e6:.1f} MB)")
 
 
 def _current_run(name: str, fingerprint: str) -> RunRecord:

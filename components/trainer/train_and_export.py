@@ -67,5 +67,5 @@ def export_trained(result: TrainingResult) -> None:
         "precision": config.training.precision,
     }
     write_json(Path(job.run_folder) / "training.json", record)
-    events.emit("note", node=NODE, text=f"training ended by {state.stop_reason}")
+    events.emit("result", node=NODE, text=f"training ended by {state.stop_reason}")
     Checkpoints(job.run.checkpoint_folder).prune_others(keep=2)

@@ -63,7 +63,12 @@ def read_data(
     with _option_names():
         corpus = _corpus(description, record, files, columns)
         rows, problems = _read_rows(corpus)
-    notes = [*problems.format_notes(), *problems.notes(), *_absent_notes(record, corpus.features)]
+    notes = [
+        *problems.format_notes(),
+        *problems.first_row_notes(),
+        *problems.notes(),
+        *_absent_notes(record, corpus.features),
+    ]
     return corpus, rows, notes
 
 

@@ -48,11 +48,14 @@ class TerminalDisplay:
     Args:
         console: The console; a quiet one also suppresses messages.
         verbose: Whether to print the log of the run, too.
+        has_summary: Whether a summary of a successful run is printed after its view, so that the
+            view ends without what the summary contains.
     """
 
-    def __init__(self, console: Console, verbose: bool = False):
+    def __init__(self, console: Console, verbose: bool = False, *, has_summary: bool = False):
         self._console = console
         self._verbose = verbose
+        self._has_summary = has_summary
 
     def message(self, text: str) -> None:
         """Print a line on standard error."""
@@ -75,7 +78,7 @@ class TerminalDisplay:
         self._console.print(title, style="bold", markup=False, soft_wrap=True)
         self._console.print(f"log: {log}", style="dim", markup=False, soft_wrap=True)
         with Live(console=self._console, auto_refresh=False, redirect_stderr=False) as live:
-            yield LiveView(self._console, live)
+            yield LiveView(self._console, live, self._has_summary)
 
 
 def symbol(state: str, console: Console) -> tuple[str, str]:
@@ -85,10 +88,18 @@ def symbol(state: str, console: Console) -> tuple[str, str]:
 
 
 class LiveView:
-    """The nodes with state, time and messages, redrawn in place."""
+    """The nodes with state, time and messages, redrawn in place.
 
-    def __init__(self, console: Console, live: Live):
+    Args:
+        console: The console.
+        live: The display that is redrawn.
+        has_summary: Whether to hide, after a success, results and warnings of the nodes, which the
+            summary of the run contains.
+    """
+
+    def __init__(self, console: Console, live: Live, has_summary: bool = False):
         self._console, self._live = console, live
+        self._has_summary = has_summary
         self._messages: list[str] = []
 
     def event(self, event: Event, state: Progress) -> None:
@@ -113,6 +124,8 @@ class LiveView:
         table.add_column(no_wrap=True)
         table.add_column(justify="right", no_wrap=True, min_width=7)
         table.add_column(ratio=1, overflow="fold")
+        is_success = all(node.state in (DONE, CACHED) for node in state.nodes.values())
+        with_results = not (self._has_summary and is_success)
         for node in state.nodes.values():
             mark, style = symbol(node.state, self._console)
             cached = node.state == CACHED
@@ -121,7 +134,7 @@ class LiveView:
                 Text(mark, style),
                 Text(node.name, name_style),
                 Text("" if cached else format_duration(node.elapsed(now)), "dim"),
-                self._detail(node),
+                self._detail(node, with_results),
             )
         parts: list[RenderableType] = [table]
         parts += [Text(text) for text in [*state.notes, *self._messages]]
@@ -129,7 +142,7 @@ class LiveView:
             parts.append(Text(f"{state.startup_text} …", "dim"))
         return Group(*parts)
 
-    def _detail(self, node: Node) -> RenderableType:
+    def _detail(self, node: Node, with_results: bool) -> RenderableType:
         from rich.columns import Columns
         from rich.console import Group
         from rich.progress_bar import ProgressBar
@@ -146,7 +159,9 @@ class LiveView:
         if len(node.notes) > _MAX_NOTES:  # a search has one per trial
             lines.append(Text(f"… {len(node.notes) - _MAX_NOTES} earlier", "dim"))
         lines += [Text(text, "dim") for text in node.notes[-_MAX_NOTES:]]
-        lines += [Text(text, "yellow") for text in node.warnings]
+        if with_results:
+            lines += [Text(text, "dim") for text in node.results]
+            lines += [Text(text, "yellow") for text in node.warnings]
         return Group(*lines) if lines else Text("")
 
 
@@ -168,7 +183,7 @@ class PlainView:
         elif kind == "progress" and self._is_due(name):
             self._announce(name)
             self.say(f"  {name + ': ' if name else ''}{event.get('text', '')}")
-        elif kind in ("note", "warning"):
+        elif kind in ("note", "result", "warning"):
             self._announce(name)
             prefix = "warning: " if kind == "warning" else ""
             self.say(f"  {name + ': ' if name else ''}{prefix}{event.get('text', '')}")

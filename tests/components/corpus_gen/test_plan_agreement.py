@@ -88,14 +88,16 @@ def test_valid_corpora(tmp_path, run_corpus, monkeypatch, name):
     assert spans == [span.to_json() for span in summary.spans]
     recorded = [event for event, _ in events.read(tmp_path / "events.jsonl")]
     assert [e["text"] for e in recorded if e["kind"] == "warning"] == notes
-    formats = list(summary.problems.format_notes())
-    assert formats[-1].startswith("first row, ")
-    assert formats[:-1] == ["a.csv: comma-separated, header: tgt, src"] * ("a.csv" in files)
+    formats = ["a.csv: comma-separated, header: tgt, src"] * ("a.csv" in files)
+    assert list(summary.problems.format_notes()) == formats
+    (first_row,) = summary.problems.first_row_notes()
+    assert first_row.startswith("first row, ")
     (first,) = out.findings["first_rows"]
     assert first["values"].keys() == first["columns"].keys() == {"source", "target"}
     if "a.csv" in files:
         assert first["columns"] == {"source": "src", "target": "tgt"}
     assert [e["text"] for e in recorded if e["kind"] == "note"] == formats
+    assert [e["text"] for e in recorded if e["kind"] == "result"] == [first_row]
     assert [len(out.rows(split)) for split in summary.rows] == list(summary.rows.values())
 
 

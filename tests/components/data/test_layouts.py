@@ -74,7 +74,7 @@ def test_first_row_by_feature(tmp_path):
     assert (row["line"], row["unused"]) == (2, ["id"])
     text = describe_first_row(row)
     assert all(part in text for part in ("a.csv:2", "article", "'one'", "summary", "'un'", "id"))
-    assert list(summary.problems.format_notes())[-1].endswith(text)
+    assert list(summary.problems.first_row_notes())[-1].endswith(text)
 
 
 def test_parallel_files_name_their_files(tmp_path):

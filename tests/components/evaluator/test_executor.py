@@ -48,7 +48,7 @@ def test_a_good_model_is_blessed(tmp_path, log):
     assert sentence.startswith("Passed: exact match 0.7500 is above the threshold of 0.5000")
     assert "version 3" in sentence
     ((note, _),) = events.read(log)
-    assert (note["kind"], note["node"], note["text"]) == ("note", "Evaluator", sentence)
+    assert (note["kind"], note["node"], note["text"]) == ("result", "Evaluator", sentence)
 
 
 @pytest.mark.parametrize(("tokenize", "is_warned"), [("13a", True), ("zh", False)])

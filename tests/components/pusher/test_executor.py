@@ -110,7 +110,7 @@ def test_a_blessed_model_is_pushed_with_a_record(case, tmp_path, monkeypatch):
     assert record.regard == provenance.code_version()
     assert record.code == "c0de"
     (note,) = (event for event, _ in events.read(log))
-    assert (note["kind"], note["node"]) == ("note", "Pusher")
+    assert (note["kind"], note["node"]) == ("result", "Pusher")
     assert note["text"] == f"Pushed as m@1: {folder}"
 
 

@@ -67,6 +67,29 @@ def test_of_many_notes_the_latest_are_shown():
     assert text.index("note 15") < text.index("note 24")
 
 
+def test_a_successful_run_leaves_to_its_summary_what_that_contains():
+    end = [
+        {"kind": "result", "node": "Trainer", "text": "training ended by max_steps"},
+        {"kind": "result", "node": "Pusher", "text": "Pushed as tiny@1"},
+        {"kind": "node", "node": "Trainer", "state": "done", "seconds": 65.0},
+    ]
+    last = {"kind": "node", "node": "Pusher", "seconds": 0.5}
+    repeated = ("2 rows skipped", "training ended by max_steps", "Pushed as tiny@1")
+
+    def draw(events, has_summary):
+        console = Console(file=io.StringIO(), width=80)
+        view = live.LiveView(console, Live(), has_summary)
+        console.print(view.draw(_state([*EVENTS, *events])))
+        text = console.file.getvalue()
+        assert "resumed at step 1200" in text  # a note, which no summary contains
+        return [each in text for each in repeated]
+
+    assert draw(end, has_summary=True) == [True] * 3  # the Pusher has not ended
+    assert draw([*end, {**last, "state": "failed"}], has_summary=True) == [True] * 3
+    assert draw([*end, {**last, "state": "done"}], has_summary=True) == [False] * 3
+    assert draw([*end, {**last, "state": "done"}], has_summary=False) == [True] * 3
+
+
 def test_live_view_before_the_plan():
     text = _draw(_state(EVENTS[:1]))
     assert "importing TFX …" in text

@@ -36,7 +36,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    *("site_maps", "site_pages", "site_search"),
+    *("site_code", "site_maps", "site_pages", "site_search"),
 ]
 root_doc = "docs/index"
 _PAGES = {"docs", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import LuongDecoder
+from tests.models.decoders import reference
 from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -35,16 +36,20 @@ def make(**settings):
     return decoder
 
 
-def paper(reference, tokens):
+def paper(parts, tokens):
     """Luong et al. 2015, §3, for one row: logits and alignments."""
-    feeding = reference.settings["input_feeding"]
-    fed, logits, alignments = np.zeros(5), [], []
+    feeding = parts.settings["input_feeding"]
+    attentional, logits, alignments = np.zeros(5), [], []
     for token in tokens:
-        x = reference.embed(token)
-        hidden = reference.advance(x, fed if feeding else np.zeros(0))
-        context, weights = reference.attend(hidden)
-        fed = np.tanh(np.concatenate([context, hidden]) @ reference.weights["combine/kernel"])
-        logits.append(reference.logits(fed))
+        attentional, _, weights = reference.luong_step(
+            parts.embed(token),
+            parts.states[-1][0],
+            attentional if feeding else np.zeros(0),
+            parts.attend,
+            lambda y, extra, h: parts.advance(y, extra),
+            parts.weights["combine/kernel"].T,
+        )
+        logits.append(parts.logits(attentional))
         alignments.append(weights)
     return logits, alignments
 

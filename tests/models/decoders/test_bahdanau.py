@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import BahdanauDecoder
+from tests.models.attention import reference
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 GENERAL = {"score": "general"}
@@ -26,21 +27,30 @@ def make(**settings):
     return decoder
 
 
-def paper(reference, tokens):
-    """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments."""
-    logits, alignments = [], []
+def paper(layers, tokens):
+    """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments.
+
+    A state is that of the top layer, and its output with the residual connection.
+    """
+
+    def attend(s):
+        return layers.attend(s[0])
+
+    def f(s, y, c):
+        output = layers.advance(y, c)
+        return layers.states[-1][0], output
+
+    def g(y, s, c):
+        t = np.concatenate([s[1], y, c]) @ layers.weights["readout/kernel"]
+        t = t + layers.weights["readout/bias"]
+        is_maxout = layers.settings["readout"] == "maxout"
+        return reference.maxout(t) if is_maxout else np.tanh(t)
+
+    s, logits, alignments = (layers.states[-1][0], None), [], []
     for token in tokens:
-        x = reference.embed(token)
-        context, weights = reference.attend(reference.states[-1][0])  # of the step before
-        hidden = reference.advance(x, context)
-        read = np.concatenate([hidden, x, context]) @ reference.weights["readout/kernel"]
-        read = read + reference.weights["readout/bias"]
-        if reference.settings["readout"] == "maxout":
-            read = np.array([max(read[2 * j], read[2 * j + 1]) for j in range(len(read) // 2)])
-        else:
-            read = np.tanh(read)
-        logits.append(reference.logits(read))
-        alignments.append(weights)
+        s, t, a = reference.bahdanau_step(layers.embed(token), s, attend, f, g)
+        logits.append(layers.logits(t))
+        alignments.append(a)
     return logits, alignments
 
 

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import LuongDecoder
+from tests.models.attention import reference
 from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -35,17 +36,20 @@ def make(**settings):
     return decoder
 
 
-def paper(reference, tokens):
+def paper(layers, tokens):
     """Luong et al. 2015, §3, for one row: logits and alignments."""
-    feeding = reference.settings["input_feeding"]
-    fed, logits, alignments = np.zeros(5), [], []
+
+    def rnn(inputs, h):  # `layers` has the state h
+        y, fed = np.split(inputs, [layers.settings["embedding"]])
+        return layers.advance(y, fed)
+
+    W_c = layers.weights["combine/kernel"].T
+    h, fed, logits, alignments = None, np.zeros(5), [], []
     for token in tokens:
-        x = reference.embed(token)
-        hidden = reference.advance(x, fed if feeding else np.zeros(0))
-        context, weights = reference.attend(hidden)
-        fed = np.tanh(np.concatenate([context, hidden]) @ reference.weights["combine/kernel"])
-        logits.append(reference.logits(fed))
-        alignments.append(weights)
+        fed = fed if layers.settings["input_feeding"] else np.zeros(0)
+        h, fed, a = reference.luong_step(layers.embed(token), h, fed, layers.attend, rnn, W_c)
+        logits.append(layers.logits(fed))
+        alignments.append(a)
     return logits, alignments
 
 

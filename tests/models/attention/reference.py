@@ -170,33 +170,3 @@ def pointer_generator(P_vocab, a, x, p_gen):
     for i, token in enumerate(x):
         P[token] += (1 - p_gen) * a[i]
     return P
-
-
-# Decoders: one step.
-
-
-def bahdanau_step(y, s, attend, f, g):
-    """Bahdanau et al. 2015, §3.1: y is the embedding of the token before, s the state before.
-
-    f is the recurrent network, and g the readout. Returns the new state, the readout and the
-    weights.
-    """
-    c, a = attend(s)
-    s = f(s, y, c)
-    return s, g(y, s, c), a
-
-
-def maxout(t):
-    """Bahdanau et al. 2015, §A.2.2: the larger one of each pair of sums."""
-    return t.reshape(-1, 2).max(axis=1)
-
-
-def luong_step(y, h, fed, attend, rnn, W_c):
-    """Luong et al. 2015, §3, eq. 5, and §3.3: y is the embedding of the token before, h the state.
-
-    fed is the attentional state of the step before. Returns the new state, the attentional state,
-    which the output layer multiplies with W_s, and the weights.
-    """
-    h = rnn(np.concatenate([y, fed]), h)
-    c, a = attend(h)
-    return h, np.tanh(W_c @ np.concatenate([c, h])), a

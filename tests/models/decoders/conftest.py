@@ -91,40 +91,40 @@ class Reference:
         return hidden @ self.weights["logits/kernel"] + self.weights["logits/bias"]
 
 
+def check(decoder, tokens, memory, run):
+    """Compare logits and alignments of a batch, row by row, with steps in NumPy."""
+    logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
+    for row in range(len(tokens)):
+        one = keras.tree.map_structure(lambda x, row=row: x[row], memory)
+        layers = Reference(decoder)
+        layers.start(one)
+        expected, weights = (np.array(x) for x in run(layers, tokens[row]))
+        source = weights.shape[1]
+        assert_close(logits[row], expected)
+        assert_close(alignments[row, :, :source], weights)
+        assert (alignments[row, :, source:] == 0).all()
+
+
+def create_memory(depth=5, final_depth=6, states=2, seed=11):
+    """Make a memory of two rows, the second padded; ``states`` are those of the encoder."""
+    random = np.random.default_rng(seed)
+    mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
+    created = {
+        "values": random.normal(size=(2, 3, depth)).astype("float32") * mask[..., None],
+        "mask": mask,
+    }
+    if states:
+        created["final_states"] = [
+            random.normal(size=(2, final_depth)).astype("float32") for _ in range(states)
+        ]
+    return created
+
+
 @pytest.fixture
 def equals_reference():
-    """Compare logits and alignments of a batch, row by row, with steps in NumPy."""
-
-    def check(decoder, tokens, memory, run):
-        logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
-        for row in range(len(tokens)):
-            one = keras.tree.map_structure(lambda x, row=row: x[row], memory)
-            layers = Reference(decoder)
-            layers.start(one)
-            expected, weights = (np.array(x) for x in run(layers, tokens[row]))
-            source = weights.shape[1]
-            assert_close(logits[row], expected)
-            assert_close(alignments[row, :, :source], weights)
-            assert (alignments[row, :, source:] == 0).all()
-
     return check
 
 
 @pytest.fixture
 def memory():
-    """Make a memory of two rows, the second padded; ``states`` are those of the encoder."""
-
-    def make(depth=5, final_depth=6, states=2, seed=11):
-        random = np.random.default_rng(seed)
-        mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
-        created = {
-            "values": random.normal(size=(2, 3, depth)).astype("float32") * mask[..., None],
-            "mask": mask,
-        }
-        if states:
-            created["final_states"] = [
-                random.normal(size=(2, final_depth)).astype("float32") for _ in range(states)
-            ]
-        return created
-
-    return make
+    return create_memory

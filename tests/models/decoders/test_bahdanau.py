@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import BahdanauDecoder
-from tests.models.attention import reference
+from tests.models.decoders import reference
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 GENERAL = {"score": "general"}
@@ -27,30 +27,22 @@ def make(**settings):
     return decoder
 
 
-def paper(layers, tokens):
-    """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments.
-
-    A state is that of the top layer, and its output with the residual connection.
-    """
-
-    def attend(s):
-        return layers.attend(s[0])
-
-    def f(s, y, c):
-        output = layers.advance(y, c)
-        return layers.states[-1][0], output
-
-    def g(y, s, c):
-        t = np.concatenate([s[1], y, c]) @ layers.weights["readout/kernel"]
-        t = t + layers.weights["readout/bias"]
-        is_maxout = layers.settings["readout"] == "maxout"
-        return reference.maxout(t) if is_maxout else np.tanh(t)
-
-    s, logits, alignments = (layers.states[-1][0], None), [], []
+def paper(parts, tokens):
+    """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments."""
+    depths = np.cumsum([parts.settings[name] for name in ("units", "embedding")])
+    kernels = [each.T for each in np.split(parts.weights["readout/kernel"], depths)]
+    readout = getattr(reference, f"{parts.settings['readout']}_readout")
+    logits, alignments = [], []
     for token in tokens:
-        s, t, a = reference.bahdanau_step(layers.embed(token), s, attend, f, g)
-        logits.append(layers.logits(t))
-        alignments.append(a)
+        read, _, weights = reference.bahdanau_step(
+            parts.embed(token),
+            parts.states[-1][0],
+            parts.attend,
+            lambda y, c, s: parts.advance(y, c),
+            lambda *inputs: readout(*inputs, *kernels, parts.weights["readout/bias"]),
+        )
+        logits.append(parts.logits(read))
+        alignments.append(weights)
     return logits, alignments
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import LuongDecoder
-from tests.models.attention import reference
+from tests.models.decoders import reference
 from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -36,20 +36,21 @@ def make(**settings):
     return decoder
 
 
-def paper(layers, tokens):
+def paper(parts, tokens):
     """Luong et al. 2015, §3, for one row: logits and alignments."""
-
-    def rnn(inputs, h):  # `layers` has the state h
-        y, fed = np.split(inputs, [layers.settings["embedding"]])
-        return layers.advance(y, fed)
-
-    W_c = layers.weights["combine/kernel"].T
-    h, fed, logits, alignments = None, np.zeros(5), [], []
+    feeding = parts.settings["input_feeding"]
+    attentional, logits, alignments = np.zeros(5), [], []
     for token in tokens:
-        fed = fed if layers.settings["input_feeding"] else np.zeros(0)
-        h, fed, a = reference.luong_step(layers.embed(token), h, fed, layers.attend, rnn, W_c)
-        logits.append(layers.logits(fed))
-        alignments.append(a)
+        attentional, _, weights = reference.luong_step(
+            parts.embed(token),
+            parts.states[-1][0],
+            attentional if feeding else np.zeros(0),
+            parts.attend,
+            lambda y, extra, h: parts.advance(y, extra),
+            parts.weights["combine/kernel"].T,
+        )
+        logits.append(parts.logits(attentional))
+        alignments.append(weights)
     return logits, alignments
 
 

@@ -67,6 +67,16 @@ def test_several_heads():
     assert_close(attended[0], expected_weights)
 
 
+def test_hard_attention():
+    query, keys, values = normal(1, 1, 4), normal(1, 5, 4), normal(1, 5, 6)
+    soft, weights = (np.asarray(x, "float64")[0, 0] for x in Attention("dot")(query, keys, values))
+    best, _ = Attention("dot", "hard")(query, keys, values)
+    assert_close(best[0, 0], layer_reference.hard_attention(weights, values[0]))
+    random, a = np.random.default_rng(1), weights / weights.sum()
+    samples = [layer_reference.hard_attention(a, values[0], random) for _ in range(4000)]
+    np.testing.assert_allclose(np.mean(samples, axis=0), soft, atol=0.1)
+
+
 def test_the_gradient_of_a_softmax():
     scores = normal(1, 1, 5)
     weights = np.asarray(SoftAlignment()(scores), "float64")[0, 0]

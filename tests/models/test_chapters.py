@@ -16,9 +16,13 @@ from tests.models.layers import test_pooling, test_positions, test_transformer
 from tests.models.search import test_beam
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
-CHAPTERS = (
-    *("sequence-to-sequence", "decoders", "focus-and-saliency", "self-attention", "transformer"),
-)
+CHAPTERS = [
+    "sequence-to-sequence",
+    "decoders",
+    "focus-and-saliency",
+    "self-attention",
+    "transformer",
+]
 LINK = re.compile(r"^\[NumPy: [^\]]+\]\(\.\./\.\./(tests/[\w/]+)\.py#([\w,]+)\)$", re.MULTILINE)
 SHOWN = [
     (path.replace("/", "."), name)

@@ -23,6 +23,7 @@ from regard.models.decoders import (
     TransformerDecoder,
 )
 from regard.models.layers.cells import GRUCell
+from regard.models.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from regard.models.noise import gumbel_noise
 from tests.models.attention import reference
 from tests.models.tensors import fill, numpy
@@ -126,6 +127,20 @@ def test_alignments_alone_need_the_position():
     with pytest.raises(ValueError, match=MESSAGE):
         LocalMAlignment(window=1)(scores)
     assert support(LocalMAlignment(window=1)(scores, position=[[3]])) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("make", [SinusoidalPositions, LearnedPositions])
+def test_the_position_of_a_single_vector(make):
+    layer = make()
+    layer.build((None, None, 8))
+    whole, single = numpy(layer(QUERY)), make()
+    assert_close(numpy(layer(QUERY[:, :1])), whole[:, :1])
+    with pytest.raises(ValueError, match=MESSAGE):
+        single(QUERY[:, 2:3])
+    single.set_weights(layer.get_weights())
+    assert_close(numpy(single(QUERY[:, 2:3], np.array([[2]]))), whole[:, 2:3])
+    assert_close(numpy(single(QUERY)), whole)
+    np.testing.assert_array_equal(NoPositions()(QUERY[:, :1]), QUERY[:, :1])
 
 
 class Loop(keras.layers.Layer):

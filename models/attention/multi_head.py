@@ -121,6 +121,7 @@ class MultiHeadAttention(base.AttentionLayer):
         per_head = (None, None, self.depth)
         self.score.build(per_head, per_head)
         self.alignment.build(per_head)
+        self.has_single_query = query_shape[1] == 1
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
         """Return a projection; these scales give fused and separate projections one variance."""
@@ -153,7 +154,7 @@ class MultiHeadAttention(base.AttentionLayer):
             memory: ``[batch, source, memory_depth]``.
             values: ``[batch, source, value_depth]``, in all calls or in none.
             mask: ``[batch, source]`` or ``[batch, target, source]``, in addition to Keras's masks.
-            position: as in ``attend_with_distribution``.
+            position: as in ``Attention.call``.
             causal: whether a position attends only to itself and to earlier positions.
             angles: rotations of queries and keys in self-attention, from ``Positions.angles``.
             per_head: return weights, scores and distribution of every head, instead of their mean.
@@ -196,6 +197,9 @@ class MultiHeadAttention(base.AttentionLayer):
         else:
             prepared = self._prepare(*self._project_memory(memory, values), mask)
             (heads,) = self._split_heads(self.project_query(query), 1)
+            if position is not None or self.has_single_query:
+                target = ops.shape(query)[1]
+                position = self.alignment.resolve_position(position, target, training)
         outputs, *alignments = self._attend(heads, prepared, position, pairs, training)
         scores = self._scores(heads, prepared["keys"]) if return_scores else None
         weights, distribution, scores = (
@@ -211,12 +215,17 @@ class MultiHeadAttention(base.AttentionLayer):
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that attending to a memory needs, with a mask ``[batch, source]``."""
         base.check_shapes(memory=memory, values=values, memory_mask=mask)
+        self.check_built()
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return self._prepare(*self._project_memory(memory, values), mask)
 
     def attend_with_distribution(
-        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+        self,
+        query: Tensor,
+        prepared: State,
+        position: Tensor = None,
+        training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return outputs, the weights of every head, and their distribution.
 
@@ -226,11 +235,14 @@ class MultiHeadAttention(base.AttentionLayer):
         Args:
             query: ``[batch, target, depth]``.
             prepared: the result of ``prepare``.
-            position: the decoder step of each query, ``[batch or 1, target]``; the default is
-                0, 1, 2, ...
-            training: as in ``call``.
+            position: as in ``Attention.attend_with_distribution``.
+            training: as in ``Attention.attend_with_distribution``.
         """
         base.check_shapes(query=query)
+        training = base.resolve_training(training)
+        key = prepared.get("random_key")
+        target = ops.shape(query)[1]
+        position = self.alignment.resolve_position(position, target, training, key)
         (heads,) = self._split_heads(self.project_query(query), 1)
         return self._attend(heads, prepared, position, None, training)
 

@@ -159,6 +159,7 @@ class PointerDecoder(Decoder):
 
     def _prepare(self, memory: Memory) -> State:
         """Project the memory once per row, with the end as its first position."""
+        self.check_built()
         values, mask = memory["values"], memory["mask"]
         first, last = (
             ops.broadcast_to(ops.cast(vector, values.dtype)[None], ops.shape(values[:, :1]))

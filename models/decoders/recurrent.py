@@ -109,7 +109,7 @@ class RecurrentDecoder(AttendingDecoder):
         return self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
-        cells, prepared = self.bridge(memory), self.prepare(memory)
+        prepared, cells = self.prepare(memory), self.bridge(memory)
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
         state = {"memory": prepared, "cells": cells, "position": position}
         if self.covers:

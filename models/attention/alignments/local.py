@@ -65,8 +65,7 @@ class LocalAlignment(Alignment):
         position: Tensor = None,
         **context: Any,
     ) -> Tensor:
-        if position is None:
-            position = ops.arange(ops.shape(scores)[-2])[None]
+        position = self.resolve_position(position, ops.shape(scores)[-2])
         steps = ops.cast(ops.arange(ops.shape(scores)[-1]), "float32")
         offset = steps - self.centers(source_lengths(scores, mask), query, position)
         return self.window_weights(scores, mask, offset)
@@ -79,6 +78,9 @@ class LocalMAlignment(LocalAlignment):
     Luong et al. 2015, §3.2: a softmax in the window. Steps beyond the end of the source use its
     last position, so that a window is never empty. Arguments as in ``LocalAlignment``.
     """
+
+    def needs_position(self, training: bool = False, random_key: Any = None) -> bool:
+        return True
 
     def centers(self, source_lengths: Any, query: Tensor, position: Tensor) -> Tensor:
         last = ops.maximum(source_lengths - 1.0, 0.0)
@@ -187,4 +189,6 @@ def should_use_windows(window: int, query: Tensor, prepared: State) -> bool | Te
     if len(prepared["mask"].shape) == 3:
         return False
     source, target = ops.shape(prepared["mask"])[1], ops.shape(query)[1]
+    if not all(isinstance(size, int) or ops.is_tensor(size) for size in (source, target)):
+        return False  # JAX cannot compare the unknown sizes of a functional model
     return source > (2 * window + 1) * (target + _MIN_WINDOWS)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.attention import Attention, MultiHeadAttention
-from regard.models.attention.alignments import SoftAlignment
+from regard.models.attention.alignments.soft import SoftAlignment
 from tests.models.attention import matrix_reference
 from tests.models.layers import reference as layer_reference
 from tests.models.tensors import gradients, weights_by_name

@@ -79,6 +79,14 @@ def test_maps_have_a_picture_and_complete_data(file):
     assert f"maps/{file.stem}.png" in pages
 
 
+@pytest.mark.parametrize("formula", [r"\tilde h_t", r"\bar{h}_t", r"\overleftarrow{h}_t"])
+def test_the_subscript_of_a_letter_with_an_accent_is_next_to_it(site_module, formula):
+    mathml = site_module("site_math").to_mathml(formula)
+    assert "<msub>" in mathml
+    assert "munder" not in mathml
+    assert "<munderover>" in site_module("site_math").to_mathml(r"\sum_{s}^{S} a_s", True)
+
+
 FUNCTIONS = '''\
 def softmax(z):
     """Return weights."""

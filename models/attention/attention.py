@@ -153,7 +153,10 @@ class Attention(base.AttentionLayer):
     def _attend_locally(
         self, query: Tensor, prepared: State, position: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return context and weights of an alignment with windows, in the faster way."""
+        """Return context and weights of an alignment with windows, in the faster way.
+
+        Windows and the whole source have equal results (``local.attend_in_windows``).
+        """
 
         def in_windows() -> tuple[Tensor, Tensor]:
             return local.attend_in_windows(self.score, self.alignment, query, prepared, position)

@@ -146,8 +146,8 @@ class PointerDecoder(Decoder):
             masks = [dropout_mask(self.dropout, shape, self.compute_dtype) for _ in self.cells[1:]]
 
         def step(carry: tuple[Any, Any], inputs: list[Tensor]) -> tuple[Any, Any]:
-            carry = self._advance(inputs, carry[0])
-            return carry, carry
+            cells, _ = carry
+            return self._advance(inputs, cells)
 
         # The choice is not fed back, so all steps point at once.
         start = (state["cells"], ops.zeros_like(state["cells"][0][0]))

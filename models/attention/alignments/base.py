@@ -87,8 +87,9 @@ class Alignment(ConfiguredLayer):
             return position
         is_single = isinstance(target, int) and target == 1
         if is_single and self.needs_position(training, random_key):
+            name = self.choice_name or type(self).__name__
             raise ValueError(
-                f"The weights of the alignment {self.choice_name!r} depend on the decoder step, "
+                f"The weights of the alignment {name!r} depend on the decoder step, "
                 "which is unknown for a single query. Pass position=[[t]], where t is 0 in the "
                 "first step."
             )

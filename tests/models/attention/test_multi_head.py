@@ -142,6 +142,42 @@ def test_a_query_per_hypothesis_equals_all_queries_together(score, alignment):
     assert_close(attention_weights, weights)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("mask", [None, MASK, RANDOM.random((3, 5, 5)) < 0.5])
+def test_the_standard_pair_equals_the_general_way(mask, memory, causal):
+    """Outputs, weights and gradients of scaled dot products with a softmax."""
+    query = RANDOM.normal(size=(3, 5, 6)).astype("float32")
+    sources = (RANDOM.normal(size=(3, 5, 7)).astype("float32"),) if memory else ()
+    layer = created(memory=memory)
+    taste = RANDOM.normal(size=(3, 5, 8)).astype("float32")
+
+    def results():
+        def value(query, *sources):
+            outputs, weights = layer(query, *sources, mask=mask, causal=causal, per_head=True)
+            return keras.ops.sum(outputs * taste) + keras.ops.sum(weights**2)
+
+        outputs = layer(query, *sources, mask=mask, causal=causal, per_head=True)
+        return [*outputs, *gradients(value, query, *sources, layer=layer)]
+
+    assert layer.is_scaled_dot_soft
+    fast = results()
+    layer.is_scaled_dot_soft = False
+    for ours, expected in zip(fast, results(), strict=True):
+        assert_close(ours, expected)
+
+
+def test_one_query_of_the_standard_pair_equals_the_general_way():
+    query, memory = inputs()
+    layer = created()
+    results = []
+    for is_fast in (True, False):
+        layer.is_scaled_dot_soft = is_fast
+        results.append(layer.attend_once(query[:, 0], layer.prepare(memory, MASK), np.int32(0)))
+    for ours, expected in zip(*results, strict=True):
+        assert_close(ours, expected)
+
+
 @pytest.mark.parametrize(("score", "alignment"), SOME)
 def test_causal_attention_ignores_later_positions(score, alignment):
     query = RANDOM.normal(size=(1, 4, 6)).astype("float32")

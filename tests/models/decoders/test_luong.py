@@ -4,6 +4,7 @@ import pytest
 
 from regard.models.decoders import LuongDecoder
 from tests.models.decoders import reference
+from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -57,6 +58,28 @@ def paper(parts, tokens):
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_equals_the_paper(settings, memory, equals_reference):
     equals_reference(make(**settings), TOKENS, memory(), paper)
+
+
+@pytest.mark.parametrize("settings", [each for each in VARIANTS if each.get("attention") != HEADS])
+def test_a_folded_context_equals_that_of_each_step(settings, memory):
+    """Logits, alignments, gradients, and a step."""
+    decoder, source_memory = make(**settings), memory()
+    taste = np.random.default_rng(2).normal(size=(2, 4, 9)).astype("float32")
+
+    def results():
+        def value():
+            return keras.ops.sum(decoder.unroll(TOKENS, source_memory)[0] * taste)
+
+        logits, state, _ = decoder.step(TOKENS[:, 0], decoder.start(source_memory))
+        logits, _, _ = decoder.step(TOKENS[:, 1], state)
+        unrolled = decoder.unroll(TOKENS, source_memory)
+        return [logits, *unrolled, *gradients(value, layer=decoder)]
+
+    assert decoder.folds_context
+    folded = results()
+    decoder.folds_context = False
+    for ours, expected in zip(folded, results(), strict=True):
+        assert_close(ours, expected)
 
 
 def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory):

@@ -39,6 +39,7 @@ class Feature:
             is no tag.
         low: The minimum of a number.
         high: The maximum of a number.
+        limits_key: The key of the configuration with ``low`` and ``high``; empty without one.
         min_points: The minimum number of points.
         dimensions: The number of coordinates of a point.
         part_of: The text feature that contains the values: texts, or positions that are the begin
@@ -56,6 +57,7 @@ class Feature:
     tags: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    limits_key: str = ""
     min_points: int = 1
     dimensions: int = 2
     part_of: str | None = None

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 from regard.core.provenance import package_version
@@ -36,7 +34,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    *("site_maps", "site_pages", "site_search"),
+    *("site_code", "site_maps", "site_math", "site_pages", "site_search"),
 ]
 root_doc = "docs/index"
 _PAGES = {"docs", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
@@ -50,7 +48,7 @@ source_suffix = {".md": "markdown", ".ipynb": "markdown"}  # `_insert_generated`
 # Headings have the anchors of GitHub, so that links work in both places.
 myst_heading_anchors = 6
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
-html_math_renderer = "mathml"  # of this file: browsers show it without scripts from elsewhere
+html_math_renderer = "mathml"  # of `site_math`
 
 smartquotes = False  # they would change "--option" in a sentence
 highlight_language = "text"  # outputs of commands are not Python
@@ -157,14 +155,6 @@ def _signature(app: Sphinx, kind: str, name: str, value: Any, *rest: Any) -> Any
     return str(inspect.Signature(plain)), None
 
 
-def _write_math(writer: Any, node: nodes.Element) -> None:
-    """Write a formula as MathML."""
-    is_block = isinstance(node, nodes.math_block)
-    formula = tex2mathml(re.sub(r"\\dots\b", r"\\ldots", node.astext()), as_block=is_block)
-    writer.body.append(f'<div class="math">{formula}</div>' if is_block else formula)
-    raise nodes.SkipNode
-
-
 def _make_accessible(app: Sphinx, page: str, template: str, context: Any, *rest: Any) -> None:
     """Let keys scroll code and tables."""
     if "body" in context:
@@ -186,8 +176,7 @@ def _write_schemas(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the generated pages and files, and the formulas."""
-    app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
+    """Connect the generated pages and files."""
     app.connect("source-read", _insert_generated)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-process-docstring", _escape, priority=1)  # before Napoleon

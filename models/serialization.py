@@ -1,5 +1,6 @@
 """Registration of layers with Keras, and their creation by name."""
 
+import inspect
 import operator
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -44,6 +45,32 @@ class ConfiguredLayer(keras.layers.Layer):
     """
 
     settings: Any = MappingProxyType({})
+
+    def __getattr__(self, name: str) -> Any:
+        """Explain a missing attribute of a layer that is not built: it may be a weight."""
+        try:
+            # The modules of PyTorch find their weights in a method of this name.
+            find: Any = getattr(super(), "__getattr__", super().__getattribute__)
+            return find(name)
+        except AttributeError as error:
+            if name.startswith("_") or self.__dict__.get("built", True):
+                raise
+            message = f"{type(self).__name__} has no {name!r} before it is built."
+            raise AttributeError(f"{message} {self._how_to_build()}") from error
+
+    def check_built(self) -> None:
+        """Check that the layer has its weights, for methods that Keras does not build it for.
+
+        Raises:
+            ValueError: it is not built.
+        """
+        if not self.built:
+            raise ValueError(f"{type(self).__name__} is not built. {self._how_to_build()}")
+
+    def _how_to_build(self) -> str:
+        parameters = inspect.signature(self.build).parameters.values()
+        required = [each.name for each in parameters if each.default is inspect.Parameter.empty]
+        return f"Call build({', '.join(required)}) first."
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -3,6 +3,7 @@
 A block that cannot run here follows a line with the reason, ``<!-- not run: ... -->``.
 """
 
+import ast
 import json
 import re
 import shlex
@@ -246,6 +247,18 @@ def anchors(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def functions(path):
+    """The functions and classes of a Python file, and methods with the names of their classes."""
+
+    def names(body, prefix=""):
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                yield f"{prefix}{node.name}"
+                yield from names(node.body, f"{prefix}{node.name}.")
+
+    return set(names(ast.parse(path.read_text(encoding="utf-8")).body))
+
+
 GENERATED = ("configuration.md", "commands.md", "metrics.md", "python.md")  # `make docs` checks
 
 
@@ -255,7 +268,9 @@ def test_every_mentioned_file_exists(page):
         path, _, anchor = link.partition("#")
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), link
-        if anchor and target.name not in GENERATED:
+        if anchor and target.suffix == ".py":  # docs/site_code.py shows their source
+            assert set(anchor.split(",")) <= functions(target), link
+        elif anchor and target.name not in GENERATED:
             assert anchor in anchors(target), link
     folders = "pipeline|models|components|serving|requirements|tests|configs|docs|benchmarks"
     mentioned = re.findall(rf"`((?:{folders})/[\w./-]+)`", text(page))

@@ -79,6 +79,100 @@ def test_maps_have_a_picture_and_complete_data(file):
     assert f"maps/{file.stem}.png" in pages
 
 
+@pytest.mark.parametrize("formula", [r"\tilde h_t", r"\bar{h}_t", r"\overleftarrow{h}_t"])
+def test_the_subscript_of_a_letter_with_an_accent_is_next_to_it(site_module, formula):
+    mathml = site_module("site_math").to_mathml(formula)
+    assert "<msub>" in mathml
+    assert "munder" not in mathml
+    assert "<munderover>" in site_module("site_math").to_mathml(r"\sum_{s}^{S} a_s", True)
+
+
+FUNCTIONS = '''\
+def softmax(z):
+    """Return weights."""
+    return z / z.sum()
+
+
+class Layer:
+    @property
+    def width(self):
+        return 3
+'''
+
+
+def test_a_paragraph_of_one_link_to_functions_becomes_a_directive(site_module):
+    replace = site_module("site_code").replace_links
+    page = "# A\n\n[NumPy `f`](../a.py#f,C.g)\n\nText\n"
+    expected = "# A\n\n~~~{site-code} ../a.py#f,C.g NumPy `f`\n~~~\nText\n"
+    assert replace(page) == expected
+    unchanged = [
+        "Text with [a link](a.py#f) inside.\n",
+        "[A link](a.py#f)\nin a paragraph of two lines.\n",
+        "Text\n[a link](a.py#f)\n",
+        "[A file](a.py)\n",
+        "```\n\n[In code](a.py#f)\n\n```\n",
+        "~~~markdown\n```\n\n[In code](a.py#f)\n\n~~~\n",
+    ]
+    for each in unchanged:
+        assert replace(each) == each
+
+
+def test_the_source_of_functions_and_methods(site_module):
+    source_of = site_module("site_code").source_of
+    assert source_of(FUNCTIONS, "softmax") == FUNCTIONS.partition("\n\n\n")[0]
+    assert source_of(FUNCTIONS, "Layer.width") == "@property\ndef width(self):\n    return 3"
+    for name in ("width", "Layer.depth", "np"):
+        with pytest.raises(KeyError):
+            source_of(FUNCTIONS, name)
+
+
+@pytest.fixture
+def build_page(tmp_path):
+    """Builds a site of one page next to a file of functions, and returns the process."""
+    pytest.importorskip("myst_parser")
+    path = [str(ROOT), str(DOCS)]
+    configuration = f"import sys; sys.path[:0] = {path}; extensions = ['myst_parser', 'site_code']"
+    (tmp_path / "conf.py").write_text(configuration, encoding="utf-8")
+    (tmp_path / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
+
+    def build(content):
+        (tmp_path / "index.md").write_text(content, encoding="utf-8")
+        command = [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            str(tmp_path),
+            str(tmp_path / "site"),
+        ]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    return build
+
+
+def test_a_link_to_functions_shows_their_source(build_page, tmp_path):
+    page = "# Start\n\n[NumPy: *both*](functions.py#Layer.width,softmax)\n\nEnd.\n"
+    assert build_page(page).returncode == 0
+    bs4 = pytest.importorskip("bs4")
+    html = (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    block = bs4.BeautifulSoup(html, "html.parser").find(class_="literal-block-wrapper")
+    caption = block.find(class_="caption-text")
+    assert caption.get_text() == "NumPy: both, from functions.py"
+    download = tmp_path / "site" / caption.find("a")["href"]
+    assert download.read_text(encoding="utf-8") == FUNCTIONS
+    code = block.find(class_="highlight-python").get_text().strip()
+    softmax = FUNCTIONS.partition("\n\n\n")[0]
+    assert code == f"@property\ndef width(self):\n    return 3\n\n\n{softmax}"
+
+
+@pytest.mark.parametrize("link", ["functions.py#unknown", "other.py#softmax"])
+def test_a_link_to_an_unknown_function_fails_the_build(build_page, link):
+    result = build_page(f"# Start\n\n[NumPy](functions.py#softmax)\n\n[NumPy]({link})\n")
+    assert result.returncode != 0
+    assert f"index.md:5: WARNING: index: the link {link} names" in result.stderr
+
+
 @pytest.fixture(scope="module")
 def small_site(tmp_path_factory):
     """A site of two pages with the extensions of the documentation."""

@@ -69,6 +69,9 @@ def test_the_decoders_of_the_notebook_train(namespace, eager_functions):
         _, alignment = namespace["reverse"](model, namespace["row"])
         assert alignment.shape == (1, 4, 3)
         np.testing.assert_allclose(alignment.sum(axis=-1), 1.0, rtol=1e-5)
+    dot, scaled = zip(*namespace["gradients"].values(), strict=True)
+    np.testing.assert_allclose(dot, [0.056, 0.032, 0.017, 0.009, 0.004], atol=0.0006)
+    np.testing.assert_allclose(scaled, 0.0695, atol=0.0006)
 
 
 @pytest.mark.slow

@@ -5,7 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from regard.components.data import column_names
-from regard.components.data.column_matching import COMMON, VAGUE, best_columns, rank_columns
+from regard.components.data.column_matching import (
+    COMMON,
+    VAGUE,
+    best_columns,
+    match_columns,
+    rank_columns,
+)
 from regard.components.data.column_names import is_column_name
 from regard.components.data.sources import Corpus
 from regard.core.features import Feature
@@ -23,6 +29,9 @@ def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
     if not nonempty:
         return "Check `data.columns` and `data.format`."
     if corpus.config.columns is not None:
+        ways = match_columns(corpus, names)
+        if len(ways) == 1 and _keeps_valid_columns(corpus, ways[0], names):
+            return f"Set {columns_line(corpus, ways[0], names)}."
         return f"{suggest(missing, nonempty)}. Check `data.columns`."
     rest = list(range(min(len(names), _MAX_CHOICES)))
     match: list[int | None] = [None] * len(corpus.features)
@@ -48,6 +57,16 @@ def columns_remedy(corpus: Corpus, names: Sequence[str], missing: str) -> str:
             swapped[first], swapped[second] = match[second], match[first]
             ways.append(swapped)
     return f"Set {' or '.join(columns_line(corpus, way, names) for way in ways)}."
+
+
+def _keeps_valid_columns(corpus: Corpus, match: Sequence[int | None], names: Sequence[str]) -> bool:
+    """Return whether the settings of ``data.columns`` that name a column are those of a match."""
+    configured = corpus.config.columns or {}
+    return all(
+        configured.get(feature.name) not in names
+        or (index is not None and configured[feature.name] == names[index])
+        for feature, index in zip(corpus.features, match, strict=True)
+    )
 
 
 def _improbability(

@@ -8,10 +8,12 @@ Machine Translation", section 3).
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from regard.components.common import prediction_table
 from regard.components.reporter.run_facts import RunFacts
+from regard.core.formatting import format_count
 from regard.core.kinds import TEXT
 from regard.serving.contract import input_kinds
 
@@ -30,12 +32,15 @@ class AttentionStatistics:
         entropy: ``[steps]`` of all rows, from 0 (one position) to 1 (uniform).
         coverage: ``[tokens]`` of all inputs; None for images, whose cells need no coverage.
         unit: ``tokens`` or ``points``.
+        row_count: the number of rows of weights with what they belong to, such as ``40 decoding
+            steps`` or ``12 tokens of first``.
     """
 
     rows: int
     entropy: np.ndarray
     coverage: np.ndarray | None
     unit: str
+    row_count: str
 
 
 def measure_attention(facts: RunFacts) -> AttentionStatistics | None:
@@ -64,7 +69,17 @@ def measure_attention(facts: RunFacts) -> AttentionStatistics | None:
     kind = input_kinds(facts.contract).get(attention_entry["columns"], TEXT)
     coverage = None if kind.names_file else np.concatenate(coverages)
     unit = kind.name if kind.has_length else "tokens"
-    return AttentionStatistics(len(entropies), np.concatenate(entropies), coverage, unit)
+    entropy = np.concatenate(entropies)
+    row_count = _count_rows(len(entropy), facts.contract, attention_entry["rows"])
+    return AttentionStatistics(len(entropies), entropy, coverage, unit, row_count)
+
+
+def _count_rows(count: int, contract: Mapping[str, Any], labels: str) -> str:
+    """Return a number of rows of weights with what their labels name."""
+    for name in input_kinds(contract):
+        if labels == f"{name}_pieces":
+            return f"{format_count(count, 'token')} of {name}"
+    return format_count(count, "step" if labels == "steps" else "decoding step")
 
 
 def normalized_entropy(weights: np.ndarray) -> np.ndarray:

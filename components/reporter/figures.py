@@ -55,12 +55,14 @@ def draw_figures(facts: RunFacts, attention: AttentionStatistics | None) -> list
     """Draw all figures that have data, with the active ``matplotlib_style``."""
     history = facts.training.get("history", [])
     figures = [_draw_by_length(facts)] if facts.by_length and facts.metrics else []
-    figures += [_draw_curve(history, curve) for curve in _curves(history, *_evaluated_rows(facts))]
+    unit = facts.training.get("unit", "tokens")
+    curves = _curves(history, unit, *_evaluated_rows(facts))
+    figures += [_draw_curve(history, curve) for curve in curves]
     lengths = facts.data_checks.get("lengths", {})
     figures += [_draw_lengths(name, **entry) for name, entry in lengths.items()]
     if attention is not None:
-        steps = format_count(len(attention.entropy), "decoding step")
-        title, axis = f"Attention entropy of {steps}", "normalized entropy (1 = uniform)"
+        title = f"Attention entropy of {attention.row_count}"
+        axis = "normalized entropy (1 = uniform)"
         figures.append(_draw_histogram("entropy", title, axis, attention.entropy, 1.0))
         if attention.coverage is not None:
             inputs = format_count(len(attention.coverage), f"input {attention.unit[:-1]}")
@@ -88,17 +90,20 @@ def _evaluated_rows(facts: RunFacts) -> tuple[int | None, int | None]:
     return rows, min(rows, limit) if rows and limit else rows
 
 
-def _curves(history: History, rows: int | None, decoded_rows: int | None) -> list[_Curve]:
+def _curves(
+    history: History, unit: str, rows: int | None, decoded_rows: int | None
+) -> list[_Curve]:
     """The curves whose values the training has recorded.
 
     Args:
         history: the evaluations.
+        unit: the unit of the speed, ``tokens`` or ``rows``.
         rows: the rows of the eval split; None if they are unknown.
         decoded_rows: those for which outputs are decoded.
     """
     recorded = {key for entry in history for key in entry}
     loss_keys = {"train_loss": "train", "loss": "eval"}
-    speed_keys = {"tokens_per_second": "tokens/s"}
+    speed_keys = {"tokens_per_second": f"{unit}/s"}
     split, decoded = (
         "eval" if count is None else f"eval, {count:,} rows" for count in (rows, decoded_rows)
     )
@@ -108,7 +113,7 @@ def _curves(history: History, rows: int | None, decoded_rows: int | None) -> lis
         _Curve("perplexity", f"Perplexity ({split})", keys, 3, is_logarithmic=True),
         *(_metric_curve(name, decoded) for name in METRICS if name in recorded - {"perplexity"}),
         _Curve("learning-rate", "Learning rate", {"learning_rate": "rate"}, 6),
-        _Curve("speed", "Training speed, tokens/s", speed_keys, 0),
+        _Curve("speed", f"Training speed, {unit}/s", speed_keys, 0),
     ]
     return [curve for curve in curves if recorded.issuperset(curve.keys)]
 

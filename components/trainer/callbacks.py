@@ -80,7 +80,7 @@ class TrainingProgress(keras.callbacks.Callback):
         if limits.max_steps and state.step >= limits.max_steps:
             return f"max_steps: {state.step}"
         if limits.max_minutes and self._seconds >= 60 * limits.max_minutes:
-            return f"max_minutes: {self._seconds / 60:.1f}"
+            return f"max_minutes: {limits.max_minutes}"
         if limits.max_epochs and state.epoch >= limits.max_epochs:
             return f"max_epochs: {state.epoch}"
         return ""

@@ -242,6 +242,6 @@ def _fill(embedding: Any, source: TokenVectors, oov: str) -> None:
 
 def _describe(feature: str, report: Mapping[str, float]) -> str:
     return (
-        f"word vectors for {report['covered']:,} of {report['tokens']:,} {feature} tokens "
-        f"({report['share']:.1%}), {report['case_insensitive']:,} of them ignoring case"
+        f"word vectors for {report['covered']:,} of {report['tokens']:,} tokens of {feature} "
+        f"({report['share']:.1%}), {report['case_insensitive']:,} of them found by ignoring case"
     )

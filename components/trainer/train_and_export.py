@@ -56,6 +56,7 @@ def export_trained(result: TrainingResult) -> None:
         "steps": state.step,
         "epochs": state.epoch,
         "seconds": round(state.seconds, 1),
+        "unit": model.unit,
         "target_tokens": state.tokens,
         "stop_reason": state.stop_reason,
         "history": state.history,

@@ -45,7 +45,8 @@ class NumberKind(Kind):
         low = -math.inf if feature.low is None else feature.low
         high = math.inf if feature.high is None else feature.high
         if not low <= number <= high:
-            raise CellError(f"{name} {number:.12g} is not from {low:g} to {high:g}")
+            key = f" (`{feature.limits_key}`)" if feature.limits_key else ""
+            raise CellError(f"{name} {number:.12g} is not from {low:g} to {high:g}{key}")
         return number
 
     def to_input(self, feature: Feature, values: list[Any]) -> Any:

@@ -75,6 +75,7 @@ class Attention(base.AttentionLayer):
             memory_shape = (*memory_shape[:-1], base.split_depths(int(memory_shape[-1] or 0))[0])
         self.score.build(query_shape, memory_shape)
         self.alignment.build(query_shape)
+        self.has_single_query = query_shape[1] == 1
 
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that ``attend_with_distribution`` needs of a memory.
@@ -83,8 +84,12 @@ class Attention(base.AttentionLayer):
             memory: ``[batch, source, depth]``.
             mask: ``[batch, source]``; or ``[batch, target, source]`` for all queries at once.
             values: ``[batch, source, value_depth]``; see the class for the default.
+
+        Raises:
+            ValueError: the layer is not built, or a tensor has the wrong rank.
         """
         base.check_shapes(memory=memory, values=values, mask=mask)
+        self.check_built()
         keys, values = self.keys_and_values(memory, values)
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
@@ -96,7 +101,11 @@ class Attention(base.AttentionLayer):
         return prepared
 
     def attend_with_distribution(
-        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+        self,
+        query: Tensor,
+        prepared: State,
+        position: Tensor = None,
+        training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the context and weights of a query, and the weights' distribution.
 
@@ -107,13 +116,19 @@ class Attention(base.AttentionLayer):
             query: ``[batch, target, query_depth]``.
             prepared: the result of ``prepare``; for a score with coverage also ``coverage``
                 ``[batch, target, source]``, the sum of the weights of all previous steps.
-            position: the decoder step of each query, ``[batch or 1, target]``; the default is
-                0, 1, 2, ...
-            training: whether alignments are sampled.
+            position: the decoder step of each query, ``[batch or 1, target]``; the default for
+                several queries is 0, 1, 2, ...
+            training: whether dropout and sampled alignments are on; None for the mode of the layer
+                whose ``call`` is running.
+
+        Raises:
+            ValueError: a single query without a position, on which the alignment depends.
         """
         base.check_shapes(query=query)
-        if position is None:
-            position = ops.arange(ops.shape(query)[1])[None]
+        training = base.resolve_training(training)
+        key = prepared.get("random_key")
+        target = ops.shape(query)[1]
+        position = self.alignment.resolve_position(position, target, training, key)
         if self.alignment.window is not None and not training and not self.score.coverage:
             context, weights = self._attend_locally(query, prepared, position)
             return context, weights, weights
@@ -138,7 +153,10 @@ class Attention(base.AttentionLayer):
     def _attend_locally(
         self, query: Tensor, prepared: State, position: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return context and weights of an alignment with windows, in the faster way."""
+        """Return context and weights of an alignment with windows, in the faster way.
+
+        Windows and the whole source have equal results (``local.attend_in_windows``).
+        """
 
         def in_windows() -> tuple[Tensor, Tensor]:
             return local.attend_in_windows(self.score, self.alignment, query, prepared, position)
@@ -174,7 +192,8 @@ class Attention(base.AttentionLayer):
             memory: ``[batch, source, depth]``.
             values: ``[batch, source, value_depth]``.
             mask: ``[batch, source]`` or ``[batch, target, source]``, in addition to Keras's masks.
-            position: as in ``attend_with_distribution``.
+            position: as in ``attend_with_distribution``. A layer that was built for more than one
+                query, or for any number, also counts a single one from 0.
             return_context: return the context.
             return_weights: return the weights, before dropout.
             return_scores: return the scores before mask and alignment, ``[batch, target, source]``.
@@ -202,6 +221,9 @@ class Attention(base.AttentionLayer):
             mask, memory_mask, values_mask, memory=memory, query_mask=query_mask
         )
         prepared = self.prepare(memory, mask, values)
+        if position is None and not self.has_single_query:
+            # A model for targets of any length also gets targets of one token.
+            position = ops.arange(ops.shape(query)[1])[None]
         outputs = self.attend_with_distribution(query, prepared, position, training)
         context, weights, distribution = outputs
         scores = self.score.match(query, prepared["keys"]) if return_scores else None

@@ -1,6 +1,6 @@
 """What the attention layers share: masks, checks of shapes, and the choice of outputs."""
 
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import keras
@@ -48,6 +48,9 @@ class AttentionLayer(ConfiguredLayer):
 
     has_split_values = False
     _query_mask: Tensor = None
+
+    def _how_to_build(self) -> str:
+        return "Call build(query_shape, memory_shape) first."
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Create the layer, and explain arguments of ``keras.layers``."""
@@ -98,6 +101,26 @@ def _refuse_keras_arguments(layer: type, arguments: tuple[Any, ...], names: Any)
             f"{layer.__name__} takes no list of tensors. Create the layer, and call it with a "
             f"query and a memory: {layer.__name__}(...)(query, memory)."
         )
+
+
+def resolve_training(training: bool | None) -> bool:
+    """Return ``training``; for None that of the layer whose ``call`` is running, as Keras does.
+
+    Keras passes its training mode to the calls of layers only, not to their other methods.
+    """
+    return bool(_training_reader()()) if training is None else training
+
+
+class _TrainingReader(keras.layers.Layer):
+    """Returns the training mode that Keras passes to a layer without inputs."""
+
+    def call(self, training: bool = False) -> bool:
+        return training
+
+
+@cache
+def _training_reader() -> keras.layers.Layer:
+    return _TrainingReader(name="training_reader")
 
 
 def check_shapes(**tensors: Tensor) -> None:

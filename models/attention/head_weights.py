@@ -1,4 +1,10 @@
-"""The weights of several heads, from their queries and keys."""
+"""The weights of several heads, from their queries and keys.
+
+`align_heads` is the definition, for any score and any alignment. `softmax_weights`, and
+`softmax_once` for one step, compute the same in fewer operations for the pair of every
+Transformer, scaled dot products and a softmax. `test_the_standard_pair_equals_the_general_way`
+compares them (`tests/models/attention/test_multi_head.py`).
+"""
 
 from typing import Any
 
@@ -11,17 +17,71 @@ from regard.models.attention.scores import Score
 from regard.models.tensors import Tensor
 
 
+def align_heads(
+    score: Score,
+    alignment: Alignment,
+    query: Tensor,
+    keys: Tensor,
+    mask: Tensor,
+    pairs: Tensor = None,
+    position: Tensor = None,
+    training: bool = False,
+    random_key: Tensor = None,
+) -> tuple[Tensor, Tensor]:
+    """Apply any score and alignment; every head is a separate row for the alignment.
+
+    Args:
+        score: the score.
+        alignment: the alignment.
+        query: ``[batch, heads, target, depth]``.
+        keys: the prepared keys of the score.
+        mask: ``[batch, source]``, or None.
+        pairs: true where a target may attend to a source, ``[batch, 1 or target, source]``, or
+            ``[target, source]`` for a causal mask; or None.
+        position: the decoder step of each query, ``[batch or 1, target]``; the default is
+            0, 1, 2, ...
+        training: as in ``MultiHeadAttention.call``.
+        random_key: the seed of sampled weights, or None.
+
+    Returns:
+        The weights and their distribution, ``[batch, heads, target, source]``.
+    """
+    scores = score.match(query, keys)
+    heads, depth = query.shape[1], query.shape[-1]
+    batch, _, target, source = ops.shape(scores)
+    valid = ops.ones((batch, source), dtype="bool") if mask is None else mask
+    valid = score.valid_mask(valid)[:, None, :]
+    if pairs is not None:
+        valid = ops.logical_and(valid, pairs)
+    if position is None:
+        position = ops.arange(target)[None]
+    position = ops.broadcast_to(position, (batch, target))
+    both = alignment.align_with_distribution(
+        ops.reshape(scores, (batch * heads, target, source)),
+        mask=ops.repeat(valid, heads, axis=0),
+        query=ops.reshape(query, (-1, target, depth)),
+        position=ops.repeat(position, heads, axis=0),
+        training=training,
+        random_key=random_key,
+    )
+    weights, distribution = (ops.reshape(x, (batch, heads, target, source)) for x in both)
+    return weights, distribution
+
+
 def softmax_weights(
     query: Tensor, keys: Tensor, mask: Tensor, pairs: Tensor, relative: RelativePositions | None
 ) -> Any:
     """Return the softmax of the scaled dot products, computed in float32.
 
+    A bias hides masked positions, instead of the masked softmax of any alignment, and broadcasts
+    over the heads, instead of a mask per head. Where a mask hides the whole source the weights are
+    not 0; `MultiHeadAttention` sets them to 0 after their use.
+
     Args:
         query: ``[batch, heads, target, depth]``.
         keys: ``[batch, heads, source, depth]``.
-        mask: ``[batch, source]``, or None.
-        pairs: true where a target may attend to a source, ``[batch, 1 or target, source]``, or
-            ``[target, source]`` for a causal mask; or None.
+        mask: as in ``align_heads``.
+        pairs: as in ``align_heads``.
         relative: the relative positions, or None.
     """
     scores = ops.matmul(query * query.shape[-1] ** -0.5, ops.swapaxes(keys, -1, -2))
@@ -51,53 +111,3 @@ def softmax_once(query: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
     scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) * query.shape[-1] ** -0.5
     weights = ops.softmax(ops.cast(scores, "float32") + bias, axis=-1)
     return ops.cast(weights, query.dtype)
-
-
-def align_heads(
-    score: Score,
-    alignment: Alignment,
-    query: Tensor,
-    keys: Tensor,
-    mask: Tensor,
-    pairs: Tensor = None,
-    position: Tensor = None,
-    training: bool = False,
-    random_key: Tensor = None,
-) -> tuple[Tensor, Tensor]:
-    """Apply any score and alignment; every head is a separate row for the alignment.
-
-    Args:
-        score: the score.
-        alignment: the alignment.
-        query: ``[batch, heads, target, depth]``.
-        keys: the prepared keys of the score.
-        mask: as in ``softmax_weights``.
-        pairs: as in ``softmax_weights``.
-        position: the decoder step of each query, ``[batch or 1, target]``; the default is
-            0, 1, 2, ...
-        training: as in ``MultiHeadAttention.call``.
-        random_key: the seed of sampled weights, or None.
-
-    Returns:
-        The weights and their distribution, ``[batch, heads, target, source]``.
-    """
-    scores = score.match(query, keys)
-    heads, depth = query.shape[1], query.shape[-1]
-    batch, _, target, source = ops.shape(scores)
-    valid = ops.ones((batch, source), dtype="bool") if mask is None else mask
-    valid = score.valid_mask(valid)[:, None, :]
-    if pairs is not None:
-        valid = ops.logical_and(valid, pairs)
-    if position is None:
-        position = ops.arange(target)[None]
-    position = ops.broadcast_to(position, (batch, target))
-    both = alignment.align_with_distribution(
-        ops.reshape(scores, (batch * heads, target, source)),
-        mask=ops.repeat(valid, heads, axis=0),
-        query=ops.reshape(query, (-1, target, depth)),
-        position=ops.repeat(position, heads, axis=0),
-        training=training,
-        random_key=random_key,
-    )
-    weights, distribution = (ops.reshape(x, (batch, heads, target, source)) for x in both)
-    return weights, distribution

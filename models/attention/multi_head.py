@@ -78,7 +78,7 @@ class MultiHeadAttention(base.AttentionLayer):
         self.alignment = spec("alignment", ALIGNMENTS, alignment, dtype=policy, name="alignment")
         self.has_split_values = base.is_split(values)
         self.dropout = Dropout(dropout, dtype=policy)
-        # The standard pair has a faster implementation.
+        # The pair has a faster way to the same weights (`regard.models.attention.head_weights`).
         self.is_scaled_dot_soft = (
             type(self.score) is ScaledDotScore and type(self.alignment) is SoftAlignment
         )
@@ -121,6 +121,7 @@ class MultiHeadAttention(base.AttentionLayer):
         per_head = (None, None, self.depth)
         self.score.build(per_head, per_head)
         self.alignment.build(per_head)
+        self.has_single_query = query_shape[1] == 1
 
     def _dense(self, name: str, depth: int | None, units: int, scale: float) -> Any:
         """Return a projection; these scales give fused and separate projections one variance."""
@@ -153,7 +154,7 @@ class MultiHeadAttention(base.AttentionLayer):
             memory: ``[batch, source, memory_depth]``.
             values: ``[batch, source, value_depth]``, in all calls or in none.
             mask: ``[batch, source]`` or ``[batch, target, source]``, in addition to Keras's masks.
-            position: as in ``attend_with_distribution``.
+            position: as in ``Attention.call``.
             causal: whether a position attends only to itself and to earlier positions.
             angles: rotations of queries and keys in self-attention, from ``Positions.angles``.
             per_head: return weights, scores and distribution of every head, instead of their mean.
@@ -196,6 +197,9 @@ class MultiHeadAttention(base.AttentionLayer):
         else:
             prepared = self._prepare(*self._project_memory(memory, values), mask)
             (heads,) = self._split_heads(self.project_query(query), 1)
+            if position is not None or self.has_single_query:
+                target = ops.shape(query)[1]
+                position = self.alignment.resolve_position(position, target, training)
         outputs, *alignments = self._attend(heads, prepared, position, pairs, training)
         scores = self._scores(heads, prepared["keys"]) if return_scores else None
         weights, distribution, scores = (
@@ -211,12 +215,17 @@ class MultiHeadAttention(base.AttentionLayer):
     def prepare(self, memory: Tensor, mask: Tensor = None, values: Tensor = None) -> State:
         """Compute everything that attending to a memory needs, with a mask ``[batch, source]``."""
         base.check_shapes(memory=memory, values=values, memory_mask=mask)
+        self.check_built()
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return self._prepare(*self._project_memory(memory, values), mask)
 
     def attend_with_distribution(
-        self, query: Tensor, prepared: State, position: Tensor = None, training: bool = False
+        self,
+        query: Tensor,
+        prepared: State,
+        position: Tensor = None,
+        training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return outputs, the weights of every head, and their distribution.
 
@@ -226,11 +235,14 @@ class MultiHeadAttention(base.AttentionLayer):
         Args:
             query: ``[batch, target, depth]``.
             prepared: the result of ``prepare``.
-            position: the decoder step of each query, ``[batch or 1, target]``; the default is
-                0, 1, 2, ...
-            training: as in ``call``.
+            position: as in ``Attention.attend_with_distribution``.
+            training: as in ``Attention.attend_with_distribution``.
         """
         base.check_shapes(query=query)
+        training = base.resolve_training(training)
+        key = prepared.get("random_key")
+        target = ops.shape(query)[1]
+        position = self.alignment.resolve_position(position, target, training, key)
         (heads,) = self._split_heads(self.project_query(query), 1)
         return self._attend(heads, prepared, position, None, training)
 
@@ -250,15 +262,14 @@ class MultiHeadAttention(base.AttentionLayer):
         batch = ops.shape(prepared["mask"])[0]
         heads = ops.reshape(self.project_query(query), (batch, -1, self.heads, self.depth))
         heads = transpose_as_int(heads, (0, 2, 1, 3))
-        if self.is_scaled_dot_soft:
-            keys, values, bias = (prepared[name] for name in ("keys", "values", "bias"))
-            weights = softmax_once(heads, keys, bias)
-            outputs = self._merge_heads(ops.matmul(weights, values))
-            return outputs, weights * ops.cast(prepared["mask"][:, None, None], weights.dtype)
-        step = ops.reshape(position, (1, 1))
-        pair = (self.score, self.alignment)
-        weights, _ = align_heads(*pair, heads, prepared["keys"], prepared["mask"], position=step)
-        return self._merge_heads(ops.matmul(weights, prepared["values"])), weights
+        keys, values, mask = (prepared[name] for name in ("keys", "values", "mask"))
+        if not self.is_scaled_dot_soft:
+            step, pair = ops.reshape(position, (1, 1)), (self.score, self.alignment)
+            weights, _ = align_heads(*pair, heads, keys, mask, position=step)
+            return self._merge_heads(ops.matmul(weights, values)), weights
+        weights = softmax_once(heads, keys, prepared["bias"])
+        outputs = self._merge_heads(ops.matmul(weights, values))
+        return outputs, weights * ops.cast(mask[:, None, None], weights.dtype)
 
     def cache(self, rows: Tensor, length: Tensor) -> State:
         """Return keys and values ``[rows, heads, length, depth]`` to fill with ``step``."""
@@ -350,7 +361,7 @@ class MultiHeadAttention(base.AttentionLayer):
             # Zero values give a completely masked row a zero context, whatever its weights are.
             values = values * ops.cast(mask[:, None, :, None], values.dtype)
         prepared = {"keys": self.score.prepare(keys), "values": values, "mask": mask}
-        if self.is_scaled_dot_soft:
+        if self.is_scaled_dot_soft:  # hides padding in `softmax_once`
             prepared["bias"] = None if mask is None else base.mask_bias(mask)[:, None, None]
         return prepared
 
@@ -368,13 +379,13 @@ class MultiHeadAttention(base.AttentionLayer):
             training: as in ``call``.
         """
         keys, mask = prepared["keys"], prepared["mask"]
-        if self.is_scaled_dot_soft:
-            weights = distribution = softmax_weights(query, keys, mask, pairs, self.relative)
-        else:
+        if not self.is_scaled_dot_soft:
             random_key, pair = prepared.get("random_key"), (self.score, self.alignment)
             weights, distribution = align_heads(
                 *pair, query, keys, mask, pairs, position, training, random_key
             )
+        else:
+            weights = distribution = softmax_weights(query, keys, mask, pairs, self.relative)
         dropped = self.dropout(weights, training=training)
         if self.relative is not None and mask is not None:
             # The values of padding are 0, but its relative vectors are not.

@@ -56,6 +56,7 @@ class Pointer(AttentionLayer):
     def prepare(self, memory: Tensor, mask: Tensor = None) -> State:
         """Compute everything that ``logits`` needs of a memory."""
         check_shapes(memory=memory, mask=mask)
+        self.check_built()
         if mask is None:
             mask = ops.ones(ops.shape(memory)[:2], dtype="bool")
         return {"keys": self.score.prepare(memory), "mask": self.score.valid_mask(mask)}

@@ -79,6 +79,7 @@ class AttendingDecoder(Decoder):
 
     def prepare(self, memory: Memory) -> State:
         """Return what every step needs of a memory."""
+        self.check_built()
         if self.attention is None:
             prepared = {"context": self.fixed_context(memory)[:, None], "mask": memory["mask"]}
         else:
@@ -114,7 +115,8 @@ class AttendingDecoder(Decoder):
         Args:
             query: ``[batch, target, units]``.
             prepared: ``state["memory"]``.
-            position: the decoder step of each query, ``[batch, target]``.
+            position: the decoder step of each query, ``[batch, target]``; None for all steps from
+                the first one on.
             training: whether alignments are sampled.
         """
         if self.attention is None:
@@ -122,6 +124,8 @@ class AttendingDecoder(Decoder):
             weights = ops.cast(ops.zeros_like(prepared["mask"]), query.dtype)[:, None]
             context = ops.repeat(prepared["context"], target, axis=1)
             return context, (ops.repeat(weights, target, 1),)
+        if position is None:
+            position = ops.arange(ops.shape(query)[1])[None]
         context, *alignments = self.attention.attend_with_distribution(
             query, prepared, position, training
         )

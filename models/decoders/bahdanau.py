@@ -63,6 +63,7 @@ class BahdanauDecoder(RecurrentDecoder):
         super().build(tokens_shape)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State, Tensor]:
+        """Decode one token, in the order of the paper: a_t, c_t, h_t, t_t, logits."""
         embedded, prepared = self.embedding(tokens), state["memory"]
         query = state["cells"][-1][0]
         context, alignments, progress = self._attend_once(query, prepared, self._progress(state))
@@ -73,25 +74,29 @@ class BahdanauDecoder(RecurrentDecoder):
         return logits, new_state, alignments[0]
 
     def _unroll(self, tokens: Tensor, memory: Memory, training: bool) -> tuple[Tensor, Alignments]:
+        """Run ``step`` for all tokens; see ``unroll``.
+
+        All tokens are known, so embeddings, readouts and logits of all steps are one product each,
+        and only attention and recurrence run in the loop. ``test_steps_equal_unroll`` compares
+        both (`tests/models/decoders/test_recurrent.py`).
+        """
         state = self._start_unroll(memory, training)
         prepared = state["memory"]
         embedded, masks = self._embed(tokens, training)
 
-        def step(carry: tuple[Any, ...], inputs: list[Tensor]) -> tuple[Any, Any]:
-            cells, _, _, progress, _ = carry
-            context, alignments, progress = self._attend_once(
-                cells[-1][0], prepared, progress, training
-            )
+        def step(carry: tuple[Any, Any, Any], inputs: list[Tensor]) -> tuple[Any, Any, Any]:
+            cells, progress, _ = carry
+            query = cells[-1][0]
+            context, alignments, progress = self._attend_once(query, prepared, progress, training)
             cells, hidden = self._advance(inputs, cells, context)
-            carry = (cells, hidden, context, progress, alignments)
-            return carry, carry
+            return cells, progress, (hidden, context, alignments)
 
-        hidden = state["cells"][-1][0]
+        hidden = ops.zeros_like(state["cells"][-1][0])
         context = ops.zeros((ops.shape(hidden)[0], self.context_depth), hidden.dtype)
-        alignments = self._zero_alignments(prepared, hidden.dtype)
-        start = (state["cells"], hidden, context, self._progress(state), alignments)
-        _, outputs = scan_steps(step, start, self._loop_inputs(embedded, masks))
-        _, hidden, context, _, alignments = outputs
+        outputs = (hidden, context, self._zero_alignments(prepared, hidden.dtype))
+        start = (state["cells"], self._progress(state), outputs)
+        _, (_, _, outputs) = scan_steps(step, start, self._loop_inputs(embedded, masks))
+        hidden, context, alignments = outputs
         readout = batch_first(self._readout(hidden, embedded, context))
         readout = self.dropout(readout, training=training)
         alignments = tuple(batch_first(x) for x in alignments)

@@ -146,8 +146,8 @@ class PointerDecoder(Decoder):
             masks = [dropout_mask(self.dropout, shape, self.compute_dtype) for _ in self.cells[1:]]
 
         def step(carry: tuple[Any, Any], inputs: list[Tensor]) -> tuple[Any, Any]:
-            carry = self._advance(inputs, carry[0])
-            return carry, carry
+            cells, _ = carry
+            return self._advance(inputs, cells)
 
         # The choice is not fed back, so all steps point at once.
         start = (state["cells"], ops.zeros_like(state["cells"][0][0]))
@@ -159,6 +159,7 @@ class PointerDecoder(Decoder):
 
     def _prepare(self, memory: Memory) -> State:
         """Project the memory once per row, with the end as its first position."""
+        self.check_built()
         values, mask = memory["values"], memory["mask"]
         first, last = (
             ops.broadcast_to(ops.cast(vector, values.dtype)[None], ops.shape(values[:, :1]))

@@ -22,6 +22,10 @@ class RecurrentDecoder(AttendingDecoder):
     (Cho et al. 2014, §2.2) the context of every step is the encoder's final state of the top
     layer, or the mean of the memory if there are no final states, and alignments are zero.
 
+    A subclass implements ``step``, one token in the order of its paper, and ``_unroll``, which does
+    the same for all tokens of a target. `tests/models/decoders/test_recurrent.py` compares them
+    (``test_steps_equal_unroll``), and the tests of each decoder with the paper in NumPy.
+
     Args:
         vocabulary: the size of the target vocabulary.
         memory_depth: the depth of the memory's values.
@@ -109,7 +113,7 @@ class RecurrentDecoder(AttendingDecoder):
         return self.bridge.summary(memory)[0][:, -self.settings["memory_depth"] :]
 
     def start(self, memory: Memory, max_length: Tensor = None, hypotheses: int = 1) -> State:
-        cells, prepared = self.bridge(memory), self.prepare(memory)
+        prepared, cells = self.prepare(memory), self.bridge(memory)
         position = ops.cast(ops.zeros_like(cells[0][0][:, 0]), "int32")
         state = {"memory": prepared, "cells": cells, "position": position}
         if self.covers:
@@ -133,8 +137,9 @@ class RecurrentDecoder(AttendingDecoder):
     ) -> tuple[Tensor, Alignments, State]:
         """Run ``_attend`` for one query per hypothesis; all tensors are ``[rows, ...]``.
 
-        ``progress`` is the result of ``_progress`` or of the previous step, and the last output is
-        that after this step.
+        This is c, a = attend(q), and what attention knows of the steps before it: their number and,
+        for a score with coverage, the sum of their weights. ``progress`` is the result of
+        ``_progress`` or of the previous step, and the last output is that after this step.
         """
         batch = ops.shape(prepared["mask"])[0]
         # The hypotheses of a row are several queries to the row's one memory.
@@ -165,7 +170,11 @@ class RecurrentDecoder(AttendingDecoder):
         return embedded, self._dropout_masks(tokens, embedded.dtype, training)
 
     def _loop_inputs(self, embedded: Tensor, masks: Sequence[Tensor] = ()) -> tuple[Tensor, ...]:
-        """Return the inputs of a loop over the steps, in the order that ``_advance`` expects."""
+        """Return the inputs of a loop over the steps, in the order that ``_advance`` expects.
+
+        The cell of the first layer computes W x + U h. W x of all steps is one product before the
+        loop, and only U h is computed in it. A residual connection also needs x.
+        """
         inputs = [self.cells[0].project(embedded)]
         if self.residuals[0]:
             inputs.append(embedded)
@@ -177,7 +186,16 @@ class RecurrentDecoder(AttendingDecoder):
         cells: Sequence[tuple[Tensor, ...]],
         extra: Tensor = None,
     ) -> tuple[list[tuple[Tensor, ...]], Tensor]:
-        """Return the next states of all layers and the output ``[rows, units]`` of the last one."""
+        """Return the next states of all layers and the output ``[rows, units]`` of the last one.
+
+        Layer i computes h_i = cell_i(x_i, h_i), and x_{i+1} = dropout(h_i), plus x_i with residual
+        connections.
+
+        Args:
+            inputs: the result of ``_loop_inputs`` for one step.
+            cells: the states of all layers.
+            extra: the additional input of the first layer.
+        """
         rest = iter(inputs)
         projected = next(rest)
         output = next(rest) if self.residuals[0] else None

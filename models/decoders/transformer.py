@@ -170,6 +170,7 @@ class TransformerDecoder(TransformerStack, Decoder):
 
     def _prepare(self, memory: Memory) -> State:
         """Project the memory for every block, once per sentence."""
+        self.check_built()
         values, mask = memory["values"], memory["mask"]
         ids = {"ids": memory["ids"]} if self.copies else {}
         blocks = [block.prepare(values, mask) for block in self.blocks]

@@ -116,14 +116,13 @@ class RecurrentEncoder(ConfiguredLayer):
         valid = self._by_direction(ops.transpose(mask)[..., None])
         start = cell.start(ops.shape(inputs)[0])
 
-        def step(state: tuple[Tensor, ...], now: list[Tensor]) -> tuple[Any, Any]:
+        def step(state: tuple[Tensor, ...], now: list[Tensor]) -> tuple[Tensor, ...]:
             projected, is_valid = now
             advanced = cell.advance(projected, state)
-            state = tuple(
+            return tuple(
                 ops.where(is_valid > 0.5, new, old)
                 for new, old in zip(advanced, state, strict=True)
             )
-            return state, state
 
         last, states = scan_steps(step, start, (cell.project(steps), valid))
         hidden = states[0]  # [source, directions, batch, units]

@@ -10,28 +10,33 @@ from regard.models.tensors import Tensor
 
 
 def scan_steps(
-    step: Callable[[Any, list[Tensor]], tuple[Any, Any]], start: Any, inputs: Sequence[Tensor]
+    step: Callable[[Any, list[Tensor]], Any], start: Any, inputs: Sequence[Tensor]
 ) -> tuple[Any, Any]:
-    """Run ``keras.ops.scan`` over several inputs at once.
+    """Run a step for each step of the inputs, from the carry of the step before.
 
-    On TensorFlow, Keras's scan accepts several inputs only if their number of steps is known when
-    the graph is built. Here they are concatenated along the last axis.
+    This is ``carries = []; for now in inputs: carry = step(carry, now); carries.append(carry)`` as
+    ``keras.ops.scan``. On TensorFlow, the outputs of Keras's scan must have the shapes and types of
+    the carry. So the outputs are the carries, and what a step computes only for the result is a
+    part of its carry that the next step ignores. In ``start`` that part is zeros.
 
     Args:
-        step: (carry, [input of this step, ...]) → (carry, output), each with a fixed structure.
+        step: (carry, [input of this step, ...]) → carry, with a fixed structure.
         start: the first carry.
         inputs: tensors ``[steps, ..., depth]`` that differ only in the depth, which must be known.
 
     Returns:
-        The last carry, and the outputs with the steps as first axis.
+        The last carry, and the carries of all steps, with the steps as first axis.
     """
+    # Keras's scan on TensorFlow accepts several inputs only if their number of steps is known when
+    # the graph is built, so they are concatenated along the last axis.
     depths = [int(x.shape[-1]) for x in inputs]
     ends = [sum(depths[: i + 1]) for i in range(len(depths) - 1)]
     dtype = inputs[0].dtype
     joined = ops.concatenate([ops.cast(x, dtype) for x in inputs], axis=-1) if ends else inputs[0]
 
     def split_step(carry: Any, now: Tensor) -> tuple[Any, Any]:
-        return step(carry, list(ops.split(now, ends, axis=-1)) if ends else [now])
+        carry = step(carry, list(ops.split(now, ends, axis=-1)) if ends else [now])
+        return carry, carry
 
     return ops.scan(split_step, start, joined)
 

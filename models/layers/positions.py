@@ -29,6 +29,10 @@ class Positions(ConfiguredLayer):
 
     Shapes: vectors ``[batch, length, depth]`` and their positions ``[batch or 1, length]``,
     starting at 0, by default 0, 1, 2, ... → vectors of the same shape, with Keras's mask.
+
+    Raises:
+        ValueError: ``max_positions`` or ``merge`` is invalid; or, in ``call``, a layer that was
+            built for a single vector has no position, which is not 0 in a loop over steps.
     """
 
     def __init__(self, max_positions: int = 1024, merge: str = "add", **kwargs: Any):
@@ -42,16 +46,23 @@ class Positions(ConfiguredLayer):
 
     def build(self, vectors_shape: tuple[int | None, ...]) -> None:
         """Create the weights, if there are any; the depth must be known."""
+        self.has_single_vector = vectors_shape[1] == 1
         if self.merge == "concat":
             depth = int(vectors_shape[-1] or 0)
             self.project = self.create_dense("project", 2 * depth, depth)
 
     def call(self, vectors: Tensor, position: Tensor = None) -> Tensor:
-        if position is None:
+        is_default = position is None
+        if is_default:
             position = ops.arange(ops.shape(vectors)[1])[None]
         added = self.position_vectors(position, int(vectors.shape[-1]))
         if added is None:
             return vectors
+        if is_default and self.has_single_vector and vectors.shape[1] == 1:
+            raise ValueError(
+                "The position of a single vector is unknown. Pass position=[[t]], where t is 0 in "
+                "the first step."
+            )
         added = ops.cast(added, vectors.dtype)
         if self.merge == "add":
             return vectors + added

@@ -303,7 +303,9 @@ class DecoderBlock(TransformerBlock):
             return self.attention(x, causal=True, angles=angles, per_head=True, training=training)
 
         def cross(x: Tensor) -> tuple[Tensor, Any]:
-            context, weights, _ = self.cross.attend_with_distribution(x, prepared, None, training)
+            position = ops.arange(ops.shape(x)[1])[None]
+            outputs = self.cross.attend_with_distribution(x, prepared, position, training)
+            context, weights, _ = outputs
             return context, BlockAttention(weights, target)
 
         outputs, target = self._residual(attention, self.attention_norm, inputs, training)

@@ -48,7 +48,14 @@ def predict(
             "Put -- before texts that start with a dash.",
         ),
     ] = None,
-    align: Annotated[bool, options.flag("--align", "Print the attention as a table.")] = False,
+    align: Annotated[
+        bool,
+        options.flag(
+            "--align",
+            "Print the attention as a table: rows attend to columns. If it is too wide, each row "
+            "lists its three highest weights, with the positions of their tokens in brackets.",
+        ),
+    ] = False,
     as_json: Annotated[bool, options.flag("--json", "Print one JSON object on each line.")] = False,
     picture: Annotated[
         Path | None,

@@ -13,7 +13,9 @@ from regard.models.decoders import (
 from regard.models.encoders import EmbeddingEncoder, RecurrentEncoder, TransformerEncoder
 from regard.models.losses import penalty
 from regard.models.seq2seq import Seq2Seq, shift
+from regard.models.vocabulary import BOS
 from tests.marks import slow
+from tests.models.decoders import reference
 from tests.models.tensors import train
 from tests.tolerances import assert_close, close_to
 
@@ -85,6 +87,19 @@ def test_score_is_the_sum_of_log_probabilities(model):
         sum(logp[row, t, token] for t, token in enumerate(TARGET[row]) if token) for row in range(2)
     ]
     assert_close(model.score(SOURCE, TARGET), expected, roundings=1000)
+
+
+def test_score_is_that_of_documented_teacher_forcing(model):
+    """Step by step, with each token of the target as the next input."""
+
+    def step(token, state):
+        logits, state, _ = model.decoder.step(np.array([token], "int32"), state)
+        return np.asarray(keras.ops.log_softmax(logits)[0], "float64"), state
+
+    state = model.decoder.start(model.encode(SOURCE[:1]), 3, 1)
+    expected = reference.teacher_forcing(step, state, TARGET[0, :3], BOS)
+    scores, _ = model.score_with_alignment(SOURCE[:1], TARGET[:1])
+    assert_close(scores[0, :3], expected)
 
 
 def test_padding_changes_no_score(model):

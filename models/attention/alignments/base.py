@@ -21,7 +21,10 @@ class Alignment(ConfiguredLayer):
     Alignments that predict a position also use the query ``[batch, target, depth]`` and its
     decoder step ``[batch or 1, target]``; those that sample use the result of ``draw_key``.
 
+    An alignment whose weights depend on the decoder step overrides ``needs_position``.
+
     Attributes:
+        choice_name: the name in ``ALIGNMENTS``.
         stochastic: whether weights are sampled in training, so that gradients reach the scores
             only through a reward (``regard.models.reinforce``).
         has_zeros: whether the weights of unmasked positions may be 0.
@@ -31,6 +34,7 @@ class Alignment(ConfiguredLayer):
             (``LocalAlignment``); None for no limit.
     """
 
+    choice_name: str = ""
     stochastic: bool = False
     has_zeros: bool = True
     needs_sequence: bool = False
@@ -45,6 +49,51 @@ class Alignment(ConfiguredLayer):
     def build(self, query_shape: tuple[int | None, ...]) -> None:
         """Create the weights, if there are any; the query's depth must be known."""
         self.built = True
+
+    def needs_position(self, training: bool = False, random_key: Any = None) -> bool:
+        """Return whether the weights of a query depend on its decoder step.
+
+        Args:
+            training: whether weights are sampled in training.
+            random_key: the key that all steps share, or None for one of this call alone.
+        """
+        return False
+
+    def resolve_position(
+        self, position: Any, target: Any, training: bool = False, random_key: Any = None
+    ) -> Tensor:
+        """Return the decoder steps of queries, ``[batch or 1, target]``; by default 0, 1, 2, ...
+
+        The step of a single query is not 0 in a loop over steps, where every window of ``local_m``
+        would be at the beginning of the source.
+
+        Args:
+            position: the steps, or None.
+            target: the number of queries.
+            training: as in ``needs_position``.
+            random_key: as in ``needs_position``.
+
+        Raises:
+            ValueError: the position has another rank, or is missing for a single query whose
+                weights depend on it.
+        """
+        if position is not None:
+            position = ops.convert_to_tensor(position)
+            if len(position.shape) != 2:
+                raise ValueError(
+                    "position must be [batch or 1, target], but its shape is "
+                    f"{tuple(position.shape)}."
+                )
+            return position
+        is_single = isinstance(target, int) and target == 1
+        if is_single and self.needs_position(training, random_key):
+            name = self.choice_name or type(self).__name__
+            raise ValueError(
+                f"The weights of the alignment {name!r} depend on the decoder step, "
+                "which is unknown for a single query. Pass position=[[t]], where t is 0 in the "
+                "first step."
+            )
+        return ops.arange(target)[None]
 
     def draw_key(self) -> Any:
         """Return a key for the random numbers of one sequence, or None if none are needed.

@@ -12,6 +12,7 @@ from regard.models.attention.alignments.base import (
     is_largest,
     masked_softmax,
 )
+from regard.models.attention.base import resolve_training
 from regard.models.noise import gumbel_noise, uniform_noise
 from regard.models.serialization import checked_arguments, choice
 from regard.models.tensors import Tensor
@@ -55,6 +56,12 @@ class HardAlignment(Alignment):
         self.seed = (seed or 0) & 0xFFFFFFFF
         self.generator = keras.random.SeedGenerator(seed, name="generator")
 
+    def needs_position(self, training: bool = False, random_key: Any = None) -> bool:
+        """Return whether steps share their random numbers, which then depend on the step."""
+        if training:
+            return random_key is not None
+        return bool(self.settings["inference"] == "sample")
+
     def draw_key(self) -> Tensor:
         """Return a pair of numbers ``[2]`` that is different in every call."""
         return self.generator.next()
@@ -70,10 +77,12 @@ class HardAlignment(Alignment):
         scores: Tensor,
         mask: Tensor = None,
         position: Tensor = None,
-        training: bool = False,
+        training: bool | None = None,
         random_key: Tensor = None,
         **context: Any,
     ) -> tuple[Tensor, Tensor]:
+        training = resolve_training(training)
+        position = self.resolve_position(position, ops.shape(scores)[-2], training, random_key)
         soft = masked_softmax(scores, mask)
         masked = ops.stop_gradient(ops.cast(scores, "float32"))
         if mask is not None:
@@ -107,8 +116,6 @@ class HardAlignment(Alignment):
         The noise is a function of row, step and source position, so a step samples the same
         position in a loop and in a computation of all steps at once.
         """
-        if position is None:
-            position = ops.arange(ops.shape(scores)[-2])[None]
         rows, source = rows[:, None, None], ops.arange(ops.shape(scores)[-1])
         return gumbel_noise(1, random_key[0], random_key[1], rows, position[..., None], source)
 

@@ -98,7 +98,9 @@ class SimilarityPreprocessingConfig(Section):
 def limit_features(model: SimilarityModelConfig) -> tuple[Feature, ...]:
     """Return the features with the range of the score."""
     first, second, score = FEATURES
-    return first, second, replace(score, low=model.scale.low, high=model.scale.high)
+    scale = model.scale
+    limits = {"low": scale.low, "high": scale.high, "limits_key": "model.scale"}
+    return first, second, replace(score, **limits)
 
 
 def validate(config: Any) -> Iterator[Problem]:
@@ -127,7 +129,7 @@ def validate(config: Any) -> Iterator[Problem]:
 DESCRIPTION = Description(
     name="similarity",
     summary="two sentences to a similarity score",
-    about="The model scores how similar two texts are, from 0 to 1.",
+    about="The model scores how similar two texts are.",
     parts=Parts(
         "regard.models.tasks.similarity",
         preprocessing="SentencePreprocessing",

@@ -40,8 +40,11 @@ class ServedSimilarity(ServedModule):
         return signatures
 
     def contract(self) -> dict[str, Any]:
+        scale = self._settings.scale
+        limits = f"from {scale.low:g} to {scale.high:g}"
         attention = {"rows": "first_pieces", "columns": "second_pieces", "weights": "alignment"}
         return {
+            "about": f"The model scores how similar two texts are, {limits}.",
             "score": None,
             "scored": None,
             "size": {"output": "first_length", "minus": 0, "unit": "tokens of the first sentence"},

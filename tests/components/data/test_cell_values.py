@@ -1,6 +1,7 @@
 """Parsing of cells of tables and JSON, and messages about invalid ones."""
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -75,6 +76,11 @@ def test_parse_value(feature, cell, expected):
         (SCORE, "-inf", "score is infinite"),
         (Feature("score", kinds.NUMBER), "1e39", "score is too large"),
         (SCORE, "5.00000001", "score 5.00000001 is not from 0 to 5"),
+        (
+            replace(SCORE, limits_key="model.scale"),
+            "6",
+            "score 6 is not from 0 to 5 (`model.scale`)",
+        ),
         (Feature("score", kinds.NUMBER, low=1), "0.5", "score 0.5 is not from 1 to inf"),
         (Feature("score", kinds.NUMBER, high=1), "2", "score 2 is not from -inf to 1"),
         (IMAGE, "", "no value for 'image'"),

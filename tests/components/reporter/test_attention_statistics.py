@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from regard.components.common import prediction_table
 from regard.components.reporter import attention_statistics
@@ -31,6 +32,16 @@ def test_statistics_of_text(facts):
         statistics.coverage[:3], [0.8 + 1 / 3, 0.2 + 1 / 3, 1 / 3], atol=1e-6
     )
     assert 0 < statistics.entropy.mean() < 1
+    assert statistics.row_count == "40 decoding steps"
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"), [("source_pieces", "40 tokens of source"), ("steps", "40 steps")]
+)
+def test_the_rows_of_a_model_that_writes_nothing(facts, tmp_path, rows, text):
+    with sample_runs.edit(tmp_path, "predictions", "predictions.json") as content:
+        content["contract"]["looks"]["rows"] = rows
+    assert measure_attention(facts).row_count == text
 
 
 def test_the_sample_is_spread_over_all_rows(facts, monkeypatch):

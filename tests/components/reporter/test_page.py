@@ -60,6 +60,16 @@ def test_missing_values_are_omitted(facts, tmp_path):
     assert "BLEU lower is better undefined 30.00 0.012" in text
 
 
+def test_the_unit_of_the_training(facts, tmp_path):
+    assert "tokens seen 100,000" in plain(page.render(facts))
+    with sample_runs.edit(tmp_path, "model_run", "training.json") as content:
+        content["unit"] = "rows"
+    text = plain(page.render(RunFacts(facts.run, facts.folders, facts.task, facts.config)))
+    assert "rows seen 100,000" in text
+    assert "Training speed, rows/s" in text
+    assert "tokens/s" not in text
+
+
 @pytest.fixture(scope="module")
 def text_page(report_file):
     """The page of a text-to-text run."""

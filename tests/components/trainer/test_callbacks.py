@@ -52,7 +52,7 @@ def test_several_workers_follow_the_chief_s_clock(make_progress):
         progress.on_train_batch_end(batch)
     assert [batches for batches, *_ in calls] == [101, 106, 111]
     assert calls[1][1:] == pytest.approx((21.0, 106 / 21), abs=0.5)
-    assert progress.limit() == "max_minutes: 1.1"
+    assert progress.limit() == "max_minutes: 1.0"
     assert progress.model.stop_training
 
 

@@ -202,7 +202,7 @@ def test_the_coverage_is_reported(tmp_path, monkeypatch):
         pretrained_embeddings.events, "emit", lambda kind, **fields: notes.append(fields)
     )
     load(tmp_path, ["\u2581the", "\u2581Dog", "x"])
-    text = "word vectors for 2 of 3 source tokens (66.7%), 1 of them ignoring case"
+    text = "word vectors for 2 of 3 tokens of source (66.7%), 1 of them found by ignoring case"
     assert notes == [{"node": "Trainer", "text": text}]
 
 

@@ -1,152 +1,172 @@
-"""The formulas of scores and alignments in float64, one number at a time."""
+"""The formulas of attention in NumPy, which docs/explanation/attention.md shows.
 
-import math
+They read like the papers: one query, one step, no batches and no masks. ``q`` is a query ``[d_q]``,
+``k`` a key ``[d_k]``, ``K`` and ``V`` are all keys and values of a source, one a row. A score
+returns ``e``, a number for one key; an alignment turns the numbers ``e`` ``[source]`` of all keys
+into the weights ``a`` ``[source]``. A matrix is multiplied from the left, as in ``W q``: it is the
+transpose of the kernel that Keras stores.
+
+``tests/models/attention/batches.py`` applies them to batches and to the weights of layers.
+"""
 
 import numpy as np
 
 
-def number(name, q, k, s, weights):
-    """The score of one query vector with one key vector at source position ``s``."""
-    if name == "dot":
-        return q @ k
-    if name == "scaled_dot":
-        return q @ k / math.sqrt(len(q))
-    if name == "general":
-        (kernel,) = weights
-        return q @ (kernel.T / math.sqrt(len(q))) @ k
-    if name == "low_rank":
-        query_kernel, key_kernel = weights
-        return q @ (query_kernel @ key_kernel.T / math.sqrt(query_kernel.shape[1])) @ k
-    if name == "additive":
-        query_kernel, key_kernel, bias, vector, *deeper = weights
-        return perceptron(query_kernel.T @ q + key_kernel.T @ k + bias, vector, deeper)
-    if name == "concat":
-        kernel, vector, *deeper = weights
-        return perceptron(kernel.T @ np.concatenate([q, k]), vector, deeper)
-    if name == "cosine":
-        (temperature,) = weights
-        return np.exp(temperature) * (q @ k) / (np.linalg.norm(q) * np.linalg.norm(k))
-    if name == "location":
-        (kernel,) = weights
-        return (kernel.T @ q)[s] if s < kernel.shape[1] else -np.inf
-    raise KeyError(name)
+def attend(q, K, V, score, align):
+    """Bahdanau et al. 2015, §3.1, eqs. 5 and 6: the context and the weights."""
+    e = np.array([score(q, k) for k in K])
+    a = align(e)
+    return a @ V, a
 
 
-def perceptron(projected, vector, deeper):
-    """The output of the hidden layers, the first of which is projected already."""
-    hidden = np.tanh(projected)
-    for kernel, bias in zip(deeper[::2], deeper[1::2], strict=True):
-        hidden = np.tanh(hidden @ kernel + bias)
-    return vector[:, 0] @ hidden
+# Scores.
 
 
-def scores(name, query, keys, weights):
-    """``[batch, target, source]``."""
-    weights = [np.asarray(w, "float64") for w in weights]
-    query, keys = np.asarray(query, "float64"), np.asarray(keys, "float64")
-    result = np.zeros((query.shape[0], query.shape[1], keys.shape[1]))
-    for b, t, s in np.ndindex(*result.shape):
-        result[b, t, s] = number(name, query[b, t], keys[b, s], s, weights)
-    return result
+def additive(q, k, W, U, b, z):
+    """Bahdanau et al. 2015, §A.1.2; the paper has no b, and its z is v_a."""
+    return z @ np.tanh(W @ q + U @ k + b)
 
 
-def softmax(z):
-    """Norm of a vector, which may be empty."""
-    e = np.exp(z - z.max()) if len(z) else z
-    return e / e.sum() if len(z) else z
+def deep(h, layers, z):
+    """Pavlopoulos et al. 2017: more hidden layers after h, which is the tanh of the first one."""
+    for W, b in layers:
+        h = np.tanh(W @ h + b)
+    return z @ h
 
 
-def sparsemax(z):
-    """max(z - τ, 0); no k of the scores may weigh more than 1, and those above τ weigh just that.
+def coverage(q, k, c, W, U, w, b, z):
+    """See et al. 2017, §2.3, eq. 11, where c is the sum of the weights of k in all steps before."""
+    return z @ np.tanh(W @ q + U @ k + w * c + b)
 
-    So τ is the greatest of (the sum of the k best - 1) / k over all k.
+
+def concat(q, k, W, z):
+    """Luong et al. 2015, §3.1; the paper's z is v_a."""
+    return z @ np.tanh(W @ np.concatenate([q, k]))
+
+
+def dot(q, k):
+    """Luong et al. 2015, §3.1."""
+    return q @ k
+
+
+def scaled_dot(q, k):
+    """Vaswani et al. 2017, §3.2.1."""
+    return q @ k / np.sqrt(len(k))
+
+
+def general(q, k, W):
+    """Luong et al. 2015, §3.1, divided by the root of the query's width."""
+    return q @ W @ k / np.sqrt(len(q))
+
+
+def low_rank(q, k, A, B):
+    """Kim et al. 2017, §2, divided by the root of the rank."""
+    return (A @ q) @ (B @ k) / np.sqrt(len(A))
+
+
+def cosine(q, k, tau):
+    """Graves et al. 2014, §3.3.1, with one learned tau for all queries."""
+    return np.exp(tau) * (q @ k) / (np.linalg.norm(q) * np.linalg.norm(k))
+
+
+def location(q, s, W):
+    """Luong et al. 2015, §3.1, eq. 8: s is the position of the key, of which W has one row each."""
+    return (W @ q)[s] if s < len(W) else -np.inf
+
+
+# Alignments.
+
+
+def softmax(e):
+    """Bahdanau et al. 2015, §3.1, eq. 6. Without the maximum, large scores would overflow."""
+    a = np.exp(e - e.max())
+    return a / a.sum()
+
+
+def hard(e):
+    """Xu et al. 2015, §4.1, in inference: the best position."""
+    a = np.zeros(len(e))
+    a[np.argmax(e)] = 1
+    return a
+
+
+def sample(e, g):
+    """Xu et al. 2015, §4.1, in training, where g is Gumbel noise: a sample of softmax(e)."""
+    return hard(e + g)
+
+
+def sparsemax(e):
+    """Martins and Astudillo 2016, §2.2, algorithm 1.
+
+    tau makes the sum 1. It is the largest of (the sum of the k best scores - 1) / k over all k.
     """
-    threshold = max((np.sort(z)[len(z) - k :].sum() - 1) / k for k in range(1, len(z) + 1))
-    return np.maximum(z - threshold, 0)
+    best = -np.sort(-e)
+    tau = max((best[:k].sum() - 1) / k for k in range(1, len(e) + 1))
+    return np.maximum(e - tau, 0)
 
 
-def align(name, z, q, t, options, weights):
-    """The weights of one step: scores ``z`` of the true source positions, query vector, step."""
-    if not len(z):
-        return z
-    steps = np.arange(len(z))
-    result = np.zeros(len(z))
-    if name == "soft":
-        result = softmax(z)
-    elif name == "hard":
-        result[np.argmax(z)] = 1
-    elif name == "sparsemax":
-        result = sparsemax(z)
-    elif name == "top_k":
-        best = np.argsort(-z, kind="stable")[: options["k"]]
-        result[best] = softmax(z[best])
-    elif name == "thresholded":
-        soft = softmax(z)
-        is_kept = soft >= min(options.get("threshold", 0.05), soft.max())
-        result[is_kept] = soft[is_kept] / soft[is_kept].sum()
-    elif name == "local_m":
-        inside = np.abs(steps - min(t, len(z) - 1)) <= options["window"]
-        result[inside] = softmax(z[inside])
-    elif name == "local_p":
-        kernel, vector = (np.asarray(w, "float64") for w in weights)
-        centers = len(z) / (1 + np.exp(-(np.tanh(q @ kernel) @ vector[:, 0])))
-        inside = np.abs(steps - centers) <= options["window"]
-        result[inside] = softmax(z[inside])
-        deviation = options["window"] / 2
-        result *= np.exp(-((steps - centers) ** 2) / (2 * deviation**2))
-    else:
-        raise KeyError(name)
-    return result
+def top_k(e, k):
+    """Gupta et al. 2021, §2: the softmax of the k best scores; of equal ones the first count."""
+    best = np.argsort(-e, kind="stable")[:k]
+    a = np.zeros(len(e))
+    a[best] = softmax(e[best])
+    return a
 
 
-def alignment(name, scored, query, source_lengths, options, weights, position=None):
-    """``[batch, target, source]``: 0 behind each row's length."""
-    result = np.zeros(scored.shape)
-    for b, t in np.ndindex(*scored.shape[:2]):
-        true = scored[b, t, : source_lengths[b]].astype("float64")
-        step = t if position is None else position[b, t]
-        query_vector = np.asarray(query[b, t], "float64")
-        result[b, t, : source_lengths[b]] = align(name, true, query_vector, step, options, weights)
-    return result
+def thresholded(e, threshold):
+    """Ham et al. 2020, simplified: small weights become 0, but never the largest one."""
+    a = softmax(e)
+    a[a < min(threshold, a.max())] = 0
+    return a / a.sum()
 
 
-def attention(layer, query, memory, source_lengths, position=None):
-    """Context and weights of an ``Attention``."""
-    names, options, weights = {}, {}, {}
-    for part in ("score", "alignment"):
-        value = layer.settings[part]
-        options[part] = value if isinstance(value, dict) else {"type": value}
-        names[part] = options[part]["type"]
-        weights[part] = getattr(layer, part).trainable_weights
-    keys, values = memory, memory
-    if layer.settings["values"] == "split":
-        keys, values = np.split(memory, [memory.shape[-1] // 2], axis=-1)
-    if names["score"] == "location":
-        source_lengths = np.minimum(source_lengths, options["score"]["max_source"])
-    scored = scores(names["score"], query, keys, weights["score"])
-    result = alignment(
-        names["alignment"],
-        scored,
-        query,
-        source_lengths,
-        options["alignment"],
-        weights["alignment"],
-        position,
-    )
-    return np.einsum("bts,bsd->btd", result, values), result
+def window(e, p, D):
+    """Luong et al. 2015, §3.2: the softmax of the positions from p - D to p + D."""
+    is_inside = np.abs(np.arange(len(e)) - p) <= D
+    a = np.zeros(len(e))
+    a[is_inside] = softmax(e[is_inside]) if is_inside.any() else 0
+    return a
 
 
-def differences(function, *arguments, step=1e-6):
-    """The gradients of a scalar function for each of its arguments, by central differences."""
-    arguments = [np.asarray(argument, "float64") for argument in arguments]
-    gradients = [np.zeros_like(argument) for argument in arguments]
-    for i, gradient in enumerate(gradients):
-        for index in np.ndindex(*gradient.shape):
-            move = np.zeros_like(gradient)
-            move[index] = step
-            before, after = (
-                function(*arguments[:i], arguments[i] + way * move, *arguments[i + 1 :])
-                for way in (-1, 1)
-            )
-            gradient[index] = (after - before) / (2 * step)
-    return gradients
+def local_m(e, t, D):
+    """Luong et al. 2015, §3.2, local-m: the window of step t; the last steps share a window."""
+    return window(e, min(t, len(e) - 1), D)
+
+
+def local_p(e, q, D, W_p, v_p):
+    """Luong et al. 2015, §3.2, local-p, eqs. 9 and 10: a predicted window and a Gaussian."""
+    S, sigma = len(e), D / 2
+    p = S * sigmoid(v_p @ np.tanh(W_p @ q))
+    s = np.arange(S)
+    return window(e, p, D) * np.exp(-((s - p) ** 2) / (2 * sigma**2))
+
+
+def sigmoid(x):
+    """The logistic function."""
+    return 1 / (1 + np.exp(-x))
+
+
+# Uses of the weights.
+
+
+def multi_head(q, K, V, W_Q, W_K, W_V, W_O):
+    """Vaswani et al. 2017, §3.2.2; W_Q, W_K and W_V are lists of one matrix per head."""
+    heads, weights = [], []
+    for W_q, W_k, W_v in zip(W_Q, W_K, W_V, strict=True):
+        c, a = attend(W_q @ q, K @ W_k.T, V @ W_v.T, scaled_dot, softmax)
+        heads.append(c)
+        weights.append(a)
+    return W_O @ np.concatenate(heads), weights
+
+
+def pointer(u, C=None):
+    """Vinyals et al. 2015, §2.3; with C Bello et al. 2017, §A.2. u are the scores of the inputs."""
+    return softmax(u if C is None else C * np.tanh(u))
+
+
+def pointer_generator(P_vocab, a, x, p_gen):
+    """See et al. 2017, §2.2, eq. 9: x are the source's tokens, ids of the extended vocabulary."""
+    P = p_gen * P_vocab
+    for i, token in enumerate(x):
+        P[token] += (1 - p_gen) * a[i]
+    return P

@@ -6,7 +6,7 @@ import pytest
 
 from regard.models.attention import ALIGNMENTS
 from regard.models.attention.alignments import masked_softmax
-from tests.models.attention import reference
+from tests.models.attention import batches, reference
 from tests.models.tensors import fill, gradients, numpy
 from tests.tolerances import assert_close
 
@@ -51,7 +51,7 @@ def test_equals_the_formula(name, options):
     scores, query, mask = inputs()
     layer = created(name, **options)
     result = numpy(layer(scores, mask=mask, query=query))
-    expected = reference.alignment(name, scores, query, LENGTHS, options, weights_of(layer))
+    expected = batches.alignment(name, scores, query, LENGTHS, options, weights_of(layer))
     assert_close(result, expected)
     assert (result[~np.broadcast_to(mask, result.shape)] == 0).all()
 
@@ -95,10 +95,10 @@ def test_gradients_by_finite_differences(name, options):
         return keras.ops.sum(keras.ops.cast(weights, "float64") * taste)
 
     def loss(scores, query, *weights):
-        return (taste * reference.alignment(name, scores, query, LENGTHS, options, weights)).sum()
+        return (taste * batches.alignment(name, scores, query, LENGTHS, options, weights)).sum()
 
     result = gradients(value, scores, query, layer=layer)
-    expected = reference.differences(loss, scores, query, *weights_of(layer))
+    expected = batches.differences(loss, scores, query, *weights_of(layer))
     for ours, theirs in zip(result, expected, strict=True):
         assert_close(ours, theirs)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.attention import ALIGNMENTS, SCORES, Attention
-from tests.models.attention import reference
+from tests.models.attention import batches
 from tests.models.tensors import fill, gradients, numpy
 from tests.tolerances import assert_close
 
@@ -43,7 +43,7 @@ def test_equals_the_formulas_with_zeros_in_the_padding(score, alignment):
     query, memory, mask = inputs()
     attention = created(score, alignment)
     context, weights = attention(query, memory, mask=mask)
-    expected, expected_weights = reference.attention(attention, query, memory, LENGTHS)
+    expected, expected_weights = batches.attention(attention, query, memory, LENGTHS)
     assert_close(numpy(weights), expected_weights)
     assert_close(numpy(context), expected)
     assert (numpy(weights)[~np.broadcast_to(mask[:, None], weights.shape)] == 0).all()

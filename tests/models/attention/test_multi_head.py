@@ -6,7 +6,7 @@ from regard.models.attention import ALIGNMENTS, SCORES
 from regard.models.attention.base import MASK_BIAS
 from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.layers.positions import RotaryPositions
-from tests.models.attention.reference import differences
+from tests.models.attention import batches
 from tests.models.tensors import fill, gradients, numpy, weights_by_name
 from tests.tolerances import assert_close
 
@@ -23,29 +23,18 @@ def inputs():
     return query, RANDOM.normal(size=(3, 5, 7)).astype("float32")
 
 
-def softmax(scores, mask):
-    weights = np.exp(scores - scores.max(-1, keepdims=True)) * mask
-    return weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30)
-
-
 def reference(layer, query, keys, mask):
-    """Vaswani et al. 2017, §3.2.2, head by head in float64; mask ``[batch, target, source]``."""
+    """Vaswani et al. 2017, §3.2.2, in float64; mask ``[batch, target, source]``."""
     weights = weights_by_name(layer)
-
-    def project(x, name):
-        return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
-
-    if "project/kernel" in weights:
-        q, k, v = np.split(project(query, "project"), 3, -1)
-    else:
-        q = project(query, "project_query")
-        k, v = np.split(project(keys, "project_memory"), 2, -1)
-    contexts, alignments = [], []
-    for part in np.split(np.arange(layer.width), layer.heads):
-        scores = np.einsum("btd,bsd->bts", q[..., part], k[..., part]) / np.sqrt(layer.depth)
-        alignments.append(softmax(scores, mask))
-        contexts.append(alignments[-1] @ v[..., part])
-    return project(np.concatenate(contexts, -1), "output"), np.stack(alignments, 1)
+    mask = np.broadcast_to(mask, (*query.shape[:2], keys.shape[1]))
+    outputs = np.zeros((*query.shape[:2], layer.width)) + weights["output/bias"]
+    alignments = np.zeros((len(query), layer.heads, *mask.shape[1:]))
+    for b, t in np.ndindex(*query.shape[:2]):
+        valid = mask[b, t]
+        if valid.any():
+            result = batches.multi_head(weights, layer.heads, query[b, t], keys[b, valid])
+            outputs[b, t], alignments[b, :, t, valid] = result[0], result[1].T
+    return outputs, alignments
 
 
 def created(*args, memory=True, **settings):
@@ -153,6 +142,42 @@ def test_a_query_per_hypothesis_equals_all_queries_together(score, alignment):
     assert_close(attention_weights, weights)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("mask", [None, MASK, RANDOM.random((3, 5, 5)) < 0.5])
+def test_the_standard_pair_equals_the_general_way(mask, memory, causal):
+    """Outputs, weights and gradients of scaled dot products with a softmax."""
+    query = RANDOM.normal(size=(3, 5, 6)).astype("float32")
+    sources = (RANDOM.normal(size=(3, 5, 7)).astype("float32"),) if memory else ()
+    layer = created(memory=memory)
+    taste = RANDOM.normal(size=(3, 5, 8)).astype("float32")
+
+    def results():
+        def value(query, *sources):
+            outputs, weights = layer(query, *sources, mask=mask, causal=causal, per_head=True)
+            return keras.ops.sum(outputs * taste) + keras.ops.sum(weights**2)
+
+        outputs = layer(query, *sources, mask=mask, causal=causal, per_head=True)
+        return [*outputs, *gradients(value, query, *sources, layer=layer)]
+
+    assert layer.is_scaled_dot_soft
+    fast = results()
+    layer.is_scaled_dot_soft = False
+    for ours, expected in zip(fast, results(), strict=True):
+        assert_close(ours, expected)
+
+
+def test_one_query_of_the_standard_pair_equals_the_general_way():
+    query, memory = inputs()
+    layer = created()
+    results = []
+    for is_fast in (True, False):
+        layer.is_scaled_dot_soft = is_fast
+        results.append(layer.attend_once(query[:, 0], layer.prepare(memory, MASK), np.int32(0)))
+    for ours, expected in zip(*results, strict=True):
+        assert_close(ours, expected)
+
+
 @pytest.mark.parametrize(("score", "alignment"), SOME)
 def test_causal_attention_ignores_later_positions(score, alignment):
     query = RANDOM.normal(size=(1, 4, 6)).astype("float32")
@@ -189,7 +214,7 @@ def test_gradient_by_finite_differences():
         return np.tanh(reference(layer, query, memory, MASK[:, None, :])[0]).sum()
 
     result = gradients(value, query, memory)
-    expected = differences(loss, query, memory)
+    expected = batches.differences(loss, query, memory)
     for ours, theirs in zip(result, expected, strict=True):
         assert_close(ours, theirs, roundings=1000)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.attention import SCORES, Attention, MultiHeadAttention
-from tests.models.attention import reference
+from tests.models.attention import batches
 from tests.models.tensors import fill, numpy
 from tests.tolerances import assert_close
 
@@ -41,7 +41,7 @@ def test_a_memory_split_into_keys_and_values(score):
     attention.build(query.shape, memory.shape)
     fill(attention, RANDOM, 0.5)
     context, weights = attention(query, memory, mask=MASK)
-    expected, expected_weights = reference.attention(attention, query, memory, [5, 2])
+    expected, expected_weights = batches.attention(attention, query, memory, [5, 2])
     assert_close(context, expected)
     assert_close(weights, expected_weights)
     assert context.shape == (2, 3, 4)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.attention import SCORES, Pointer
-from tests.models.attention import reference
+from tests.models.attention import batches, reference
 from tests.models.tensors import fill, gradients, numpy
 from tests.tolerances import assert_close
 
@@ -28,10 +28,14 @@ def created(score="additive", clip=None, **options):
 def test_equals_the_formula(score, clip):
     query, memory = inputs()
     pointer = created(score, clip)
-    scores = reference.scores(score, query, memory, [numpy(w) for w in pointer.weights])
+    scores = batches.scores(score, query, memory, [numpy(w) for w in pointer.weights])
+    result = numpy(pointer(query, memory, MASK))
+    for b, t in np.ndindex(3, 2):
+        true = scores[b, t, : LENGTHS[b]]
+        expected = reference.pointer(true, clip) if len(true) else true
+        assert_close(result[b, t, : LENGTHS[b]], expected)
+        assert (result[b, t, LENGTHS[b] :] == 0).all()
     scores = scores if clip is None else clip * np.tanh(scores)
-    expected = reference.alignment("soft", scores, query, LENGTHS, {}, [])
-    assert_close(numpy(pointer(query, memory, MASK)), expected)
     logits = numpy(pointer.logits(query, pointer.prepare(memory, MASK)))
     valid = np.broadcast_to(MASK[:, None], logits.shape)
     assert_close(logits[valid], scores[valid])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.attention import SCORES
-from tests.models.attention import reference
+from tests.models.attention import batches
 from tests.models.tensors import fill, gradients, numpy
 from tests.tolerances import assert_close
 
@@ -34,7 +34,7 @@ def vectors(length, depth, *lead):
 def test_equals_the_formula(name, depth, options):
     query, keys = vectors(3, 5), vectors(4, depth)
     score = created(name, query, keys, **options)
-    expected = reference.scores(name, query, keys, score.get_weights())
+    expected = batches.scores(name, query, keys, score.get_weights())
     assert_close(numpy(score(query, keys)), expected)
 
 
@@ -57,10 +57,10 @@ def test_gradients_by_finite_differences(name):
         return keras.ops.sum(keras.ops.tanh(score(query, keys)))
 
     def loss(query, keys, *weights):
-        return np.tanh(reference.scores(name, query, keys, weights)).sum()
+        return np.tanh(batches.scores(name, query, keys, weights)).sum()
 
     result = gradients(value, query, keys, layer=score)
-    expected = reference.differences(loss, query, keys, *score.get_weights())
+    expected = batches.differences(loss, query, keys, *score.get_weights())
     for ours, theirs in zip(result, expected, strict=True):
         assert_close(ours, theirs)
 

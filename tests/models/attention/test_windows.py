@@ -6,7 +6,7 @@ import pytest
 
 from regard.models.attention import SCORES, Attention
 from regard.models.attention.alignments import local
-from tests.models.attention import reference
+from tests.models.attention import batches
 from tests.models.tensors import fill, gradients, numpy
 from tests.tolerances import assert_close
 
@@ -50,7 +50,7 @@ def test_equals_the_formulas(score, alignment, source, window, lengths):
     attention = created(score, alignment, window)
     prepared = attention.prepare(memory, mask)
     context, weights = through(attention, query, prepared, position)
-    expected, expected_weights = reference.attention(attention, query, memory, lengths, position)
+    expected, expected_weights = batches.attention(attention, query, memory, lengths, position)
     assert_close(numpy(weights), expected_weights)
     assert_close(numpy(context), expected)
 

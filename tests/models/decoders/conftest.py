@@ -1,15 +1,14 @@
 """A reference of the recurrent decoders' layers in NumPy's float64, row by row and step by step."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 
+from tests.models.attention import batches, reference
 from tests.models.tensors import weights_by_name
 from tests.tolerances import assert_close
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 class Reference:
@@ -58,47 +57,33 @@ class Reference:
             h, c = self.states[i]
             z = wx + np.concatenate([h, extra]) @ w["recurrent_kernel"]
             gate_i, gate_f, new, gate_o = np.split(z, 4)
-            c = sigmoid(gate_f) * c + sigmoid(gate_i) * np.tanh(new)
-            return [sigmoid(gate_o) * np.tanh(c), c]
+            c = reference.sigmoid(gate_f) * c + reference.sigmoid(gate_i) * np.tanh(new)
+            return [reference.sigmoid(gate_o) * np.tanh(c), c]
         (h,) = self.states[i]
         if len(extra):
             wx = wx + extra @ w["extra_kernel"]
         (xz, xr, xn), (hz, hr, hn) = np.split(wx, 3), np.split(h @ w["recurrent_kernel"], 3)
-        z, r = sigmoid(xz + hz), sigmoid(xr + hr)
+        z, r = reference.sigmoid(xz + hz), reference.sigmoid(xr + hr)
         new = np.tanh(xn + r * (hn + w["reset_bias"]))
         return [z * h + (1 - z) * new]
 
     def attend(self, query):
-        """Return context and weights for the scores dot and general, or without attention."""
+        """Return context and weights for dot and general, several heads, or without attention."""
         if self.settings["attention"] is None:
             return self.finals[0][-self.values.shape[1] :], np.zeros(len(self.values))
-        if "attention/project_query/kernel" in self.weights:
-            return self.attend_with_heads(query, self.settings["attention"]["heads"])
-        keys = self.values
-        if "attention/score/kernel" in self.weights:
-            kernel = self.weights["attention/score/kernel"]
-            keys = keys @ kernel / np.sqrt(kernel.shape[1])
-        weights = np.exp(keys @ query)
-        weights /= weights.sum()
-        return weights @ self.values, weights
-
-    def attend_with_heads(self, query, heads):
-        """Vaswani et al. 2017, §3.2.2, with scaled dot products and the mean of the weights."""
-
-        def project(x, name):
-            return (
-                x @ self.weights[f"attention/{name}/kernel"]
-                + self.weights[f"attention/{name}/bias"]
-            )
-
-        queries = np.split(project(query, "project_query"), heads)
-        keys, values = np.split(project(self.values, "project_memory"), 2, -1)
-        contexts, alignments = [], []
-        for q, k, v in zip(queries, *(np.split(x, heads, -1) for x in (keys, values)), strict=True):
-            weights = np.exp(k @ q / np.sqrt(len(q)))
-            alignments.append(weights / weights.sum())
-            contexts.append(alignments[-1] @ v)
-        return project(np.concatenate(contexts), "output"), np.mean(alignments, 0)
+        parts = {
+            name.removeprefix("attention/"): weight
+            for name, weight in self.weights.items()
+            if name.startswith("attention/")
+        }
+        if "project_query/kernel" in parts:
+            heads = self.settings["attention"]["heads"]
+            context, weights = batches.multi_head(parts, heads, query, self.values)
+            return context, weights.mean(axis=0)
+        score = reference.dot
+        if "score/kernel" in parts:
+            score = functools.partial(reference.general, W=parts["score/kernel"].T)
+        return reference.attend(query, self.values, self.values, score, reference.softmax)
 
     def logits(self, hidden):
         if self.settings["tied"]:
@@ -106,40 +91,40 @@ class Reference:
         return hidden @ self.weights["logits/kernel"] + self.weights["logits/bias"]
 
 
+def check(decoder, tokens, memory, run):
+    """Compare logits and alignments of a batch, row by row, with steps in NumPy."""
+    logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
+    for row in range(len(tokens)):
+        one = keras.tree.map_structure(lambda x, row=row: x[row], memory)
+        layers = Reference(decoder)
+        layers.start(one)
+        expected, weights = (np.array(x) for x in run(layers, tokens[row]))
+        source = weights.shape[1]
+        assert_close(logits[row], expected)
+        assert_close(alignments[row, :, :source], weights)
+        assert (alignments[row, :, source:] == 0).all()
+
+
+def create_memory(depth=5, final_depth=6, states=2, seed=11):
+    """Make a memory of two rows, the second padded; ``states`` are those of the encoder."""
+    random = np.random.default_rng(seed)
+    mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
+    created = {
+        "values": random.normal(size=(2, 3, depth)).astype("float32") * mask[..., None],
+        "mask": mask,
+    }
+    if states:
+        created["final_states"] = [
+            random.normal(size=(2, final_depth)).astype("float32") for _ in range(states)
+        ]
+    return created
+
+
 @pytest.fixture
 def equals_reference():
-    """Compare logits and alignments of a batch, row by row, with steps in NumPy."""
-
-    def check(decoder, tokens, memory, run):
-        logits, alignments = (np.asarray(x) for x in decoder.unroll(tokens, memory))
-        for row in range(len(tokens)):
-            one = keras.tree.map_structure(lambda x, row=row: x[row], memory)
-            reference = Reference(decoder)
-            reference.start(one)
-            expected, weights = (np.array(x) for x in run(reference, tokens[row]))
-            source = weights.shape[1]
-            assert_close(logits[row], expected)
-            assert_close(alignments[row, :, :source], weights)
-            assert (alignments[row, :, source:] == 0).all()
-
     return check
 
 
 @pytest.fixture
 def memory():
-    """Make a memory of two rows, the second padded; ``states`` are those of the encoder."""
-
-    def make(depth=5, final_depth=6, states=2, seed=11):
-        random = np.random.default_rng(seed)
-        mask = np.array([[1, 1, 1], [1, 1, 0]], bool)
-        created = {
-            "values": random.normal(size=(2, 3, depth)).astype("float32") * mask[..., None],
-            "mask": mask,
-        }
-        if states:
-            created["final_states"] = [
-                random.normal(size=(2, final_depth)).astype("float32") for _ in range(states)
-            ]
-        return created
-
-    return make
+    return create_memory

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import BahdanauDecoder
+from tests.models.decoders import reference
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
 GENERAL = {"score": "general"}
@@ -26,20 +27,21 @@ def make(**settings):
     return decoder
 
 
-def paper(reference, tokens):
+def paper(parts, tokens):
     """Bahdanau et al. 2015, §3.1 and §A.2.2, for one row: logits and alignments."""
+    depths = np.cumsum([parts.settings[name] for name in ("units", "embedding")])
+    kernels = [each.T for each in np.split(parts.weights["readout/kernel"], depths)]
+    readout = getattr(reference, f"{parts.settings['readout']}_readout")
     logits, alignments = [], []
     for token in tokens:
-        x = reference.embed(token)
-        context, weights = reference.attend(reference.states[-1][0])  # of the step before
-        hidden = reference.advance(x, context)
-        read = np.concatenate([hidden, x, context]) @ reference.weights["readout/kernel"]
-        read = read + reference.weights["readout/bias"]
-        if reference.settings["readout"] == "maxout":
-            read = np.array([max(read[2 * j], read[2 * j + 1]) for j in range(len(read) // 2)])
-        else:
-            read = np.tanh(read)
-        logits.append(reference.logits(read))
+        read, _, weights = reference.bahdanau_step(
+            parts.embed(token),
+            parts.states[-1][0],
+            parts.attend,
+            lambda y, c, s: parts.advance(y, c),
+            lambda *inputs: readout(*inputs, *kernels, parts.weights["readout/bias"]),
+        )
+        logits.append(parts.logits(read))
         alignments.append(weights)
     return logits, alignments
 

@@ -11,6 +11,7 @@ from regard.models.decoders import BahdanauDecoder, LuongDecoder
 from regard.models.encoders import RecurrentEncoder
 from regard.models.search import BeamSearch, SamplingSearch
 from regard.models.seq2seq import Seq2Seq, shift
+from tests.models.attention import reference
 from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
@@ -50,10 +51,12 @@ def test_as_its_formula():
     coverage = random.random((2, 3, 5))
     score.build((None, None, 4), (None, None, 6))
     weights = {w.name: np.asarray(w, "float64") for w in score.weights}
-    hidden = (query @ weights["query_kernel"])[:, :, None]
-    hidden = hidden + (keys @ weights["key_kernel"] + weights["bias"])[:, None]
-    hidden = hidden + coverage[..., None] * weights["coverage_kernel"][0]
-    expected = (np.tanh(hidden) @ weights["vector"])[..., 0]
+    matrices = weights["query_kernel"].T, weights["key_kernel"].T
+    rest = weights["coverage_kernel"][0], weights["bias"], weights["vector"][:, 0]
+    expected = np.zeros((2, 3, 5))
+    for b, t, s in np.ndindex(2, 3, 5):
+        inputs = query[b, t], keys[b, s], coverage[b, t, s]
+        expected[b, t, s] = reference.coverage(*inputs, *matrices, *rest)
     result = score.match(query.astype("f"), score.prepare(keys.astype("f")), coverage.astype("f"))
     assert_close(result, expected)
 

@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 from regard.models.decoders import LuongDecoder
+from tests.models.decoders import reference
+from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
 TOKENS = np.array([[2, 5, 6, 7], [2, 4, 3, 0]], "int32")
@@ -35,16 +37,20 @@ def make(**settings):
     return decoder
 
 
-def paper(reference, tokens):
+def paper(parts, tokens):
     """Luong et al. 2015, §3, for one row: logits and alignments."""
-    feeding = reference.settings["input_feeding"]
-    fed, logits, alignments = np.zeros(5), [], []
+    feeding = parts.settings["input_feeding"]
+    attentional, logits, alignments = np.zeros(5), [], []
     for token in tokens:
-        x = reference.embed(token)
-        hidden = reference.advance(x, fed if feeding else np.zeros(0))
-        context, weights = reference.attend(hidden)
-        fed = np.tanh(np.concatenate([context, hidden]) @ reference.weights["combine/kernel"])
-        logits.append(reference.logits(fed))
+        attentional, _, weights = reference.luong_step(
+            parts.embed(token),
+            parts.states[-1][0],
+            attentional if feeding else np.zeros(0),
+            parts.attend,
+            lambda y, extra, h: parts.advance(y, extra),
+            parts.weights["combine/kernel"].T,
+        )
+        logits.append(parts.logits(attentional))
         alignments.append(weights)
     return logits, alignments
 
@@ -52,6 +58,28 @@ def paper(reference, tokens):
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_equals_the_paper(settings, memory, equals_reference):
     equals_reference(make(**settings), TOKENS, memory(), paper)
+
+
+@pytest.mark.parametrize("settings", [each for each in VARIANTS if each.get("attention") != HEADS])
+def test_a_folded_context_equals_that_of_each_step(settings, memory):
+    """Logits, alignments, gradients, and a step."""
+    decoder, source_memory = make(**settings), memory()
+    taste = np.random.default_rng(2).normal(size=(2, 4, 9)).astype("float32")
+
+    def results():
+        def value():
+            return keras.ops.sum(decoder.unroll(TOKENS, source_memory)[0] * taste)
+
+        logits, state, _ = decoder.step(TOKENS[:, 0], decoder.start(source_memory))
+        logits, _, _ = decoder.step(TOKENS[:, 1], state)
+        unrolled = decoder.unroll(TOKENS, source_memory)
+        return [logits, *unrolled, *gradients(value, layer=decoder)]
+
+    assert decoder.folds_context
+    folded = results()
+    decoder.folds_context = False
+    for ours, expected in zip(folded, results(), strict=True):
+        assert_close(ours, expected)
 
 
 def test_without_attention_the_context_is_the_last_state_of_the_top_layer(memory):

@@ -6,7 +6,7 @@ import pytest
 
 from regard.models.decoders import PointerDecoder
 from regard.models.vocabulary import BOS, EOS, FIRST_POSITION, PAD
-from tests.models.attention import reference as attention_reference
+from tests.models.attention import batches
 from tests.models.decoders.conftest import Reference
 from tests.models.tensors import gradients, numpy
 from tests.tolerances import assert_close
@@ -64,7 +64,7 @@ class Pointing(Reference):
         known = np.concatenate([self.weights["last"], self.values])
         name = self.settings["score"]
         name = name["type"] if isinstance(name, dict) else name
-        result = attention_reference.scores(name, query[None, None], known[None], weights)
+        result = batches.scores(name, query[None, None], known[None], weights)
         return result[0, 0], known
 
     def steps(self, tokens):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from regard.models.layers.copying import Copying
+from tests.models.attention import reference
 from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(2)
@@ -21,21 +22,22 @@ def created(**options):
     return layer
 
 
-def reference(layer):
+def expected_mixture(layer):
     kernel, bias = (np.asarray(w, "float64") for w in layer.gate.weights)
-    generate = 1 / (1 + np.exp(-(FEATURES @ kernel + bias)))
-    odds = np.exp(LOGITS.astype("float64"))
-    mixed = np.pad(generate * odds / odds.sum(-1, keepdims=True), [(0, 0), (0, 0), (0, 4)])
-    for row, step, place in np.ndindex(*WEIGHTS.shape):
-        copied = (1 - generate[row, step, 0]) * WEIGHTS[row, step, place]
-        mixed[row, step, IDS[row, place]] += copied
+    generate = reference.sigmoid(FEATURES @ kernel + bias)
+    mixed = np.zeros((2, 3, 11))
+    for row, step in np.ndindex(2, 3):
+        vocabulary = np.pad(reference.softmax(LOGITS[row, step].astype("float64")), (0, 4))
+        mixed[row, step] = reference.pointer_generator(
+            vocabulary, WEIGHTS[row, step], IDS[row], generate[row, step, 0]
+        )
     return mixed
 
 
 def test_as_its_formula():
     layer = created()
     result = np.asarray(layer(LOGITS, WEIGHTS, IDS, FEATURES), "float64")
-    assert_close(np.exp(result), reference(layer))
+    assert_close(np.exp(result), expected_mixture(layer))
     assert_close(np.exp(result).sum(-1), 1.0)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from regard.models.layers.pooling import POOLINGS
 from regard.models.serialization import spec
+from tests.models.layers import reference
 from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(3)
@@ -24,18 +25,12 @@ def make(name, **options):
     return pooling
 
 
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
 def mean(pooling, states, guide):
-    return states.mean(0), np.full(len(states), 1 / len(states))
+    return reference.mean_pooling(states)
 
 
 def most(pooling, states, guide):
-    best = np.bincount(states.argmax(0), minlength=len(states))
-    return states.max(0), best / states.shape[1]
+    return reference.max_pooling(states)
 
 
 def mean_max(pooling, states, guide):
@@ -44,20 +39,20 @@ def mean_max(pooling, states, guide):
 
 
 def gate(pooling, states, guide):
-    kernel, bias = (np.asarray(w, "float64") for w in pooling.gate.weights)
-    gates = 1 / (1 + np.exp(-(states @ kernel + bias)))
-    return (gates * states).mean(0), gates.mean(1) / gates.mean(1).sum()
+    return reference.gate_pooling(states, *weights_of(pooling.gate))
 
 
 def self_attention(pooling, states, guide):
-    hidden, scores = (np.asarray(w, "float64") for w in pooling.weights)
-    attention = softmax((np.tanh(states @ hidden) @ scores).T)
-    return (attention @ states).ravel(), attention.mean(0)
+    hidden, scores = weights_of(pooling)
+    return reference.self_attentive_pooling(states, hidden.T, scores.T)
 
 
 def top_down(pooling, states, guide):
-    weights = softmax(states @ guide)
-    return weights @ states, weights
+    return reference.top_down_pooling(states, guide)
+
+
+def weights_of(layer):
+    return [np.asarray(weight, "float64") for weight in layer.weights]
 
 
 REFERENCES = {
@@ -72,13 +67,13 @@ REFERENCES = {
 
 @pytest.mark.parametrize("name", POOLINGS)
 def test_as_its_formula(name):
-    reference, options = REFERENCES[name]
+    pool, options = REFERENCES[name]
     pooling = make(name, **options)
     vectors, weights = pooling(STATES, MASK, GUIDE)
     assert vectors.shape == (3, pooling.out_depth(4))
     for row, length in enumerate(LENGTHS[:2]):
         states = STATES[row, :length].astype("float64")
-        vector, expected = reference(pooling, states, GUIDE[row].astype("float64"))
+        vector, expected = pool(pooling, states, GUIDE[row].astype("float64"))
         assert_close(vectors[row], vector)
         assert_close(weights[row, :length], expected)
         np.testing.assert_array_equal(weights[row, length:], 0.0)
@@ -121,8 +116,8 @@ def test_half_precision(name, policy):
 def test_the_penalty_is_of_hops_that_look_alike():
     pooling = make("self_attention", units=6, hops=3, penalty=0.5)
     pooling(STATES[:1], MASK[:1])
-    hidden, scores = (np.asarray(w, "float64") for w in pooling.weights)
-    attention = softmax((np.tanh(STATES[0].astype("float64") @ hidden) @ scores).T)
+    hidden, scores = weights_of(pooling)
+    attention = reference.softmax((np.tanh(STATES[0].astype("float64") @ hidden) @ scores).T)
     expected = 0.5 * np.square(attention @ attention.T - np.eye(3)).sum()
     (result,) = pooling.losses
     assert float(result) == pytest.approx(expected, rel=1e-5)

@@ -10,7 +10,8 @@ from regard.models.layers.positions import (
     SinusoidalPositions,
     rotate,
 )
-from tests.tolerances import assert_close, close_to
+from tests.models.layers import reference
+from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(6)
 
@@ -23,11 +24,7 @@ def positions(*values):
 def test_sinusoids_equal_the_paper(depth):
     at = positions(0, 1, 5, 300)
     result = SinusoidalPositions()(np.zeros((1, 4, depth), "float32"), at)
-    expected = np.zeros((4, depth))
-    for row, pos in enumerate(at[0]):
-        for number in range(depth):
-            phase = pos / 10000 ** (2 * (number // 2) / depth)
-            expected[row, number] = np.cos(phase) if number % 2 else np.sin(phase)
+    expected = reference.sinusoids(301, depth)[at[0]]
     assert_close(result[0], expected, roundings=1000)
 
 
@@ -79,14 +76,10 @@ def test_rotated_products_depend_on_the_distance_alone(shift):
 
 
 def test_a_rotation_turns_each_pair_by_its_angle():
-    at, depth = 3, 6
-    vector = RANDOM.normal(size=(1, 1, 1, depth)).astype("float32")
-    result = np.asarray(rotate(vector, RotaryPositions().angles(positions(at), depth)))[0, 0, 0]
-    for i in range(depth // 2):
-        turned = complex(vector[0, 0, 0, i], vector[0, 0, 0, i + depth // 2])
-        turned *= np.exp(1j * at / 10000 ** (2 * i / depth))
-        assert result[i] == close_to(turned.real)
-        assert result[i + depth // 2] == close_to(turned.imag)
+    at, depth = positions(3, 0, 7), 6
+    vectors = RANDOM.normal(size=(1, 1, 3, depth)).astype("float32")
+    result = rotate(vectors, RotaryPositions().angles(at, depth))
+    assert_close(result[0, 0], reference.rotate(vectors[0, 0].astype("float64"), at[0]))
 
 
 @pytest.mark.parametrize("name", sorted(POSITIONS))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from regard.models.layers.transformer import DecoderBlock, EncoderBlock
+from tests.models.layers import reference
 from tests.models.tensors import weights_by_name
 from tests.tolerances import assert_close
 
@@ -18,25 +19,20 @@ def filled(block):
 
 
 class Reference:
-    """One block in float64 from the formulas of Vaswani et al. 2017, §3.1 to §3.3."""
+    """Sublayers in float64 from the formulas of Vaswani et al. 2017, §3.1 to §3.3."""
 
     def __init__(self, block):
         self.weights = weights_by_name(block)
         self.attended = {}
-        self.heads, self.pre = block.settings["heads"], block.settings["norm"] == "pre"
+        self.heads = block.settings["heads"]
+        self.residual = getattr(reference, f"{block.settings['norm']}_norm")
 
     def dense(self, x, name):
         return x @ self.weights[f"{name}/kernel"] + self.weights[f"{name}/bias"]
 
-    def norm(self, x, name):
-        centred = x - x.mean(-1, keepdims=True)
-        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
-        return scaled * self.weights[f"{name}/gamma"] + self.weights[f"{name}/beta"]
-
-    def around(self, x, name, part):
-        if self.pre:
-            return x + part(self.norm(x, name))
-        return self.norm(x + part(x), name)
+    def norm(self, name):
+        gamma, beta = (self.weights[f"{name}/{weight}"] for weight in ("gamma", "beta"))
+        return lambda x: reference.layer_normalization(x, gamma, beta)
 
     def attend(self, q, k, v, mask, name):
         contexts, attended = [], []
@@ -49,39 +45,37 @@ class Reference:
         self.attended[name] = np.stack(attended, 1)
         return self.dense(np.concatenate(contexts, -1), f"{name}/output")
 
-    def itself(self, x, mask):
-        def part(x):
-            return self.attend(
-                *np.split(self.dense(x, "attention/project"), 3, -1), mask, "attention"
-            )
+    def self_attention(self, mask):
+        def sublayer(x):
+            projected = np.split(self.dense(x, "attention/project"), 3, -1)
+            return self.attend(*projected, mask, "attention")
 
-        return self.around(x, "attention_norm", part)
+        return sublayer
 
-    def memory(self, x, values, mask):
-        def part(x):
+    def cross_attention(self, values, mask):
+        def sublayer(x):
             query = self.dense(x, "cross/project_query")
             keys, projected = np.split(self.dense(values, "cross/project_memory"), 2, -1)
             return self.attend(query, keys, projected, mask, "cross")
 
-        return self.around(x, "cross_norm", part)
+        return sublayer
 
     def network(self, x):
-        def part(x):
-            hidden = np.maximum(self.dense(x, "feed_forward/expand"), 0)
-            return self.dense(hidden, "feed_forward/contract")
-
-        return self.around(x, "feed_forward_norm", part)
+        names = ("expand/kernel", "expand/bias", "contract/kernel", "contract/bias")
+        return reference.feed_forward(x, *(self.weights[f"feed_forward/{name}"] for name in names))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_an_encoder_block_equals_the_paper(norm):
     block = filled(EncoderBlock(8, 2, 6, norm=norm))
     inputs = RANDOM.normal(size=(2, 3, 8)).astype("float32")
-    reference = Reference(block)
-    expected = reference.network(reference.itself(inputs, MASK[:, None, :]))
+    parts = Reference(block)
+    norms = [parts.norm(name) for name in ("attention_norm", "feed_forward_norm")]
+    attention = parts.self_attention(MASK[:, None, :])
+    expected = reference.encoder_block(inputs, attention, parts.network, norms, parts.residual)
     assert_close(block(inputs, mask=MASK), expected)
     _, weights = block.call_with_weights(inputs, mask=MASK)
-    assert_close(weights, reference.attended["attention"])
+    assert_close(weights, parts.attended["attention"])
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -89,10 +83,17 @@ def test_a_decoder_block_equals_the_paper(norm):
     block = filled(DecoderBlock(8, 2, 6, memory_depth=5, norm=norm))
     inputs = RANDOM.normal(size=(2, 4, 8)).astype("float32")
     values = RANDOM.normal(size=(2, 3, 5)).astype("float32")
-    reference = Reference(block)
-    hidden = reference.itself(inputs, np.tril(np.ones((4, 4), bool)))
-    expected = reference.network(reference.memory(hidden, values, MASK[:, None, :]))
+    parts = Reference(block)
+    names = ("attention_norm", "cross_norm", "feed_forward_norm")
+    expected = reference.decoder_block(
+        inputs,
+        parts.self_attention(np.tril(np.ones((4, 4), bool))),
+        parts.cross_attention(values, MASK[:, None, :]),
+        parts.network,
+        [parts.norm(name) for name in names],
+        parts.residual,
+    )
     outputs, attention = block(inputs, block.prepare(values, MASK))
     assert_close(outputs, expected)
-    assert_close(attention.cross, reference.attended["cross"])
-    assert_close(attention.target, reference.attended["attention"])
+    assert_close(attention.cross, parts.attended["cross"])
+    assert_close(attention.target, parts.attended["attention"])

@@ -4,10 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from regard.models.search import BeamSearch
+from regard.models.search import BeamSearch, GreedySearch
 from regard.models.search.beam import MIN_COVERAGE
 from regard.models.search.candidates import _flat_indices
 from regard.models.vocabulary import BOS, EOS, PAD
+from tests.models.search import reference
 from tests.models.search.toy import Toy, arrays, targets_of
 from tests.tolerances import assert_close, close_to
 
@@ -54,6 +55,40 @@ def test_a_wide_beam_is_exhaustive(alpha, beta):
             score, logp = every[target]
             assert result.scores[row, rank] == close_to(score, roundings=1000)
             assert result.log_probabilities[row, rank] == close_to(logp, roundings=1000)
+
+
+def toy_log_probs(row, limit):
+    """The function of the reference for a row of the toy: at the limit only the end is allowed."""
+
+    def log_probs(prefix):
+        scores = TOY.follow(row, (*prefix, EOS))[0][-1].copy()
+        is_last = len(prefix) == limit - 1
+        forbidden = [t for t in range(len(scores)) if t in (PAD, BOS) or (is_last and t != EOS)]
+        scores[forbidden] = -np.inf
+        return scores
+
+    return log_probs
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
+@pytest.mark.parametrize("size", [1, 3])
+def test_equals_the_documented_beam(size, alpha):
+    limits = np.array([3, 8, 6])
+    result = arrays(BeamSearch(size, alpha)(TOY.step, TOY.state(), limits))
+    for row, limit in enumerate(limits):
+        expected = reference.beam_search(toy_log_probs(row, limit), EOS, limit, size, alpha)[:size]
+        assert targets_of(result, row) == [tokens for tokens, _ in expected]
+        scores = [score for _, score in expected]
+        assert_close(result.scores[row, : len(scores)], scores, roundings=1000)
+
+
+def test_equals_the_documented_greedy_search():
+    limits = np.array([3, 8, 6])
+    result = arrays(GreedySearch()(TOY.step, TOY.state(), limits))
+    for row, limit in enumerate(limits):
+        tokens, total = reference.greedy_search(toy_log_probs(row, limit), EOS, limit)
+        assert targets_of(result, row) == [tokens]
+        assert result.log_probabilities[row, 0] == close_to(total, roundings=1000)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,20 @@ def test_unclear_keys(single, row, guess):
     assert f"`data.columns: {guess}" in error.remedy
 
 
+@pytest.mark.parametrize(
+    ("columns", "is_certain"),
+    [
+        ({"source": "text", "target": "summary"}, True),
+        ({"source": "text", "target": "title"}, False),  # the file has a title, which may be meant
+    ],
+)
+def test_configured_keys_that_are_missing(single, columns, is_certain):
+    row = {"title": "a", "source": "b", "target": "c"}
+    _, problems = read_group(single("jsonl", json.dumps(row) + "\n"), columns=columns)
+    setting = "Set `data.columns: {source: source, target: target}`."
+    assert (first_error(problems).remedy == setting) is is_certain
+
+
 def test_common_keys(single):
     row = {"url": "x", "output": "b", "input": "a"}
     assert read_group(single("jsonl", json.dumps(row) + "\n"))[0] == [(1, "a", "b")]

@@ -6,6 +6,8 @@ import pytest
 
 from regard.models.attention.alignments import masked_softmax
 from regard.models.attention.alignments.hard import HardAlignment
+from regard.models.noise import gumbel_noise
+from tests.models.attention import reference
 from tests.models.tensors import gradients, numpy
 from tests.tolerances import assert_close
 
@@ -33,6 +35,19 @@ def test_samples_follow_the_softmax(training):
     result = weights.sum((0, 1))[:4]
     # Chi-square with 3 degrees of freedom: 16.3 is exceeded once in a thousand seeds.
     assert ((result - expected) ** 2 / expected).sum() < 16.3
+
+
+@pytest.mark.parametrize("training", ["reinforce", "straight_through"])
+def test_a_sample_is_the_best_score_with_noise(training):
+    """The noise is a function of the key, the row, the step and the position."""
+    random_key = np.array([3, 4], "uint32")
+    scores = np.random.default_rng(2).normal(size=(6, 4, 5)).astype("float32")
+    weights = numpy(hard(training=training)(scores, training=True, random_key=random_key))
+    row, step = np.arange(6)[:, None, None], np.arange(4)[:, None]
+    noise = numpy(gumbel_noise(1, *random_key, row, step, np.arange(5)))
+    for b, t in np.ndindex(6, 4):
+        assert_close(weights[b, t], reference.sample(scores[b, t], noise[b, t]))
+    assert (weights.argmax(-1) != scores.argmax(-1)).any()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])

@@ -105,6 +105,7 @@ def test_served_as_the_model(tokenizer, cross, tmp_path):
     assert result["cut"].numpy().tolist() == [1, 2, 0, 0]
     assert result["first_pieces"][2, 1].numpy().decode() == "▁zebra"
     assert set(served.contract["signatures"]["align"]["outputs"]) == set(result)
+    assert "from 1 to 5" in served.contract["about"]
     check_output_names(served.contract)
     assert ("alignment" in result) == (cross is not None)
     for row in range(len(FIRST)):

@@ -37,6 +37,7 @@ class OverlapCheck(_LeakCheck):
     """Rows of eval and test whose source is also in train; drop removes those of train."""
 
     summary: ClassVar[str] = "of the other splits have inputs of the training split"
+    remedy: ClassVar[str] = "`data.checks.overlap: {action: drop}` removes the training rows"
 
 
 class NearOverlapCheck(_LeakCheck):
@@ -54,6 +55,7 @@ class NearOverlapCheck(_LeakCheck):
     summary: ClassVar[str] = (
         "of the other splits have inputs that are nearly the same as one of the training split"
     )
+    remedy: ClassVar[str] = "`data.checks.near_overlap: {action: drop}` removes the training rows"
 
     similarity: Annotated[float, Field(ge=0.5, le=1.0)] = 0.8
     limit: Share = 0.05

@@ -90,7 +90,9 @@ def _fields(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "blessing" in summary:
         yield "decision", summary["blessing"].get("sentence", "")
     if "pushed" in summary:
-        yield "published", f"version {summary['pushed']['version']}: {summary['pushed']['path']}"
+        version, path = summary["pushed"]["version"], summary["pushed"]["path"]
+        passed = summary.get("blessing", {}).get("blessed", True)
+        yield "published", f"version {version}{'' if passed else ' (--publish-anyway)'}: {path}"
     if "not_pushed" in summary:
         yield "not published", summary["not_pushed"]
     if "report" in summary:

@@ -72,6 +72,12 @@ def test_share_of_examined_rows(name, total):
     assert finding["splits"] == {"eval": 6}
 
 
+@pytest.mark.parametrize("name", ["overlap", "near_overlap"])
+def test_a_leak_names_the_setting_that_removes_it(name):
+    text = describe(name, findings(name, {1: 6}, 0.0)[name])
+    assert text.endswith(f"`data.checks.{name}: {{action: drop}}` removes the training rows")
+
+
 def test_limit_may_be_reached_but_not_exceeded():
     assert not findings("empty_side", {0: 12}, 0.1)["empty_side"]["exceeded"]
     assert findings("empty_side", {0: 13}, 0.1)["empty_side"]["exceeded"]
@@ -97,7 +103,7 @@ def test_near_duplicate_shows_both_rows_and_similarity():
     assert (row["where"], row["same_as"]) == ("1.tsv:1", "0.tsv:1")
     assert row["similarity"] == pytest.approx(27 / 28)
     assert "first 1.tsv:1 (same as 0.tsv:1): " in text
-    assert text.endswith("(96% similar)")
+    assert " (96% similar). " in text
 
 
 @pytest.mark.parametrize(

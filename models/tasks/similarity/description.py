@@ -99,8 +99,8 @@ def limit_features(model: SimilarityModelConfig) -> tuple[Feature, ...]:
     """Return the features with the range of the score."""
     first, second, score = FEATURES
     scale = model.scale
-    limits = {"low": scale.low, "high": scale.high, "limits_key": "model.scale"}
-    return first, second, replace(score, **limits)
+    limited = replace(score, low=scale.low, high=scale.high, limits_key="model.scale")
+    return first, second, limited
 
 
 def validate(config: Any) -> Iterator[Problem]:

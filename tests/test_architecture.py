@@ -174,3 +174,18 @@ def test_a_class_has_one_name():
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     owners.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}
+
+
+def test_every_test_that_a_comment_names_exists():
+    """Fast ways name the test that compares them with the plain ones."""
+    count = 0
+    for path in (path for package in PACKAGES for path in sources(package)):
+        text = path.read_text("utf-8")
+        files = [ROOT / file for file in re.findall(r"`(tests/[\w/]+\.py)`", text)]
+        assert all(file.exists() for file in files), path
+        tests = "".join(file.read_text("utf-8") for file in files)
+        functions = re.findall(r"def (test_\w+)", tests)
+        if files:
+            assert set(re.findall(r"`(test_\w+)`", text)) <= set(functions), path
+        count += len(files)
+    assert count > 3

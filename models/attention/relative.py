@@ -52,9 +52,9 @@ class RelativePositions(ConfiguredLayer):
 class ShawPositions(RelativePositions):
     """Add a learned vector per distance to the keys and to the values.
 
-    Shaw et al. 2018, "Self-Attention with Relative Position Representations", §3.2 (eq. 3-4):
+    Shaw et al. 2018, "Self-Attention with Relative Position Representations", §3.1 (eq. 3-4):
     e_ij = q_i (k_j + a^K_{j-i}) / sqrt(d), z_i = sum of α_ij (v_j + a^V_{j-i}), where distances are
-    clipped to ``max_distance``. The heads of a layer share the vectors (§3.3).
+    clipped to ``max_distance`` (§3.2). The heads of a layer share the vectors (§3.3).
     """
 
     def build(self, query_shape: Any = None) -> None:

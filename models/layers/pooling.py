@@ -88,7 +88,7 @@ class MaxPooling(Pooling):
     """Maximum of each dimension (Conneau 2017).
 
     Conneau et al. 2017, "Supervised Learning of Universal Sentence Representations from Natural
-    Language Inference Data" (InferSent), §3.2.3. A position's weight is the share of dimensions in
+    Language Inference Data" (InferSent), §3.2.2. A position's weight is the share of dimensions in
     which it is the maximum. Positions whose values are equal up to rounding, such as those of a
     repeated word, share a dimension: rounding depends on the other rows of a batch.
     """
@@ -107,7 +107,7 @@ class MaxPooling(Pooling):
 class MeanMaxPooling(Pooling):
     """Mean and maximum, concatenated (Chen 2017).
 
-    Chen et al. 2017, "Enhanced LSTM for Natural Language Inference" (ESIM), §3.4. A position's
+    Chen et al. 2017, "Enhanced LSTM for Natural Language Inference" (ESIM), §3.3. A position's
     weight is the mean of its two weights.
     """
 
@@ -152,7 +152,7 @@ class SelfAttentionPooling(Pooling):
     Lin et al. 2017, "A Structured Self-Attentive Sentence Embedding", §2: A = softmax(W2
     tanh(W1 Hᵀ)), and the vector is the concatenation of the rows of A H. Bottom-up: the weights
     depend only on the sentence. A position's weight is its mean over the hops. The penalty is the
-    mean of ‖A Aᵀ - I‖² over the rows that are not masked completely (§2.1).
+    mean of ‖A Aᵀ - I‖² over the rows that are not masked completely (§2.2).
 
     Args:
         units: Width of the hidden layer.

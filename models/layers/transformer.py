@@ -21,7 +21,7 @@ class TransformerBlock(ConfiguredLayer):
     """Base class of the blocks: self-attention and a feed-forward network, each with a residual.
 
     Vaswani et al. 2017, "Attention Is All You Need", §3.1: norm(x + sublayer(x)) ("post"); Xiong
-    et al. 2020, "On Layer Normalization in the Transformer Architecture", §3.1: x +
+    et al. 2020, "On Layer Normalization in the Transformer Architecture", figure 1: x +
     sublayer(norm(x)) ("pre"), which needs no warm-up but one more norm after the last block.
 
     Args:

@@ -261,7 +261,7 @@ def make_decision(verdicts: Sequence[Verdict]) -> Decision:
     deciding = failed
     if not failed:
         deciding = [item for item in verdicts if item.slice is None and item.rule != "checks"]
-    reasons = _merge_baselines([verdict.reason for verdict in deciding])
+    reasons = _reasons(deciding)
     slices = {verdict.slice for verdict in verdicts if verdict.slice is not None}
     if slices and not failed:
         reasons.append(f"all checks pass in {format_count(len(slices), 'slice')}")
@@ -324,19 +324,24 @@ def _version_name(version: str) -> str:
     return f"version {version}" if version else "the model in production"
 
 
-def _merge_baselines(reasons: Sequence[str]) -> list[str]:
-    """Merge successive clauses that differ in the baseline only."""
+def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
+    """The clauses of verdicts; those that differ in the baseline only are one."""
     clauses = []
-    for relation, group in itertools.groupby(
-        reasons, lambda reason: reason.partition(_THAN_BASELINE)[0]
-    ):
+    for _, group in itertools.groupby(verdicts, _relation_to_baseline):
         same_relation = list(group)
-        if len(same_relation) == 1:
-            clauses += same_relation
-        else:
-            details = [reason.partition(_THAN_BASELINE)[2][1:-1] for reason in same_relation]
-            clauses.append(f"{relation} than the baselines ({'; '.join(details)})")
+        reasons = [verdict.reason for verdict in same_relation]
+        if len(reasons) > 1 and (relation := _relation_to_baseline(same_relation[0])):
+            details = [reason.removeprefix(relation + _THAN_BASELINE)[1:-1] for reason in reasons]
+            reasons = [f"{relation} than the baselines ({'; '.join(details)})"]
+        clauses += reasons
     return clauses
+
+
+def _relation_to_baseline(verdict: Verdict) -> str:
+    """How the candidate compares with a baseline; empty for verdicts of other rules."""
+    if verdict.rule != "baselines" or _THAN_BASELINE not in verdict.reason:
+        return ""
+    return verdict.reason.partition(_THAN_BASELINE)[0]
 
 
 def _join(reasons: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ def run(
     console = terminal.work_console(as_json, quiet)
     loaded = load(config, options=values or ())
     request = RunRequest(loaded, first, last, runner, wait, publish_anyway=publish_anyway)
-    result = run_pipeline(request, TerminalDisplay(console, verbose, has_summary=True))
+    result = run_pipeline(request, TerminalDisplay(console, verbose, has_summary=not as_json))
     if as_json:
         terminal.print_json({**result.summary, **error_records.of_outcome(result.outcome)})
     else:

@@ -75,7 +75,8 @@ class PointerNetwork(keras.Model):
             logits.append(u)
             # The next step reads the true point in training, and the best one otherwise.
             y = ops.cast(ops.argmax(u, axis=-1), "int32") if target is None else target[:, i]
-            choices = ops.logical_and(choices, ops.not_equal(ops.arange(HIGH + 1), y[:, None]))
+            point = ops.where(ops.equal(y, END), PAD, y)  # only the end can be chosen again
+            choices = ops.logical_and(choices, ops.not_equal(ops.arange(HIGH + 1), point[:, None]))
         logits = ops.stack(logits, axis=1)
         return {"logits": logits, "alignment": ops.softmax(logits, axis=-1)}
 

@@ -257,7 +257,9 @@ def test_every_mentioned_file_exists(page):
         assert target.exists(), link
         if anchor and target.name not in GENERATED:
             assert anchor in anchors(target), link
-    folders = "pipeline|models|components|serving|requirements|tests|configs|docs|benchmarks"
+    folders = (
+        "pipeline|models|components|serving|requirements|tests|configs|docs|benchmarks|examples"
+    )
     mentioned = re.findall(rf"`((?:{folders})/[\w./-]+)`", text(page))
     assert [path for path in mentioned if not (ROOT / path).exists()] == []
 

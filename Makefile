@@ -63,7 +63,7 @@ lint: $(DEV) ## check with ruff and mypy
 	@$(BIN)/mypy
 
 docs: $(DOCS) ## build the documentation site in build/docs; warnings fail
-	@$(BIN)/codespell *.md docs/*.md docs/*/*.md benchmarks/*.md
+	@$(BIN)/codespell *.md docs/*.md docs/*/*.md benchmarks/*.md examples/*.md
 	@$(BIN)/sphinx-build --conf-dir docs --doctree-dir build/doctrees --fail-on-warning --keep-going \
 		--quiet . build/docs
 	@echo "The site is in build/docs/index.html."

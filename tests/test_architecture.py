@@ -41,7 +41,7 @@ def imported(path):
 def test_the_subpackages_are_imported_from_regard():
     """A folder `models` or `serving` of a user must not shadow ours."""
     pattern = re.compile(rf"^\s*(from|import) ({'|'.join(PACKAGES)})\b", re.MULTILINE)
-    folders = (*PACKAGES, "tests", "benchmarks")
+    folders = (*PACKAGES, "tests", "benchmarks", "examples")
     files = [path for folder in folders for path in sources(folder)]
     assert [str(path) for path in files if pattern.search(path.read_text("utf-8"))] == []
 

@@ -272,7 +272,9 @@ def test_every_mentioned_file_exists(page):
             assert set(anchor.split(",")) <= functions(target), link
         elif anchor and target.name not in GENERATED:
             assert anchor in anchors(target), link
-    folders = "pipeline|models|components|serving|requirements|tests|configs|docs|benchmarks"
+    folders = (
+        "pipeline|models|components|serving|requirements|tests|configs|docs|benchmarks|examples"
+    )
     mentioned = re.findall(rf"`((?:{folders})/[\w./-]+)`", text(page))
     assert [path for path in mentioned if not (ROOT / path).exists()] == []
 

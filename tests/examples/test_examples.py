@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.marks import slow_except
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
 ALONE = [name for name in SCRIPTS if name != "transformer_multi30k"]
 BACKENDS = [each for each in ("tensorflow", "jax", "torch") if importlib.util.find_spec(each)]
+QUICK = {"jax"} if "jax" in BACKENDS else {*BACKENDS[:1]}  # one is enough for `make test`
 RECORDER = Path(__file__).with_name("recorder.py")
 no_data = pytest.mark.skipif(
     "REGARD_DATA" not in os.environ, reason="REGARD_DATA does not name the folder of Multi30k"
@@ -43,23 +46,6 @@ def records_of(process, folder):
     return {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
 
 
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory):
-    """A process for each backend, which all run at the same time, with their folders."""
-    processes = {}
-    for backend in BACKENDS:
-        folder = tmp_path_factory.mktemp(backend)
-        data = {}
-        scripts = ALONE
-        if "REGARD_DATA" in os.environ:
-            scripts = list(SCRIPTS)
-            data = {"REGARD_DATA": str(shorten_multi30k(folder))}
-        processes[backend] = start(folder, backend, scripts, **data), folder
-    yield processes
-    for process, _ in processes.values():
-        process.kill()
-
-
 def shorten_multi30k(folder):
     """Write a few sentences of Multi30k, and return their folder."""
     (folder / "multi30k").mkdir()
@@ -71,11 +57,15 @@ def shorten_multi30k(folder):
     return folder
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def records(request, processes):
+@pytest.fixture(scope="module", params=slow_except(QUICK, BACKENDS))
+def records(request, tmp_path_factory):
     """The records of the scripts with one backend, and their folder."""
-    process, folder = processes[request.param]
-    return records_of(process, folder), folder
+    folder = tmp_path_factory.mktemp(request.param)
+    data, scripts = {}, ALONE
+    if "REGARD_DATA" in os.environ:
+        scripts, data = list(SCRIPTS), {"REGARD_DATA": str(shorten_multi30k(folder))}
+    with start(folder, request.param, scripts, **data) as process:
+        return records_of(process, folder), folder
 
 
 def check_weights(weights, mask):

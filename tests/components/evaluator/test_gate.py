@@ -75,33 +75,26 @@ def test_a_threshold_of_a_slice_names_the_slice_and_its_rows():
 
 
 def test_one_clause_names_several_baselines():
-    def sentence(*p_values):
-        baselines = [
-            BaselineResult(
-                name=name,
-                label=name,
-                metrics={
-                    "bleu": MetricResult(**vars(Metric("bleu", "BLEU", 0.5, "", True, 100.0)))
-                },
-                metric="bleu",
-                p_value=p_value,
-            )
-            for name, p_value in zip(("copy", "lead", "chance"), p_values, strict=True)
-        ]
-        metrics = {"candidate": {"bleu": Metric("bleu", "BLEU", 34.5, "", True, 100.0)}}
-        config = section({"metrics": ["bleu"], "thresholds": {"bleu": 30.0}})
-        return gate.decide(metrics, [], None, {}, config, baselines=baselines).sentence
+    bleu = Metric("bleu", "BLEU", 34.5, "", True, 100.0)
+    metrics = {"bleu": MetricResult(**{**vars(bleu), "value": 0.5})}
 
-    assert sentence(0.001, 0.001, 0.01) == (
-        "Passed: BLEU 34.50 is above the threshold of 30.00 and significantly better than the "
-        "baselines (copy: 0.50, p = 0.001; lead: 0.50, p = 0.001; chance: 0.50, p = 0.010)."
+    def sentence(**p_values):
+        baselines = [
+            BaselineResult(name=name, label=name, metrics=metrics, metric="bleu", p_value=p_value)
+            for name, p_value in p_values.items()
+        ]
+        verdicts = [gate.check_better_than({"bleu": bleu}, baseline) for baseline in baselines]
+        return gate.make_decision(verdicts).sentence
+
+    assert sentence(copy=0.001, lead=0.001, chance=0.01) == (
+        "Passed: BLEU 34.50 is significantly better than the baselines (copy: 0.50, p = 0.001; "
+        "lead: 0.50, p = 0.001; chance: 0.50, p = 0.010)."
     )
-    assert sentence(0.001, 0.2, 0.4) == (
+    assert sentence(copy=0.001, lead=0.2, chance=0.4) == (
         "Failed: BLEU 34.50 is not significantly better than the baselines (lead: 0.50, p = 0.200; "
-        "chance: 0.50, p = 0.400). Rule: evaluation.baselines. "
-        "Passed: BLEU 34.50 is above the threshold of 30.00."
+        "chance: 0.50, p = 0.400). Rule: evaluation.baselines."
     )
-    assert "than the baseline (chance: 0.50, p = 0.400)." in sentence(0.001, 0.01, 0.4)
+    assert "than the baseline (chance: 0.50, p = 0.400)." in sentence(copy=0.001, chance=0.4)
 
 
 def test_a_baseline_without_a_common_metric_fails():

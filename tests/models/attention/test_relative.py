@@ -6,7 +6,6 @@ import pytest
 
 from regard.models.attention.multi_head import MultiHeadAttention
 from regard.models.attention.relative import AlibiPositions
-from tests.models.attention.test_multi_head import softmax
 from tests.models.tensors import fill, gradients, numpy, round_trip, weights_by_name
 from tests.tolerances import assert_close
 
@@ -20,6 +19,12 @@ def created(relative, heads=2, **settings):
     layer = MultiHeadAttention(heads, 4 * heads, relative=relative, **settings)
     layer.build((None, None, 6))
     return fill(layer, RANDOM, 0.5)
+
+
+def softmax(scores, mask):
+    """Zeros for a row without allowed positions."""
+    weights = np.exp(scores - scores.max(-1, keepdims=True)) * mask
+    return weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30)
 
 
 def reference(layer, inputs, mask):

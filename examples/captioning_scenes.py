@@ -1,8 +1,8 @@
 """Xu et al. 2015, "Show, Attend and Tell": captions of images, with soft attention.
 
-An image of two shapes becomes "a red circle left of a blue cross". A convolutional network encodes
-a grid of cells, and the decoder attends to them before each word. Result: 0.87 of the captions are
-exact after 1,500 steps: 312 s of processor time with JAX, and 11 minutes on two busy cores.
+An image of two shapes becomes "a red circle left of a blue cross"; in training the shape that is
+first in SHAPES comes first. A convolutional network encodes a grid of cells, and the decoder attends
+to them before each word. Result: 0.95 of captions exact after 900 steps, 199 s of processor time.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def generate(rng, size, test=False):
     """Return images [batch, SIDE, SIDE, 3], and their two true captions [batch, 2, LENGTH]."""
     images, captions = rng.normal(0.9, 0.02, (size, SIDE, SIDE, 3)).astype("float32"), []
     while len(captions) < size:
-        (first, second), centres = rng.choice(16, 2, replace=False), rng.integers(12, 52, (2, 2))
+        (first, second), centres = sorted(rng.choice(16, 2, False)), rng.integers(12, 52, (2, 2))
         (across, down), distance = centres[0] - centres[1], abs(centres[0] - centres[1])
         if ((first + second) % 8 == 0) != test or distance.max() < max(24, 1.5 * distance.min()):
             continue  # a pair of the other split, or shapes without a clear relation
@@ -97,7 +97,7 @@ def draw(image, words, alignment):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1500, help="training steps, at least 10")
+    parser.add_argument("--steps", type=int, default=900, help="training steps, at least 10")
     steps, rng = parser.parse_args().steps, np.random.default_rng(1)
     keras.utils.set_random_seed(1)
     model = Captioner()

@@ -89,10 +89,11 @@ class PusherExecutor(BaseExecutor):
             ) from error
         destination = registry / name / str(number)
         location = Registry(registry).location(name, str(number))
-        text = f"Pushed as {name}@{number}: {location}"
-        if not is_new:
+        if is_new:
+            _finish(pushed, destination, f"Pushed as {name}@{number}: {location}")
+        else:  # a note, since the summary of the run does not contain it
             text = f"{name}@{number} is this same model already: {location}"
-        _finish(pushed, destination, text)
+            _finish(pushed, destination, text, "note")
 
 
 def _optional(input_dict: Artifacts, name: str) -> Artifact | None:
@@ -101,7 +102,9 @@ def _optional(input_dict: Artifacts, name: str) -> Artifact | None:
     return artifact_utils.get_single_instance(artifacts) if artifacts else None
 
 
-def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
+def _finish(
+    pushed: Artifact, destination: Path | None, text: str, event_kind: str = "result"
+) -> None:
     """Mark the artifact with the properties of TFX's Pusher, and report the result."""
     pushed.set_int_custom_property("pushed", 0 if destination is None else 1)
     result = records.PushResult(pushed=False, text=text)
@@ -111,7 +114,7 @@ def _finish(pushed: Artifact, destination: Path | None, text: str) -> None:
         pushed.set_string_custom_property("pushed_destination", path)
         pushed.set_string_custom_property("pushed_version", version)
     result.write(Path(pushed.uri))
-    events.emit("result", node=NODE, text=text)
+    events.emit(event_kind, node=NODE, text=text)
 
 
 def _record(input_dict: Artifacts, exec_properties: Properties) -> records.VersionRecord:

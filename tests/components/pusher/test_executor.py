@@ -223,6 +223,16 @@ def test_warm_up_requests_are_pushed_with_the_model(case):
     assert case.push()["text"].startswith("m@1 is this same model already")
 
 
+def test_a_known_model_is_a_note_which_stays_visible_above_the_summary(case, tmp_path, monkeypatch):
+    case.push()
+    log = tmp_path / "events.jsonl"
+    monkeypatch.setenv(events.VARIABLE, str(log))
+    case.push()
+    ((event, _),) = events.read(log)
+    assert event["kind"] == "note"
+    assert event["text"].startswith("m@1 ")
+
+
 def test_a_withdrawn_model_is_not_pushed(case):
     case.push()
     Path(case.model.uri, "Format-Serving", "saved_model.pb").write_bytes(b"another graph")

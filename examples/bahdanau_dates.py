@@ -5,7 +5,7 @@ character by character: "Friday, 20 November 2026" becomes "2026-11-20". The que
 state *before* the step, and the context is an input of the step.
 
 Result: all of 999 dates that are not in the training data are exact after 500 steps, which took
-43 s of processor time with JAX, and 104 s on two cores that were busy with other work.
+26 s with JAX on two idle cores.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 An image of two shapes becomes "a red circle left of a blue cross"; in training the shape that is
 first in SHAPES comes first. A convolutional network encodes a grid, and the decoder attends to its
-cells before each word. Result: 0.95 of captions exact after 900 steps, 199 s of processor time.
+cells before each word. Result: 0.95 of captions exact after 900 steps, 95 s on two idle cores.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 One sentence answers "Where is Alice?", two "Where is the key?", and three "Where was the key before
 the garden?" (Weston et al. 2015). The story attends to the question and to itself. Result: after
-700 steps, 261 s of processor time with JAX, 1.00, 0.51 and 0.54 of these answers are exact.
+700 steps, 2 min 13 s with JAX on two idle cores, 1.00, 0.51 and 0.54 of these answers are exact.
 """
 
 import argparse

@@ -8,11 +8,20 @@ import keras
 import numpy as np
 import pytest
 
-from tests.models import test_seq2seq
+from tests.components.reporter import test_attention_statistics
+from tests.models import test_penalties, test_reinforce, test_seq2seq
 from tests.models.attention import test_matrices
 from tests.models.decoders import test_bahdanau, test_luong
 from tests.models.decoders.conftest import check, create_memory
-from tests.models.layers import test_pooling, test_positions, test_transformer
+from tests.models.encoders import test_recurrent
+from tests.models.layers import (
+    test_answer_pointer,
+    test_matching,
+    test_pooling,
+    test_positions,
+    test_transformer,
+)
+from tests.models.metrics import test_attention
 from tests.models.search import test_beam
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
@@ -22,6 +31,8 @@ CHAPTERS = [
     "focus-and-saliency",
     "self-attention",
     "transformer",
+    "other-tasks",
+    "exercises",
 ]
 LINK = re.compile(r"^\[NumPy: [^\]]+\]\(\.\./\.\./(tests/[\w/]+)\.py#([\w,]+)\)$", re.MULTILINE)
 SHOWN = [
@@ -56,6 +67,8 @@ COMPARISONS = {
     ),
     "greedy_search": test_beam.test_equals_the_documented_greedy_search,
     "beam_search": lambda: test_beam.test_equals_the_documented_beam(3, 0.6),
+    "gru_step": test_recurrent.test_the_annotations_equal_the_paper,
+    "annotations": test_recurrent.test_the_annotations_equal_the_paper,
     "bahdanau_step": bahdanau,
     "maxout_readout": bahdanau,
     "luong_step": luong,
@@ -66,6 +79,7 @@ COMPARISONS = {
     "softmax": pooling("self_attention"),
     "top_down_pooling": pooling("top_down"),
     "hard_attention": test_matrices.test_hard_attention,
+    "reinforce": test_reinforce.test_equals_the_formula_with_a_baseline_that_moves,
     "attention": test_matrices.test_rows_and_columns,
     "attention_of_columns": test_matrices.test_rows_and_columns,
     "self_attention": lambda: test_matrices.test_self_attention_of_one_head(False),
@@ -82,6 +96,13 @@ COMPARISONS = {
     "rotate": test_positions.test_a_rotation_turns_each_pair_by_its_angle,
     "relative_attention": test_matrices.test_relative_positions,
     "alibi_bias": test_matrices.test_linear_biases,
+    "doubly_stochastic": lambda: test_penalties.test_as_its_formula("doubly_stochastic"),
+    "coverage_loss": lambda: test_penalties.test_as_its_formula("coverage"),
+    "cross_attention": test_matching.test_as_its_formula,
+    "attention_flow": test_matching.test_attention_flow_follows_the_paper,
+    "hops": lambda: test_answer_pointer.test_the_formulas_of_the_paper(1),
+    "normalized_entropy": test_attention_statistics.test_entropy_equals_the_documented_one,
+    "alignment_error_rate": test_attention.test_the_error_rate_follows_the_paper,
 }
 
 

@@ -17,6 +17,15 @@ WEIGHTS = re.findall(r"`([A-Z]\w+)\.(\w+)`", TEXT)
 DEPTHS = (None, None, 4)
 
 
+# The columns NumPy of docs/reference/concepts.md.
+CONCEPTS = (PAGE.parent / "concepts.md").read_text(encoding="utf-8")
+FUNCTIONS = {
+    name
+    for row in re.findall(r"^\|(.*)\|$", CONCEPTS, re.MULTILINE)
+    for name in re.findall(r"`(\w+)`", row.split("|")[2])
+}
+
+
 def built(layer, *shapes):
     layer.build(*shapes)
     return layer
@@ -48,6 +57,14 @@ def test_every_weight_exists(layers):
     assert {name for name, _ in WEIGHTS} == set(layers)
     missing = [(name, part) for name, part in WEIGHTS if not hasattr(layers[name], part)]
     assert missing == []
+
+
+def test_every_function_of_a_concept_is_shown():
+    folder = PAGE.parents[1] / "explanation"
+    pages = "".join(page.read_text(encoding="utf-8") for page in folder.glob("*.md"))
+    linked = set(",".join(re.findall(r"reference\.py#([\w,]+)\)", pages)).split(","))
+    assert len(FUNCTIONS) > 40
+    assert FUNCTIONS - linked == set()
 
 
 def test_every_kernel_is_the_transpose(layers):

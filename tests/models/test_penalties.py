@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from regard.models.losses import PENALTIES, penalty
+from tests.models import reference
 
 RANDOM = np.random.default_rng(1)
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], bool)
@@ -13,28 +14,18 @@ ALIGNMENT = RANDOM.random((2, 3, 4)).astype("float32") * MASK[:, None]
 ALIGNMENT /= ALIGNMENT.sum(-1, keepdims=True)
 
 
-def doubly_stochastic(weights):
-    return sum((1 - weights[:, i].sum()) ** 2 for i in range(weights.shape[1]))
-
-
-def coverage(weights):
-    total, covered = 0.0, np.zeros(weights.shape[1])
-    for step in weights:
-        total += np.minimum(step, covered).sum()
-        covered = covered + step
-    return total
-
-
-REFERENCES = {"doubly_stochastic": doubly_stochastic, "coverage": coverage}
+# By name, so that a test can replace them.
+REFERENCES = {"doubly_stochastic": "doubly_stochastic", "coverage": "coverage_loss"}
 
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_as_its_formula(name):
     assert set(REFERENCES) == set(PENALTIES)
     result = PENALTIES[name](ALIGNMENT, MASK, REAL)
+    formula = getattr(reference, REFERENCES[name])
     expected = [
-        REFERENCES[name](ALIGNMENT[0].astype("float64")),
-        REFERENCES[name](ALIGNMENT[1, :1, :2].astype("float64")),
+        formula(ALIGNMENT[0].astype("float64")),
+        formula(ALIGNMENT[1, :1, :2].astype("float64")),
     ]
     np.testing.assert_allclose(result, expected, rtol=1e-5)
 

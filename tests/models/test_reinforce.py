@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from regard.models.attention.alignments.hard import HardAlignment
 from regard.models.reinforce import Reinforce
+from tests.models import reference
 from tests.models.tensors import gradients
 from tests.tolerances import assert_close
 
@@ -26,19 +27,15 @@ def inputs():
     return logp, alignments, distribution
 
 
-def reference(logp, alignments, distribution, baseline, reward_weight, entropy_weight):
-    """One choice at a time, in float64; also the mean reward per token."""
+def mean_loss(logp, alignments, distribution, *settings):
+    """The loss per token in float64; also the mean reward per token."""
     loss, total = 0.0, 0.0
     for b in range(2):
         length = int(MASK[b].sum())
-        total += logp[b, :length].sum(dtype="float64")
-        for t in range(length):
-            reward = logp[b, t:length].astype("float64").sum()
-            p = distribution[b, t].astype("float64")
-            p = p[p > 0]
-            chosen = np.log(distribution[b, t, alignments[b, t].argmax()], dtype="float64")
-            loss -= reward_weight * (reward - (length - t) * baseline) * chosen
-            loss += entropy_weight * (p * np.log(p)).sum()
+        row = logp[b, :length].astype("float64")
+        total += row.sum()
+        samples = alignments[b, :length].argmax(axis=-1)
+        loss += reference.reinforce(row, samples, distribution[b].astype("float64"), *settings)
     return loss / MASK.sum(), total / MASK.sum()
 
 
@@ -51,7 +48,7 @@ def test_equals_the_formula_with_a_baseline_that_moves():
     baseline = 0.0
     for _ in range(3):
         arguments = inputs()
-        expected, mean = reference(*arguments, baseline, 0.7, 0.3)
+        expected, mean = mean_loss(*arguments, baseline, 0.7, 0.3)
         assert number(layer(*arguments, MASK, training=True)) == pytest.approx(expected, rel=1e-5)
         baseline = 0.9 * baseline + 0.1 * mean
         assert number(layer.baseline) == pytest.approx(baseline, rel=1e-5)

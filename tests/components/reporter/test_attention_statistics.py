@@ -9,6 +9,7 @@ from regard.components.common import prediction_table
 from regard.components.reporter import attention_statistics
 from regard.components.reporter.attention_statistics import measure_attention, normalized_entropy
 from tests.components.reporter import sample_runs
+from tests.models import reference
 
 
 def test_normalized_entropy():
@@ -16,6 +17,12 @@ def test_normalized_entropy():
     expected = [1.5 * math.log(2) / math.log(4), 1.0, 0.0, 0.0]
     np.testing.assert_allclose(normalized_entropy(weights), expected, atol=1e-12)
     assert normalized_entropy(np.ones((1, 1)))[0] == 0.0
+
+
+def test_entropy_equals_the_documented_one():
+    weights = np.array([0.5, 0.0, 0.3, 0.1])
+    expected = reference.normalized_entropy(weights)
+    np.testing.assert_allclose(normalized_entropy(weights[None]), [expected])
 
 
 def test_entropy_does_not_depend_on_the_sum_of_the_weights():

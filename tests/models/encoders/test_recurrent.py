@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from regard.models.encoders import RecurrentEncoder
+from tests.models.encoders import reference
 from tests.tolerances import assert_close
 
 IDS = np.array([[5, 6, 7, 3], [4, 3, 0, 0]], "int32")
@@ -52,6 +53,25 @@ def test_coincides_with_keras(cell, layers, bidirectional):
     real = (IDS != 0)[..., None]
     assert_close(memory["values"] * real, outputs * real)
     assert memory["values"].shape[-1] == encoder.depth
+
+
+def test_the_annotations_equal_the_paper():
+    encoder = make(cell="gru")
+    (cell,) = encoder.cells
+    for weight in cell.weights:  # biases of zero would hide a wrong order
+        weight.assign(weight + np.linspace(-1, 1, weight.shape[-1]))
+    weights = [np.asarray(w, "float64") for w in cell.get_weights()]
+
+    def step(direction):
+        kernel, recurrent, bias, reset = (w[direction] for w in weights)
+        matrices = (kernel.T, recurrent.T, bias[0], reset[0])
+        return lambda x, h: reference.gru_step(x, h, *matrices)
+
+    values, embedded = (np.asarray(x) for x in (encoder(IDS)["values"], encoder.embedding(IDS)))
+    for row, length in enumerate((4, 2)):
+        words = embedded[row, :length].astype("float64")
+        expected = reference.annotations(words, step(0), step(1), np.zeros(4))
+        assert_close(values[row, :length], expected)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])

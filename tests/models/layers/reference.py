@@ -115,3 +115,29 @@ def decoder_block(X, self_attention, cross_attention, network, norms, residual=p
     X = residual(X, self_attention, norms[0])
     X = residual(X, cross_attention, norms[1])
     return residual(X, network, norms[2])
+
+
+def cross_attention(A, B, e, W, b):
+    """Attend from the words A to the words B with the score dot, and compose; weights, too."""
+    weights = softmax(A @ B.T)
+    C = weights @ B
+    features = np.concatenate([A, C, A - C, A * C, e[:, None]], axis=1)
+    return np.maximum(features @ W + b, 0), weights
+
+
+def attention_flow(H, U, w):
+    """Attend from the passage H to the question U and back; the features and both weights."""
+    S = np.array([[w @ np.concatenate([h, u, h * u]) for u in U] for h in H])
+    to_question, to_passage = softmax(S), softmax(S.max(axis=1))
+    C, summary = to_question @ U, to_passage @ H
+    return np.concatenate([H, C, H * C, H * summary], axis=1), to_question, to_passage
+
+
+def hops(q, H, scores, cell):
+    """Return the weights of each step; its context leads to the query of the next one."""
+    distributions = []
+    for score in scores:
+        a = softmax(score(q, H))
+        distributions.append(a)
+        q = cell(a @ H, q)
+    return distributions

@@ -5,20 +5,22 @@ import numpy as np
 import pytest
 
 from regard.models.layers.answer_pointer import AnswerPointer, best_spans
-from tests.models.layers.test_matching import softmax
+from tests.models.encoders.reference import gru_step
+from tests.models.layers import reference
 from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(5)
 
 
-def weights_of(layer):
-    return {
-        weight.path.split("/", 1)[-1]: np.asarray(weight, "float64") for weight in layer.weights
-    }
+def score_of(pointer):
+    """The score of one query and all vectors of a memory."""
 
+    def score(query, memory):
+        keys = pointer.score.prepare(memory[None].astype("float32"))
+        scores = pointer.score.match(query[None, None].astype("float32"), keys)
+        return np.asarray(scores, "float64")[0, 0]
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
+    return score
 
 
 @pytest.mark.parametrize("hops", [0, 2])
@@ -30,23 +32,19 @@ def test_the_formulas_of_the_paper(hops):
     layer.build(question.shape, memory.shape)
     layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
     logits = np.asarray(layer(question, memory, mask))
-    dense, cell = layer.start, layer.cell
-    start, bias = (np.asarray(w, "float64") for w in (dense.kernel, dense.bias))
-    kernel, recurrent, gates, reset = (
-        np.asarray(w, "float64")
-        for w in (cell.kernel, cell.recurrent_kernel, cell.bias, cell.reset_bias)
-    )
+    start, bias = (np.asarray(w, "float64") for w in (layer.start.kernel, layer.start.bias))
+    names = ("kernel", "recurrent_kernel", "bias", "reset_bias")
+    matrices = [np.asarray(getattr(layer.cell, name), "float64").T for name in names]
+    scores = [score_of(pointer) for pointer in layer.pointers]
     for row, length in enumerate(lengths):
-        h, query = memory[row, :length], np.tanh(question[row] @ start + bias)
-        for step, pointer in enumerate(layer.pointers):
-            score = pointer.score
-            keys, values = score.prepare(h[None].astype("float32")), query[None, None]
-            expected = np.asarray(score.match(values.astype("float32"), keys))[0, 0]
-            assert_close(logits[row, step, :length], expected, roundings=1000)
+        query = np.tanh(question[row] @ start + bias)
+        distributions = reference.hops(
+            query, memory[row, :length], scores, lambda c, q: gru_step(c, q, *matrices)
+        )
+        for step, expected in enumerate(distributions):
+            weights = reference.softmax(logits[row, step, :length].astype("float64"))
+            assert_close(weights, expected, roundings=1000)
             assert (logits[row, step, length:] < -1e8).all()
-            x, s = softmax(expected) @ h @ kernel + gates, query @ recurrent
-            z, r = sigmoid(x[:3] + s[:3]), sigmoid(x[3:6] + s[3:6])
-            query = z * query + (1 - z) * np.tanh(x[6:] + r * (s[6:] + reset))
 
 
 def spans(begin, end, max_length):

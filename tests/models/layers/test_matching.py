@@ -3,6 +3,7 @@
 import numpy as np
 
 from regard.models.layers.matching import AttentionFlow, CrossAttention
+from tests.models.layers import reference
 from tests.tolerances import assert_close
 
 RANDOM = np.random.default_rng(5)
@@ -25,12 +26,9 @@ def test_as_its_formula():
     composed, weights = layer(STATES, MASK, OTHER, OTHER_MASK, SAME)
     for row, (n, m) in enumerate([(4, 5), (2, 3)]):
         a, b = STATES[row, :n].astype("float64"), OTHER[row, :m].astype("float64")
-        scores = np.exp(a @ b.T)
-        alignments = scores / scores.sum(-1, keepdims=True)
-        result = alignments @ b
-        both = np.concatenate([a, result, a - result, a * result, SAME[row, :n, None]], -1)
+        expected, alignments = reference.cross_attention(a, b, SAME[row, :n], kernel, bias)
         assert_close(weights[row, :n, :m], alignments)
-        assert_close(composed[row, :n], np.maximum(both @ kernel + bias, 0))
+        assert_close(composed[row, :n], expected)
     np.testing.assert_array_equal(composed[1, 2:], 0.0)
     np.testing.assert_array_equal(weights[1, 2:], 0.0)
     np.testing.assert_array_equal(weights[1, :, 3:], 0.0)
@@ -40,11 +38,6 @@ def test_of_an_empty_other_nothing_is_found():
     layer = created()
     _, weights = layer(STATES, MASK, OTHER, np.zeros((2, 5), bool), SAME)
     np.testing.assert_array_equal(weights, 0.0)
-
-
-def softmax(scores):
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
 
 
 def flow():
@@ -61,13 +54,9 @@ def test_attention_flow_follows_the_paper():
     output, to_question, to_passage = map(np.asarray, layer(STATES, MASK, OTHER, OTHER_MASK))
     for row, (n, m) in enumerate([(4, 5), (2, 3)]):
         h, u = STATES[row, :n].astype("float64"), OTHER[row, :m].astype("float64")
-        similarity = np.array([[w @ np.concatenate([a, b, a * b]) for b in u] for a in h])
-        attended = softmax(similarity) @ u
-        back = softmax(similarity.max(1))
-        summary = np.tile(back @ h, (n, 1))
-        expected = np.concatenate([h, attended, h * attended, h * summary], -1)
+        expected, forth, back = reference.attention_flow(h, u, w)
         assert_close(output[row, :n], expected)
-        assert_close(to_question[row, :n, :m], softmax(similarity))
+        assert_close(to_question[row, :n, :m], forth)
         assert_close(to_passage[row, :n], back)
     for padded in (output[1, 2:], to_question[1, 2:], to_question[1, :, 3:], to_passage[1, 2:]):
         np.testing.assert_array_equal(padded, 0.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from regard.models.metrics import GoldAlignment, MetricOptions, Rows, attention, compute
+from tests.models import reference
 
 # the house is small → das Haus ist klein, as tokens.
 SOURCE = ["▁the", "▁hou", "se", "▁is", "▁small", "</s>"]
@@ -45,10 +46,12 @@ def test_correct_links_have_no_error():
 
 
 def test_the_error_rate_follows_the_paper():
-    # A = {0-0, 1-1, 3-2, 3-3}; S = {0-0, 1-1}; P = S + {3-2, 2-3}.
-    links = [0, 1, 2, 4, 4, 4, 5]
-    metric = rate([one_hot(links)], ["0-0 1-1 3p2 2p3"])
-    assert metric.value == pytest.approx(1 - (2 + 3) / (4 + 2))
+    weights = one_hot([0, 1, 2, 4, 4, 4, 5])
+    metric = rate([weights], ["0-0 1-1 3p2 2p3"])
+    links, sure = {(0, 0), (1, 1), (3, 2), (3, 3)}, {(0, 0), (1, 1)}
+    expected = reference.alignment_error_rate(links, sure, sure | {(3, 2), (2, 3)})
+    assert expected == pytest.approx(1 - (2 + 3) / (4 + 2))
+    assert metric.value == pytest.approx(expected)
 
 
 def test_rows_are_summed_and_not_averaged():

@@ -198,6 +198,7 @@ class Seq2Seq(TrainableModel):
         with keras.StatelessScope(values):
             size = longest_limit(limits) if longest is None else longest
             state = self.decoder.start(memory, size, search.beam_width)
+            state["memory"] = {**state["memory"], **self.decoder.prepare_output()}
             return search(self.decoder.step, state, limits, longest=longest, **options)
 
     def score(self, source: Tensor, target: Tensor) -> Tensor:

@@ -100,11 +100,29 @@ class Decoder(ConfiguredLayer):
             return [table, (self.logits_bias, 0)]
         return [table, (self.logits.kernel, 1), (self.logits.bias, 0)]
 
-    def output_logits(self, hidden: Tensor) -> Tensor:
-        """Return the logits ``[..., vocabulary]`` of hidden states ``[..., depth]``."""
+    def prepare_output(self) -> State:
+        """Return what ``output`` needs of the weights, so that it is computed once per search.
+
+        These are the tied embeddings as columns, ``[1, depth, vocabulary]``. oneDNN multiplies a
+        few rows with them in half the time that it takes with the transposed matrix
+        (benchmarks/optimization_log.md).
+        """
+        return {"output_columns": self.embedding.columns()[None]} if self.tied else {}
+
+    def output_logits(self, hidden: Tensor, prepared: State | None = None) -> Tensor:
+        """Return the logits of hidden states.
+
+        Args:
+            hidden: ``[..., depth]``.
+            prepared: what contains the result of ``prepare_output``; by default it is computed.
+
+        Returns:
+            ``[..., vocabulary]``.
+        """
         if not self.tied:
             return self.logits(hidden)
-        logits = self.embedding.attend(hidden)
+        columns = (prepared or {}).get("output_columns")
+        logits = self.embedding.attend(hidden, None if columns is None else columns[0])
         return logits + ops.cast(self.logits_bias, logits.dtype)
 
     def output(self, hidden: Tensor, embedded: Tensor, alignment: Tensor, prepared: State) -> Any:
@@ -116,7 +134,7 @@ class Decoder(ConfiguredLayer):
             alignment: ``[batch, target, source]``, or ``[batch * hypotheses, source]``.
             prepared: ``state["memory"]``, with the source ``ids`` if the decoder ``copies``.
         """
-        logits = self.output_logits(hidden)
+        logits = self.output_logits(hidden, prepared)
         if self.copying is None:
             return logits
         features, ids = ops.concatenate([hidden, embedded], axis=-1), prepared["ids"]

@@ -80,7 +80,12 @@ class TokenEmbedding(ConfiguredLayer):
         """Return which ids are not padding, ``[batch, length]``."""
         return ops.not_equal(ids, PAD)
 
-    def attend(self, hidden: Tensor) -> Tensor:
+    def columns(self) -> Tensor:
+        """Return all vectors as columns, ``[depth, vocabulary]`` in the compute dtype."""
+        # Called outside of ``__call__``, where Keras does not cast variables.
+        return ops.transpose(ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype))
+
+    def attend(self, hidden: Tensor, columns: Tensor = None) -> Tensor:
         """Return the product of hidden states with all vectors.
 
         ``scale`` is not applied, so a matrix with variance ``1 / depth`` gives logits of variance
@@ -88,14 +93,13 @@ class TokenEmbedding(ConfiguredLayer):
 
         Args:
             hidden: ``[..., depth]``.
+            columns: the result of ``columns``, if it has been computed before.
 
         Returns:
             ``[..., vocabulary]`` in the compute dtype.
         """
-        # Called outside of ``__call__``, where Keras does not cast variables.
-        table = ops.cast(ops.convert_to_tensor(self.table), self.compute_dtype)
         rows = ops.reshape(ops.cast(hidden, self.compute_dtype), (-1, self.depth))
-        scores = ops.matmul(rows, ops.transpose(table))
+        scores = ops.matmul(rows, self.columns() if columns is None else columns)
         return ops.reshape(scores, (*ops.shape(hidden)[:-1], self.vocabulary))
 
 

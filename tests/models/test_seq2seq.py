@@ -11,7 +11,9 @@ from regard.models.decoders import (
     TransformerDecoder,
 )
 from regard.models.encoders import EmbeddingEncoder, RecurrentEncoder, TransformerEncoder
+from regard.models.layers.embeddings import TokenEmbedding
 from regard.models.losses import penalty
+from regard.models.search import BeamSearch, GreedySearch
 from regard.models.seq2seq import Seq2Seq, shift
 from regard.models.vocabulary import BOS
 from tests.marks import slow
@@ -150,6 +152,23 @@ def test_shared_embeddings_are_one_matrix(pair):
     tables = [w for w in shared.trainable_weights if w.shape == (9, 8)]
     assert len(tables) == 1  # source, target and softmax
     assert sum(w.shape in ((9, 8), (8, 9)) for w in apart.trainable_weights) == 3
+
+
+@pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3, 0.6)], ids=["greedy", "beam"])
+@pytest.mark.parametrize("pair", TIED)
+def test_a_search_transposes_tied_embeddings_once(pair, search, monkeypatch):
+    """With the same result as a transposition per step; the rows end at different steps."""
+    model = make(pair, tied=True)
+    limits = np.array([2, 5], "int32")
+    calls, columns = [], TokenEmbedding.columns
+    monkeypatch.setattr(TokenEmbedding, "columns", lambda layer: calls.append(0) or columns(layer))
+    once = model.search(SOURCE, search, limits, minimums=limits)
+    assert len(calls) == 1
+    monkeypatch.setattr(type(model.decoder), "prepare_output", lambda decoder: {})
+    each = model.search(SOURCE, search, limits, minimums=limits)
+    assert len(calls) == 1 + max(limits)
+    np.testing.assert_array_equal(once.ids, each.ids)
+    assert_close(once.scores, each.scores)
 
 
 @pytest.mark.parametrize("pair", PAIRS)

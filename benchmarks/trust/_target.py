@@ -77,8 +77,7 @@ class Target:
 
     def processor_seconds(self) -> float:
         """Return the processor time of the server until now."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").split()
-        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self.process.pid)
 
     def stop(self) -> float:
         """Send SIGTERM, and return the seconds until the server has ended."""
@@ -89,6 +88,12 @@ class Target:
         except subprocess.TimeoutExpired:
             self.process.kill()
         return time.monotonic() - started
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time of a process until now."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
 def open_channel(target: Target) -> Any:

@@ -177,6 +177,7 @@ def check_not_worse(
         symbol = "Holm’s p" if part else "p"
         probability = f", {symbol} = {p_value:.3f}"
     is_significant = p_value is None or p_value < config.significance or not candidate.is_defined
+    gain = sign * (candidate.value - production.value)
     tolerance = f"the tolerance of {config.tolerance:g}"
     if not passed and not is_significant:
         passed, reason = True, f"{subject} not significantly worse than {other}{probability}"
@@ -186,7 +187,9 @@ def check_not_worse(
     elif not passed:
         excess = f" by more than {tolerance}" if config.tolerance else ""
         reason = f"{subject} worse than {other}{excess}{probability}"
-    elif sign * (candidate.value - production.value) >= 0:
+    elif gain > 0 and p_value is not None and is_significant:
+        reason = f"{subject} significantly better than {other}{probability}"
+    elif gain >= 0:
         reason = f"{subject} not worse than {other}"
     else:
         reason = f"{subject} within {tolerance} of {other}"

@@ -318,6 +318,8 @@ WORSE = "worse than version 3 (32.80)"
     [
         (33.1, {}, True, "not worse than version 3 (32.80)"),
         (33.1, {"p_value": 0.4}, True, "not worse than version 3 (32.80)"),
+        (33.1, {"p_value": 0.05}, True, "not worse than version 3 (32.80)"),
+        (34.1, {"p_value": 0.001}, True, "significantly better than version 3 (32.80), p = 0.001"),
         (32.8, {}, True, "not worse than version 3 (32.80)"),
         (32.5, {"tolerance": 0.5}, True, "within the tolerance of 0.5 of version 3 (32.80)"),
         (32.0, {"tolerance": 0.5}, False, f"{WORSE} by more than the tolerance of 0.5"),

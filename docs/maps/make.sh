@@ -57,7 +57,7 @@ train configs/multi30k-en-de.yaml --set name=multi30k-bahdanau --set tokenizer.v
   --set 'model.decoder={type: bahdanau, cell: gru, units: 256}' --set model.attention.score=additive \
   --set training.max_steps=800 --set training.max_epochs=null \
   --set 'training.schedule={type: cosine, warmup_steps: 100}'
-map bahdanau-translation multi30k-bahdanau -- "A black boy is sitting in the sand."
+map bahdanau-translation multi30k-bahdanau -- "Two men and a lady are standing outside."
 
 regard data generate copying --rows 2000
 train configs/summarisation-copying-unknown.yaml

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Train the models of the attention maps in the documentation, and store the maps in docs/maps. Took an
-# hour on two cores, next to other work; needs Chromium, and Multi30k and SICK in REGARD_DATA. Run it in the root of
-# the repository: sh docs/maps/make.sh. Finished trainings are cached.
+# hour and 20 minutes on two cores, next to other work; needs Chromium, and Multi30k and SICK in REGARD_DATA.
+# Run it in the root of the repository: sh docs/maps/make.sh. Finished trainings are cached.
 set -eu
 : "${REGARD_HOME:=$PWD/workspace}" "${REGARD_DATA:=$REGARD_HOME/data}"
 export REGARD_HOME REGARD_DATA

@@ -80,8 +80,8 @@ def draw_annotations() -> Canvas:
     canvas.text(14, 248, "words", "what", "start")
     for j in range(words):
         x = left + 20 + j * step
-        canvas.rect(x - 20, 34, 40, 15, "violet", 0, 0.35)
-        canvas.rect(x - 20, 49, 40, 15, "blue", 0, 0.35)
+        canvas.rect(x - 20, 34, 40, 15, "blue", 0, 0.35)
+        canvas.rect(x - 20, 49, 40, 15, "violet", 0, 0.35)
         canvas.rect(x - 20, 34, 40, 30, "cell", 4)
         canvas.text(x, 26, f"$h_{j + 1}$", "strong")
         for y, css, side in ((123, "violet", -1), (183, "blue", 1)):

@@ -43,7 +43,7 @@ def draw_poolings() -> Canvas:
     title = "Weights of five poolings of the same five states"
     canvas = Canvas(
         WIDTH,
-        544,
+        532,
         title,
         "A table of five states with four components each and a query, and below it the weights "
         "that the mean, the maximum, gates, two hops and a query give to the states.",
@@ -68,7 +68,7 @@ def draw_poolings() -> Canvas:
         "mean": ("mean", "1 / $L$"),
         "max": ("maximum", "frames / $d$"),
         "gate": ("gates", "mean of $g_l$"),
-        "self_attention": ("two hops", "mean row of $A$"),
+        "self_attention": ("two hops", "rows of $A$"),
         "top_down": ("query", "softmax($q·h_l$)"),
     }
     canvas.text(14, top + depth * row + 28, "Weights of the states", "head", "start")

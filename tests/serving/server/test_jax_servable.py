@@ -4,7 +4,6 @@ import resource
 import threading
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from grpc import StatusCode
 

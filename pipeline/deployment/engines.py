@@ -92,7 +92,7 @@ def jax_loader(lengths: Sequence[int]) -> LoadServable:
             _run([*command, str(path), folder, *map(str, lengths)], environment)
             servable = JaxServable(name, path, Path(folder))
         rows = _verify(servable, servable.verify)
-        log.info("JAX runs version %s of model %s; %d rows are equal", path.name, name, rows)
+        log.info("JAX runs version %s of model %s; equal outputs: %d", path.name, name, rows)
         return servable
 
     return load

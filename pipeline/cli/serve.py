@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,6 +27,7 @@ from regard.pipeline.workspace import Workspace
 from regard.serving.server import options
 
 _LENGTHS = "16,32,64"  # three programs, which include most sentences
+_MAX_LENGTHS = 8  # each program has a copy of the weights
 
 
 def serve(
@@ -233,11 +235,14 @@ def _parse_lengths(text: str) -> list[int]:
     """Return the numbers of an option.
 
     Raises:
-        UserError: they are not positive and ascending.
+        UserError: they are not positive and ascending, or there are too many programs.
     """
-    lengths = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
-    if lengths != sorted({length for length in lengths if length > 0}):
-        message = f"{text!r} is not a list of positive, ascending integers."
+    parts = [part.strip() for part in text.split(",")]
+    lengths = [int(part) if re.fullmatch("[0-9]{1,6}", part) else 0 for part in parts]
+    if len(lengths) > _MAX_LENGTHS or lengths != sorted({n for n in lengths if n > 0}):
+        message = (
+            f"{text[:80]!r} is not a list of up to {_MAX_LENGTHS} ascending positive integers."
+        )
         raise UserError(message, "--compiled-lengths", f"Give numbers such as {_LENGTHS}.")
     return lengths
 

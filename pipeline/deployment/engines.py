@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
 from regard.components.trainer.job_process import jax_environment
 from regard.core.errors import EnvironmentFault, UserError
+from regard.core.processes import ChildProcess
 from regard.pipeline.deployment.export import check_engine
 from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
 from regard.serving.server.errors import ServingError
@@ -91,8 +91,9 @@ def jax_loader(lengths: Sequence[int]) -> LoadServable:
             environment = {**jax_environment(os.environ), "JAX_PLATFORMS": "cpu"}
             _run([*command, str(path), folder, *map(str, lengths)], environment)
             servable = JaxServable(name, path, Path(folder))
-        rows = _verify(servable, servable.verify)
-        log.info("JAX runs version %s of model %s; equal outputs: %d", path.name, name, rows)
+        compiled = ", ".join(map(str, _verify(servable, servable.verify)))
+        label = f"version {path.name} of model {name}"
+        log.info("JAX runs %s, for sources of up to %s tokens", label, compiled)
         return servable
 
     return load
@@ -137,17 +138,23 @@ def _convert(version: Path, folder: Path, quantization: str) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """Return the standard output of a conversion.
+    """Return the standard output of a conversion, which ends with this process.
 
     Raises:
         ServingError: it failed.
     """
-    completed = subprocess.run(
-        command, capture_output=True, text=True, timeout=_MAX_SECONDS, check=False, env=environment
-    )
-    if completed.returncode:
-        # A user's mistake is on standard output.
-        text = " ".join((completed.stdout or completed.stderr).split())
-        message = text or f"exit status {completed.returncode}"
-        raise ServingError(StatusCode.FAILED_PRECONDITION, message)
-    return completed.stdout
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        with ChildProcess(command, errors, output, environment=environment) as child:
+            status = child.wait(_MAX_SECONDS)
+        if status == 0:
+            return output.read_text(encoding="utf-8")
+        if status is None:
+            message = f"The conversion took longer than {_MAX_SECONDS:g} s."
+        elif text := output.read_text(encoding="utf-8", errors="replace"):
+            message = " ".join(text.split())  # a user's mistake is on standard output
+        else:
+            lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            log.error("The conversion failed:\n%s", "\n".join(lines))
+            message = f"The conversion ended with status {status}: {(lines or [''])[-1]}"
+    raise ServingError(StatusCode.FAILED_PRECONDITION, message)

@@ -18,6 +18,7 @@ from regard.components.trainer.export import RebuiltModel
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.core.native_output import silence_output
+from regard.core.processes import end_with_parent
 from regard.models.tasks.greedy_decoding import limits_of_texts
 from regard.models.tasks.search_outputs import create_search
 from regard.pipeline.deployment.export import check_text_to_text
@@ -79,11 +80,16 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with silence_output():
             convert(Path(version), Path(folder), [int(length) for length in lengths])
-    except (UserError, SavedModelError) as error:
+    except UserError as error:
+        # Without the place, which begins with the folder: a client can read the message.
+        print(error.message, error.remedy or "")
+        return 2
+    except SavedModelError as error:
         print(error)
         return 2
     return 0
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(sys.argv[1:]))

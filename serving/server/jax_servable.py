@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,14 +11,15 @@ import numpy as np
 from grpc import StatusCode
 
 from regard.serving.contract import DEFAULT_SIGNATURE
+from regard.serving.output_comparison import OutputComparison, Tolerances
 from regard.serving.server.admission import return_free_memory
 from regard.serving.server.converted_servable import ConvertedServable
 from regard.serving.server.errors import ServingError
+from regard.serving.server.servable import Servable
 
 INFO, WEIGHTS = "regard.json", "weights.npz"
-# Allowed difference of the log-probability of an output, relative to the larger of it and 1:
-# float32 in another order of operations.
-TOLERANCE = 1e-3
+# Allowed differences from TensorFlow's outputs: float32 in another order of operations.
+TOLERANCES: Tolerances = {"absolute": 1e-3, "relative": 1e-3, "array": 1e-3, "ties": 1.0}
 _SPACE = "\u2581"
 # Returns the ids of the best output, its length with the end, and its log-probability.
 _Program = Callable[[np.ndarray, Mapping[str, np.ndarray]], tuple[Any, Any, Any]]
@@ -40,7 +42,7 @@ class JaxServable(ConvertedServable):
 
     The row is padded to the smallest number of tokens that there is a program for. TensorFlow
     computes longer rows, and those that `ConvertedServable` leaves to it. A computation that has
-    started is not cancelled at the time limit.
+    started is not cancelled at the time limit, but ends with the error of one that is.
 
     Args:
         name: the model's name.
@@ -63,7 +65,11 @@ class JaxServable(ConvertedServable):
         """Return all outputs of a signature for validated inputs; see `Servable`."""
         if (name or DEFAULT_SIGNATURE) == DEFAULT_SIGNATURE:
             (sources,) = inputs.values()
+            started = time.monotonic()
             if len(sources) == 1 and (outputs := self._compute(sources[0])):
+                if 0 < timeout < time.monotonic() - started:
+                    message = f"The computation took longer than {timeout:g} s."
+                    raise ServingError(StatusCode.DEADLINE_EXCEEDED, message)
                 return self._stack(DEFAULT_SIGNATURE, [outputs])
         return super().run(name, inputs, timeout)
 
@@ -72,46 +78,65 @@ class JaxServable(ConvertedServable):
         super().close()
         self._programs = {}
 
-    def verify(self) -> int:
-        """Compare the outputs for the rows that the Trainer stored with those of the SavedModel.
+    def verify(self) -> list[int]:
+        """Compare the outputs of all programs with TensorFlow's, and keep the programs that agree.
+
+        The rows are those that the Trainer stored. Each runs in every program that it fits into; a
+        program that none of them fits into is dropped. Of two outputs with equal scores, rounding
+        decides, so they count as equal.
 
         Returns:
-            The number of rows that JAX computes.
+            The numbers of tokens of the programs.
 
         Raises:
-            ServingError: an output differs.
+            ServingError: an output differs, or no row fits into a program.
         """
-        count = 0
-        for number, (source, expected) in enumerate(self._stored_rows()):
-            outputs = self._compute(source)
-            if not outputs:
+        comparison, verified = OutputComparison(self._contract, TOLERANCES), set()
+        (source_input,) = self._contract["inputs"]
+        for number, (source, _) in enumerate(self._stored_rows()):
+            computed = {length: self._compute(source, length) for length in self._programs}
+            computed = {length: outputs for length, outputs in computed.items() if outputs}
+            if not computed:
                 continue
-            count += 1
-            output = self._contract["answer"]
-            text, score = outputs[output].decode(), outputs["score"]
-            is_close = np.isclose(score, expected["score"], TOLERANCE, TOLERANCE)
-            if text != expected[output] or not is_close:
-                message = f"JAX computes another {output} of row {number} in the stored outputs: "
-                message += f"{text!r} with the score {score:.5f}, expected {expected[output]!r} "
-                message += f"with {expected['score']:.5f}."
-                raise ServingError(StatusCode.FAILED_PRECONDITION, message)
-        return count
+            inputs = {source_input["name"]: np.array([source], object)}
+            expected = _to_python({k: v[0] for k, v in Servable.run(self, "", inputs).items()})
+            for length, outputs in computed.items():
+                difference, is_tie = comparison.compare(_to_python(outputs), expected)
+                if difference and not is_tie:
+                    message = f"JAX and TensorFlow do not agree on stored row {number}, with the"
+                    message += f" program for {length} tokens: {difference}."
+                    raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+                verified.add(length)
+        if not verified:
+            message = f"No stored row has at most {max(self._programs)} tokens, so the programs of"
+            message += " JAX cannot be verified. Use larger numbers in --compiled-lengths."
+            raise ServingError(StatusCode.FAILED_PRECONDITION, message)
+        self._programs = {length: self._programs[length] for length in sorted(verified)}
+        return sorted(verified)
 
-    def _compute(self, source: bytes) -> dict[str, Any]:
-        """Return the outputs of the default signature for a row; none if TensorFlow has to."""
+    def _compute(self, source: bytes, length: int = 0) -> dict[str, Any]:
+        """Return the outputs of the default signature for a row; none if TensorFlow has to.
+
+        Args:
+            source: the row.
+            length: the program, by its number of tokens; 0: the smallest that the row fits into.
+        """
         encoded = self._encode(self._decode_source(source))
         tokens, programs = len(encoded.ids), self._programs
-        length = next((length for length in programs if length >= tokens), 0)
-        if not tokens or not length:
+        fitting = [size for size in programs if size >= tokens and length in (0, size)]
+        # The graph treats the text of a control token, such as "</s>", in its own way.
+        controls = {self._source.pad_id(), self._source.bos_id(), self._source.eos_id()}
+        if not tokens or not fitting or controls & set(encoded.ids):
             return {}
-        ids = np.zeros((1, length + 1), np.int32)
+        size = fitting[0]
+        ids = np.zeros((1, size + 1), np.int32)
         ids[0, : tokens + 1] = [*encoded.ids, self._source.eos_id()]
         constraints = {"limits": np.array([self._max_length(tokens)], np.int32)}
         if factor := self._search["min_length_factor"]:
             minimum = np.ceil(np.float32(tokens) * np.float32(factor)) + 1
             constraints["minimums"] = np.array([minimum], np.int32)
-        best, size, score = map(np.asarray, programs[length](ids, constraints))
-        text = self._to_text(best[: max(int(size) - 1, 0)].tolist(), encoded.unknown)
+        best, written, score = map(np.asarray, programs[size](ids, constraints))
+        text = self._to_text(best[: max(int(written) - 1, 0)].tolist(), encoded.unknown)
         answer = self._contract["answer"]
         return {answer: text.encode(), "score": float(score), "source_cut": 0, "sentences": 1}
 
@@ -136,13 +161,20 @@ class JaxServable(ConvertedServable):
     def _to_text(self, ids: list[int], unknown: list[str]) -> str:
         if not self._copies:
             return self._target.decode(ids)
-        size = self._target.vocab_size()
-        tokens = [
-            self._target.id_to_piece(token) if token < size else unknown[token - size]
-            for token in ids
-        ]
-        text = self._target.decode_pieces(tokens)
+        # Ids after those of the unknown tokens have a probability of almost 0, but the constraints
+        # may forbid all others. As in the graph, no text belongs to them.
+        known = [self._target.id_to_piece(number) for number in range(self._target.vocab_size())]
+        texts = dict(enumerate([*known, *unknown]))
+        text = self._target.decode_pieces([texts.get(number, "") for number in ids])
         return text.removeprefix(_SPACE).replace(_SPACE, " ")
+
+
+def _to_python(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outputs of a row as Python's texts and numbers."""
+    return {
+        name: value.decode() if isinstance(value, bytes) else np.asarray(value).item()
+        for name, value in outputs.items()
+    }
 
 
 def _compile_programs(folder: Path, lengths: list[int]) -> dict[int, _Program]:

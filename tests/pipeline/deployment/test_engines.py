@@ -12,9 +12,11 @@ import pytest
 from regard.core.errors import UserError
 from regard.models.settings.search import SamplingSearchConfig
 from regard.pipeline.cli.serve import serve as serve_command
+from regard.pipeline.deployment import engines
 from regard.pipeline.deployment.engines import jax_loader
 from regard.pipeline.deployment.jax_conversion import convert, main
 from regard.serving.contract import TRAINING
+from regard.serving.server.errors import ServingError
 from tests.pipeline.deployment.test_serve import start
 from tests.processes import free_port
 from tests.serving.server.test_ctranslate2_servable import LIMITS, sharpen
@@ -22,7 +24,21 @@ from tests.serving.server.test_jax_servable import DECODER, ENCODER, publish, pu
 
 
 @pytest.mark.parametrize(
-    "lengths", ["", "0", "8,4", "8,8", "4,", "-3", "4.5", "four", "16,32;64", " "]
+    "lengths",
+    [
+        "",
+        "0",
+        "8,4",
+        "8,8",
+        "4,",
+        "-3",
+        "4.5",
+        "four",
+        "16,32;64",
+        " ",
+        "1,2,3,4,5,6,7,8,9",
+        "1" * 5000,
+    ],
 )
 def test_wrong_lengths(registry, lengths):
     with pytest.raises(UserError) as caught:
@@ -67,7 +83,9 @@ def test_another_task_is_refused(tmp_path, capsys, registry):
     content["answer_kind"] = "number"
     contract.write_text(json.dumps(content))
     assert main([str(version), str(tmp_path), "4"]) == 2
-    assert f"{version}: Only text-to-text models" in capsys.readouterr().out
+    output = capsys.readouterr().out  # which a client can read
+    assert "Only text-to-text models" in output
+    assert str(tmp_path) not in output
 
 
 @pytest.mark.slow
@@ -98,7 +116,7 @@ def test_a_server_with_jax(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 0
-    assert "JAX runs version 3 of model small; equal outputs: 1\n" in log
+    assert "JAX runs version 3 of model small, for sources of up to 4, 8 tokens\n" in log
     assert "Traceback" not in log
 
 
@@ -109,3 +127,20 @@ def test_a_model_that_jax_does_not_run(registry):
     assert (process.returncode, out) == (2, "")
     assert "cannot be built again" in log
     assert "Traceback" not in log
+
+
+def test_a_failed_conversion_shows_clients_one_line(caplog):
+    """The rest, such as a traceback, is in the log."""
+    script = "import sys; sys.exit('first line\\nlast line')"
+    with pytest.raises(ServingError) as caught:
+        engines._run([sys.executable, "-c", script])
+    assert caught.value.message == "The conversion ended with status 1: last line"
+    assert "first line" in caplog.text
+
+
+def test_a_conversion_that_takes_too_long_is_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(engines, "_MAX_SECONDS", 0.2)
+    script = f"import time; time.sleep(2); open({str(tmp_path / 'done')!r}, 'w')"
+    with pytest.raises(ServingError, match=r"longer than 0\.2 s"):
+        engines._run([sys.executable, "-c", script])
+    assert not (tmp_path / "done").exists()

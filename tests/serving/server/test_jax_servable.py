@@ -1,7 +1,7 @@
 """Small models whose searches for single texts run in programs of JAX, as in their SavedModels."""
 
-import resource
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -48,7 +48,7 @@ def copy_often(model):
 
 def publish(root, encoder, decoder, search, change, tokenizers=None):
     """Publish a model with two signatures, because tracing all takes long."""
-    version, texts = root / "models" / "small" / "3", ["a dog", "the QQ Bob", ""]
+    version, texts = root / "models" / "small" / "3", ["a dog", "the QQ Bob", "a", ""]
     every = ServedText.signatures
     search = search.model_dump()
     with pytest.MonkeyPatch.context() as patch:
@@ -172,17 +172,49 @@ def test_threads_share_the_programs(engine):
         assert_same(results[number], outputs)
 
 
-@pytest.mark.parametrize(("key", "value"), [("translation", "another"), ("score", -77.0)])
+@pytest.mark.parametrize(("key", "value"), [("translation", b"another"), ("score", -77.0)])
 def test_another_output_is_refused(engine, monkeypatch, key, value):
-    rows = engine._stored_rows()
-    assert engine.verify() == 2  # the third one is blank
-    source, expected = rows[1]
-    monkeypatch.setattr(
-        engine, "_stored_rows", lambda: [rows[0], (source, {**expected, key: value})]
-    )
-    with pytest.raises(ServingError, match=r"row 1 .*" + str(value)[:3]) as caught:
+    """Of any program, not only of the smallest that a row fits into."""
+    compute = engine._compute
+
+    def change_longest(source, length=0):
+        outputs = compute(source, length)
+        is_changed = outputs and source == b"the QQ Bob" and length == MAX_TOKENS
+        return {**outputs, key: value, "score": -77.0} if is_changed else outputs
+
+    assert engine.verify() == [3, 8, MAX_TOKENS]
+    monkeypatch.setattr(engine, "_compute", change_longest)
+    with pytest.raises(ServingError, match=r"stored row 1, .* for 11 tokens: .*77") as caught:
         engine.verify()
     assert caught.value.code is StatusCode.FAILED_PRECONDITION
+
+
+def test_of_two_outputs_with_equal_scores_rounding_decides(engine, monkeypatch):
+    compute = engine._compute
+
+    def change_text(*arguments):
+        outputs = compute(*arguments)
+        return {**outputs, "translation": b"another"} if outputs else {}
+
+    monkeypatch.setattr(engine, "_compute", change_text)
+    assert engine.verify() == [3, 8, MAX_TOKENS]
+
+
+def test_programs_that_no_stored_row_fits_into_are_not_used(engine, monkeypatch):
+    rows = [(text, {}) for text in texts_of(engine, 5)[:1]]
+    monkeypatch.setattr(engine, "_programs", dict(engine._programs))
+    monkeypatch.setattr(engine, "_stored_rows", lambda: rows)
+    assert engine.verify() == [8, MAX_TOKENS]
+    assert list(engine._programs) == [8, MAX_TOKENS]
+    monkeypatch.setattr(engine, "_stored_rows", lambda: [(b"", {})])
+    with pytest.raises(ServingError, match="--compiled-lengths"):
+        engine.verify()
+
+
+def test_a_result_after_the_time_limit_is_an_error(engine):
+    with pytest.raises(ServingError) as caught:
+        engine.run("", batch([b"a dog"]), timeout=1e-9)
+    assert caught.value.code is StatusCode.DEADLINE_EXCEEDED
 
 
 def test_the_memory_of_a_refused_version_is_freed(tmp_path, monkeypatch):
@@ -213,7 +245,8 @@ def test_requests_need_no_further_memory(engine):
     def run_all(count):
         for number in range(count):
             engine.run("", batch([texts[number % 2]]))
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.split("VmRSS:")[1].split()[0])
 
     before = run_all(200)
     assert run_all(1000) - before < 2048  # kilobytes

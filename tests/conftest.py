@@ -25,6 +25,7 @@ _BEGIN_EARLY = (
     "tests/components/trainer/",
     "tests/models/tasks/",
     "tests/serving/server/test_ctranslate2_servable.py",
+    "tests/serving/server/test_jax_servable.py",
 )
 
 

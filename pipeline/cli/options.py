@@ -195,15 +195,16 @@ JsonOption = Annotated[bool, flag("--json", "Print JSON only.")]
 JsonErrorsOption = Annotated[bool, flag("--json", "Print errors as JSON.")]
 
 
-def converted_type(engine: Engine, quantization: Quantization | None) -> Quantization | None:
-    """Return the type of the weights in CTranslate2; None if TensorFlow computes.
+def converted_type(engine: str, quantization: Quantization | None) -> Quantization | None:
+    """Return the type of the weights in CTranslate2; None if it does not compute.
 
     Raises:
-        UserError: a type is given for TensorFlow.
+        UserError: a type is given for another engine.
     """
     if engine == "ctranslate2":
         return quantization or "float32"
     if quantization:
         remedy = "Use it with --engine ctranslate2."
-        raise UserError("TensorFlow does not convert weights.", "--quantization", remedy)
+        message = f"The engine {engine} does not convert weights."
+        raise UserError(message, "--quantization", remedy)
     return None

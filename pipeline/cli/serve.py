@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from regard.core.errors import UserError
 from regard.core.regular_files import read_regular
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
 from regard.pipeline.cli.options import (
-    EngineOption,
     JsonErrorsOption,
     QuantizationOption,
     RegistryOption,
@@ -25,6 +25,9 @@ from regard.pipeline.deployment import serve as deployment
 from regard.pipeline.deployment.serve import RunningServer
 from regard.pipeline.workspace import Workspace
 from regard.serving.server import options
+
+_LENGTHS = "16,32,64"  # three programs, which include most sentences
+_MAX_LENGTHS = 8  # each program has a copy of the weights
 
 
 def serve(
@@ -45,8 +48,26 @@ def serve(
             "Models, version policies and labels in TensorFlow Serving's format.",
         ),
     ] = None,
-    engine: EngineOption = "tensorflow",
+    engine: Annotated[
+        Literal["tensorflow", "ctranslate2", "jax"],
+        option(
+            "--engine",
+            "ENGINE",
+            "tensorflow, ctranslate2 for Transformers that write texts, or jax for requests of one "
+            "text to any model that writes texts.",
+        ),
+    ] = "tensorflow",
     quantization: QuantizationOption = None,
+    compiled_lengths: Annotated[
+        str | None,
+        option(
+            "--compiled-lengths",
+            "TOKENS",
+            "Numbers of source tokens that JAX compiles programs for, ascending. TensorFlow "
+            "computes longer texts.",
+            _LENGTHS,
+        ),
+    ] = None,
     max_batch_size: Annotated[
         int,
         option("--max-batch-size", "ROWS", "Maximum rows of a batch; 1 disables batching.", min=1),
@@ -155,6 +176,8 @@ def serve(
 
       regard serve multi30k-transformer --engine ctranslate2 --quantization int8
 
+      regard serve multi30k --engine jax --compiled-lengths 16,48
+
       regard serve --model-config-file models.config --max-batch-size 32
 
       curl localhost:8501/v1/models/mine:predict -d '{"instances": ["A dog."]}'
@@ -166,6 +189,12 @@ def serve(
         option = "--tls-key" if certificate else "--tls-certificate"
         raise UserError("TLS needs a certificate and a key.", option, "Give both.")
     converted = converted_type(engine, quantization)
+    if compiled_lengths is not None and engine != "jax":
+        remedy = "Use it with --engine jax."
+        raise UserError("Only JAX compiles programs.", "--compiled-lengths", remedy)
+    lengths = []
+    if engine == "jax":
+        lengths = _parse_lengths(_LENGTHS if compiled_lengths is None else compiled_lengths)
     if opens_page and not rest_port:
         remedy = "Give --rest-api-port, or leave out --open."
         raise UserError("The page needs the REST port.", "--open", remedy)
@@ -196,9 +225,26 @@ def serve(
             tuple(name.lower() for name in allowed_hosts or ()),
         ),
         quantization=converted,
+        compiled_lengths=lengths,
         on_start=_open_page if opens_page else _print_addresses,
         on_stop=lambda: terminal.err().print("Stopping. Finishing the requests in progress …"),
     )
+
+
+def _parse_lengths(text: str) -> list[int]:
+    """Return the numbers of an option.
+
+    Raises:
+        UserError: they are not positive and ascending, or there are too many programs.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    lengths = [int(part) if re.fullmatch("[0-9]{1,6}", part) else 0 for part in parts]
+    if len(lengths) > _MAX_LENGTHS or lengths != sorted({n for n in lengths if n > 0}):
+        message = (
+            f"{text[:80]!r} is not a list of up to {_MAX_LENGTHS} ascending positive integers."
+        )
+        raise UserError(message, "--compiled-lengths", f"Give numbers such as {_LENGTHS}.")
+    return lengths
 
 
 _MAX_TOKEN = 4096

@@ -1,25 +1,30 @@
-"""Load versions of models for a server that computes with TensorFlow or with CTranslate2."""
+"""Load versions of models for a server that computes with TensorFlow, CTranslate2 or JAX."""
 
 import json
 import logging
-import subprocess
+import os
 import sys
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from grpc import StatusCode
 
 from regard.components.registry.publish import check_content
 from regard.components.registry.records import read_record
-from regard.core.errors import UserError
+from regard.components.trainer.job_process import jax_environment
+from regard.core.errors import EnvironmentFault, UserError
+from regard.core.processes import ChildProcess
 from regard.pipeline.deployment.export import check_engine
 from regard.serving.server.ctranslate2_servable import CTranslate2Servable, find_unsupported_search
 from regard.serving.server.errors import ServingError
+from regard.serving.server.jax_servable import JaxServable, import_jax
 from regard.serving.server.servable import LoadServable, Servable
 
 _MAX_SECONDS = 600.0
 log = logging.getLogger("regard.serve")
+T = TypeVar("T")
 
 
 def load_verified(name: str, path: Path) -> Servable:
@@ -57,15 +62,50 @@ def ctranslate2_loader(quantization: str, threads: int) -> LoadServable:
             servable = CTranslate2Servable(
                 name, path, Path(folder, "converted"), search, arguments, threads
             )
-        try:
-            loss = servable.verify(quantization)
-        except BaseException:
-            servable.close()
-            raise
+        loss = _verify(servable, lambda: servable.verify(quantization))
         log.info("CTranslate2 (%s) runs %s; %.2g nats per token lost", quantization, label, loss)
         return servable
 
     return load
+
+
+def jax_loader(lengths: Sequence[int]) -> LoadServable:
+    """Return the function that loads a version of a model, converts it to JAX and verifies it.
+
+    Args:
+        lengths: the numbers of source tokens to compile programs for, ascending.
+
+    Raises:
+        UserError: JAX is not installed.
+    """
+    try:
+        import_jax()
+    except ImportError:
+        remedy = 'Install it with: pip install "regard[jax]"'
+        raise EnvironmentFault("JAX is not installed.", remedy=remedy) from None
+    command = [sys.executable, "-m", "regard.pipeline.deployment.jax_conversion"]
+
+    def load(name: str, path: Path) -> JaxServable:
+        _check_record(path)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**jax_environment(os.environ), "JAX_PLATFORMS": "cpu"}
+            _run([*command, str(path), folder, *map(str, lengths)], environment)
+            servable = JaxServable(name, path, Path(folder))
+        compiled = ", ".join(map(str, _verify(servable, servable.verify)))
+        label = f"version {path.name} of model {name}"
+        log.info("JAX runs %s, for sources of up to %s tokens", label, compiled)
+        return servable
+
+    return load
+
+
+def _verify(servable: Servable, verify: Callable[[], T]) -> T:
+    """Return the result of a verification, or free the memory of the model."""
+    try:
+        return verify()
+    except BaseException:
+        servable.close()
+        raise
 
 
 def _check_record(version: Path) -> None:
@@ -94,12 +134,27 @@ def _convert(version: Path, folder: Path, quantization: str) -> dict[str, Any]:
     """
     command = [sys.executable, "-m", "regard.pipeline.cli", "export", str(version), "--json"]
     command += ["--out", str(folder), "--quantization", quantization]
-    completed = subprocess.run(
-        command, capture_output=True, text=True, timeout=_MAX_SECONDS, check=False
-    )
-    if completed.returncode:
-        # A user's mistake is JSON on standard output.
-        text = " ".join((completed.stderr or completed.stdout).split())
-        message = text or f"exit status {completed.returncode}"
-        raise ServingError(StatusCode.FAILED_PRECONDITION, message)
-    return json.loads(completed.stdout)["arguments"]
+    return json.loads(_run(command))["arguments"]
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Return the standard output of a conversion, which ends with this process.
+
+    Raises:
+        ServingError: it failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        with ChildProcess(command, errors, output, environment=environment) as child:
+            status = child.wait(_MAX_SECONDS)
+        if status == 0:
+            return output.read_text(encoding="utf-8")
+        if status is None:
+            message = f"The conversion took longer than {_MAX_SECONDS:g} s."
+        elif text := output.read_text(encoding="utf-8", errors="replace"):
+            message = " ".join(text.split())  # a user's mistake is on standard output
+        else:
+            lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            log.error("The conversion failed:\n%s", "\n".join(lines))
+            message = f"The conversion ended with status {status}: {(lines or [''])[-1]}"
+    raise ServingError(StatusCode.FAILED_PRECONDITION, message)

@@ -153,13 +153,22 @@ def check_engine(quantization: str) -> None:
         raise EnvironmentFault(message, "int16", remedy)
 
 
-def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
-    """Check the task and, if it is known, the section ``model``."""
+def check_text_to_text(version: Path) -> None:
+    """Check that a model has a task from texts to texts.
+
+    Raises:
+        UserError: it has another one.
+    """
     contract = read_contract(version)
     first = contract["inputs"][0]["name"]
     if not answer_kind(contract).is_text or first not in text_inputs(contract):
-        message = f"Only text-to-text models can be exported; the task is {contract['task']}."
+        message = f"Only text-to-text models can be converted; the task is {contract['task']}."
         raise UserError(message, str(version))
+
+
+def _check_supported(version: Path, settings: Mapping[str, Any] | None) -> None:
+    """Check the task and, if it is known, the section ``model``."""
+    check_text_to_text(version)
     if settings and (unsupported := ctranslate2.find_unsupported(settings)):
         reasons = "; ".join(f"{key} {reason}" for key, reason in unsupported)
         remedy = "Use `regard serve` or TensorFlow Serving, which run every model."

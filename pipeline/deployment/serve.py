@@ -33,6 +33,7 @@ from regard.serving.server.versions import ModelSpec
 
 if TYPE_CHECKING:
     from regard.serving.server.manager import ModelManager
+    from regard.serving.server.servable import LoadServable
 
 GRACE_SECONDS = 30.0
 _LAST_SECONDS = 1.0  # for a thread that has nothing to do any more
@@ -113,6 +114,7 @@ def serve(
     manager_options: ManagerOptions,
     server_options: ServerOptions,
     quantization: str | None = None,
+    compiled_lengths: Sequence[int] = (),
     on_start: Callable[[RunningServer], None] = lambda server: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
@@ -122,7 +124,9 @@ def serve(
         models: the models.
         manager_options: how they are loaded and run.
         server_options: addresses and limits.
-        quantization: the type of the weights in CTranslate2; None: TensorFlow computes.
+        quantization: the type of the weights in CTranslate2; None: it does not compute.
+        compiled_lengths: the numbers of source tokens that JAX compiles programs for; empty: it
+            does not compute.
         on_start: called when the server accepts requests.
         on_stop: called when the server begins to stop.
 
@@ -134,7 +138,7 @@ def serve(
     started = time.monotonic()
     with silence_output():
         with without_gc():
-            from regard.pipeline.deployment.engines import ctranslate2_loader, load_verified
+            from regard.pipeline.deployment import engines
             from regard.serving.server.manager import ModelManager
             from regard.serving.server.server import Server
             from regard.serving.web import create_routes
@@ -148,7 +152,11 @@ def serve(
 
     async def run() -> None:
         threads = manager_options.threads
-        load = ctranslate2_loader(quantization, threads) if quantization else load_verified
+        load: LoadServable = engines.load_verified
+        if quantization:
+            load = engines.ctranslate2_loader(quantization, threads)
+        elif compiled_lengths:
+            load = engines.jax_loader(compiled_lengths)
         manager = ModelManager(models, manager_options, load=load)
         routes = create_routes(manager, server_options.shows_examples)
         server = Server(manager, server_options, routes)

@@ -130,7 +130,7 @@ class Admission:
 
     def _return_memory(self) -> None:
         self._trim = None
-        self._pool.submit(_return_free_memory)
+        self._pool.submit(return_free_memory)
 
     def close(self) -> None:
         """End the thread."""
@@ -144,7 +144,7 @@ def _host_name(address: str) -> str:
     return re.sub(r":\d*$", "", address).strip("[]").lower()
 
 
-def _return_free_memory() -> None:
+def return_free_memory() -> None:
     """Return what the C library keeps of freed memory to the system; glibc only."""
     with contextlib.suppress(AttributeError):
         # Without it a large request leaves 450 MB, with it 200 MB; delete it if that changes.

@@ -1,7 +1,5 @@
 """A model whose searches run in CTranslate2, and everything else in TensorFlow."""
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -10,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from grpc import StatusCode
 
-from regard.serving.contract import DEFAULT_SIGNATURE, IN_MEMORY, Contract, read_contract
+from regard.serving.contract import DEFAULT_SIGNATURE
 from regard.serving.export.ctranslate2 import POSITIONS
+from regard.serving.server.converted_servable import ConvertedServable
 from regard.serving.server.errors import ServingError
-from regard.serving.server.servable import Servable
-from regard.serving.tensors import numpy_type
 
 # The signatures that CTranslate2 computes.
 SIGNATURES = (DEFAULT_SIGNATURE, "align", "nbest")
@@ -22,8 +19,6 @@ SIGNATURES = (DEFAULT_SIGNATURE, "align", "nbest")
 # CTranslate2 than in those of the SavedModel. Both searches are approximate.
 TOLERANCES = {"float32": 0.05, "float16": 0.05, "int16": 0.05, "int8": 0.1}
 _END = "</s>"
-_MAX_TOKEN_CHARACTERS = 32  # of a source that the SavedModel does not shorten
-_BLANK = r"\s*"  # of a model without the key ``blank`` in its contract
 
 
 class _Hypothesis(NamedTuple):
@@ -45,7 +40,7 @@ def find_unsupported_search(search: Mapping[str, Any]) -> list[str]:
     return keys if search["type"] in ("beam", "greedy") else ["type", *keys]
 
 
-class CTranslate2Servable(Servable):
+class CTranslate2Servable(ConvertedServable):
     """A SavedModel, and its conversion, which computes the outputs of three signatures.
 
     These are the default one, ``align`` and ``nbest``. TensorFlow computes the rows that
@@ -78,16 +73,10 @@ class CTranslate2Servable(Servable):
         threads: int,
     ):
         import ctranslate2
-        import sentencepiece
 
-        super().__init__(name, path)
-        self._contract, self._search, self._threads = read_contract(path), search, threads
-        self._blank = _blank_pattern(self._contract)
+        super().__init__(name, path, converted, search, POSITIONS - 1)
+        self._threads = threads
         self._arguments = {k: v for k, v in arguments.items() if not k.startswith("max_")}
-        self._source, self._target = (
-            sentencepiece.SentencePieceProcessor(model_file=str(converted / f"{side}.model"))
-            for side in ("source", "target")
-        )
         # Only vocabularies of whole words lack the sign of a word alone.
         has_sign = self._target.piece_to_id("\u2581") != self._target.unk_id()
         self._unknown = b"<unk>" if has_sign else "\u2581<unk>".encode()
@@ -116,11 +105,7 @@ class CTranslate2Servable(Servable):
             computed = super().run(name, rest_inputs, timeout)
             for index, row in enumerate(rest):
                 outputs[row] = {key: value[index] for key, value in computed.items()}
-        rows = [outputs[row] for row in range(len(sources))]
-        return {
-            key: _stack([row[key] for row in rows], numpy_type(info.dtype))
-            for key, info in self.signatures[name].outputs.items()
-        }
+        return self._stack(name, [outputs[row] for row in range(len(sources))])
 
     def close(self) -> None:
         """Free the memory of both engines."""
@@ -140,12 +125,12 @@ class CTranslate2Servable(Servable):
         Raises:
             ServingError: it is more than the type of the weights explains.
         """
-        (source,) = self._contract["inputs"]
-        rows = json.loads((self.path / IN_MEMORY).read_text(encoding="utf-8"))
-        ids = [self._token_ids(row["inputs"][source["name"]].encode()) for row in rows]
+        rows = self._stored_rows()
+        ids = [self._token_ids(source) for source, _ in rows]
         losses = []
         for row, (best,) in self._translate(ids, DEFAULT_SIGNATURE).items():
-            expected = rows[row]["answer"]["score"] / rows[row]["answer"]["target_length"]
+            _, answer = rows[row]
+            expected = answer["score"] / answer["target_length"]
             losses.append(expected - best.log_probability / len(best.tokens))
         loss = float(np.mean(losses)) if losses else 0.0
         if not loss <= TOLERANCES[quantization]:
@@ -156,24 +141,16 @@ class CTranslate2Servable(Servable):
 
     def _token_ids(self, text: bytes) -> list[int]:
         """Return the token ids of a text; none if TensorFlow has to compute it."""
-        limit = min(self._search["max_source_length"], POSITIONS - 1)
-        if len(text) > _MAX_TOKEN_CHARACTERS * limit:
-            return []
-        try:
-            decoded = text.decode()
-        except UnicodeDecodeError:
-            return []
-        if self._blank.fullmatch(decoded):
-            return []
-        ids = self._source.encode(decoded)
-        return ids if len(ids) <= limit and self._limit(len(ids)) <= POSITIONS else []
+        ids = self._source.encode(self._decode_source(text))
+        is_short = len(ids) <= self._max_tokens and self._max_length(len(ids)) <= POSITIONS
+        return ids if is_short else []
 
     def _translate(self, ids: Sequence[list[int]], name: str) -> dict[int, list[_Hypothesis]]:
         """Return the hypotheses of the rows that CTranslate2 can complete, the best first."""
         rows = [row for row, tokens in enumerate(ids) if tokens]
         if not rows:
             return {}
-        limits = [self._limit(len(ids[row])) for row in rows]
+        limits = [self._max_length(len(ids[row])) for row in rows]
         results = self._translator.translate_batch(
             # Not the tokens as they are in the text: an unknown one can be the text "</s>".
             [self._source.id_to_piece(ids[row]) for row in rows],
@@ -197,11 +174,6 @@ class CTranslate2Servable(Servable):
             if all(_is_complete(hypothesis, limit) for hypothesis in best):
                 translated[row] = best
         return translated
-
-    def _limit(self, tokens: int) -> int:
-        """Return the longest output for a source of this many tokens, with the end."""
-        longest = int(np.float32(tokens) * np.float32(self._search["max_length_factor"]))
-        return longest + self._search["max_length_offset"] + 1
 
     def _hypothesis(
         self, tokens: list[str], score: float, attention: Sequence[Sequence[float]] | None
@@ -248,22 +220,3 @@ class CTranslate2Servable(Servable):
 def _is_complete(hypothesis: _Hypothesis, limit: int) -> bool:
     tokens = hypothesis.tokens
     return tokens[-1:] == [_END] and len(tokens) <= limit
-
-
-def _blank_pattern(contract: Contract) -> re.Pattern[str]:
-    """Return the expression of a blank text, which may begin with a tag."""
-    blank = contract.get("blank", _BLANK)
-    if not (tags := contract.get("tags")):
-        return re.compile(blank)
-    return re.compile(rf"(?:\s*<(?:{'|'.join(map(re.escape, tags))})>)?(?:{blank})")
-
-
-def _stack(values: Sequence[Any], dtype: str) -> np.ndarray:
-    """Return values of equal ranks as one array, ``[batch, ...]``, padded to the largest."""
-    arrays = [np.asarray(value, dtype) for value in values]
-    shape = np.max([array.shape for array in arrays], axis=0).astype(int)
-    stacked = np.full((len(arrays), *shape), b"<pad>" if dtype == "object" else 0, dtype)
-    for row, array in enumerate(arrays):
-        index: tuple[Any, ...] = (row, *map(slice, array.shape))
-        stacked[index] = array[()]
-    return stacked

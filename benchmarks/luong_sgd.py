@@ -6,9 +6,10 @@
         type: exponential, start_step: 3856, decay_steps: 482, rate: 0.5}'
 
 Luong et al. 2015, §4.1: twelve epochs with dropout, a learning rate of 1 that is halved after every
-epoch from the ninth on, and gradients of a norm of at most 5. The paper's loss is the sum over the
-tokens of a sentence; Regard's is their mean, which is smaller by the 15 tokens of a caption, so
-the rate is 15 times and the limit one 15th of the paper's. An epoch has 482 steps.
+epoch from the ninth on (here from step 3,856 of 5,964 on, every 482 steps), and gradients of a norm
+of at most 5. The paper's loss is the sum over the tokens of a sentence; Regard's is their mean,
+which is smaller by the 15 tokens of a caption, so the rate is 15 times and the limit one 15th of
+the paper's.
 """
 
 from typing import Any

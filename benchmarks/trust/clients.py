@@ -1,4 +1,4 @@
-"""Latency of a server with many clients, over gRPC and REST, beside a plain gRPC server in Python.
+"""Latency of a server with many clients, over gRPC and REST, compared with a plain gRPC server.
 
     python -m benchmarks.trust clients REGISTRY/quickstart --rounds 3
 

@@ -135,8 +135,8 @@ class JaxServable(ConvertedServable):
         if factor := self._search["min_length_factor"]:
             minimum = np.ceil(np.float32(tokens) * np.float32(factor)) + 1
             constraints["minimums"] = np.array([minimum], np.int32)
-        best, written, score = map(np.asarray, programs[size](ids, constraints))
-        text = self._to_text(best[: max(int(written) - 1, 0)].tolist(), encoded.unknown)
+        best, size_with_end, score = map(np.asarray, programs[size](ids, constraints))
+        text = self._to_text(best[: max(int(size_with_end) - 1, 0)].tolist(), encoded.unknown)
         answer = self._contract["answer"]
         return {answer: text.encode(), "score": float(score), "source_cut": 0, "sentences": 1}
 

@@ -161,11 +161,15 @@ class JaxServable(ConvertedServable):
     def _to_text(self, ids: list[int], unknown: list[str]) -> str:
         if not self._copies:
             return self._target.decode(ids)
+        size = self._target.vocab_size()
         # Ids after those of the unknown tokens have a probability of almost 0, but the constraints
         # may forbid all others. As in the graph, no text belongs to them.
-        known = [self._target.id_to_piece(number) for number in range(self._target.vocab_size())]
-        texts = dict(enumerate([*known, *unknown]))
-        text = self._target.decode_pieces([texts.get(number, "") for number in ids])
+        copies = dict(enumerate(unknown, size))
+        tokens = [
+            self._target.id_to_piece(number) if number < size else copies.get(number, "")
+            for number in ids
+        ]
+        text = self._target.decode_pieces(tokens)
         return text.removeprefix(_SPACE).replace(_SPACE, " ")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from subprocess import CompletedProcess
 from types import SimpleNamespace
 from unittest import mock
 
@@ -232,8 +231,10 @@ def test_a_search_that_ctranslate2_does_not_have_is_refused(tmp_path):
 
 
 def test_the_error_of_a_conversion_is_that_of_its_process(tmp_path, monkeypatch):
-    failed = CompletedProcess([], 2, "", "error: model.decoder:\n  not supported\n")
-    monkeypatch.setattr(engines.subprocess, "run", lambda *_, **__: failed)
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nprintf 'error: model.decoder:\\n  not supported\\n'; exit 2\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(engines.sys, "executable", str(program))
     version = tmp_path / "small" / "3"
     version.mkdir(parents=True)
     record = {"config": {"search": GreedySearchConfig(**LIMITS).model_dump()}}

@@ -58,7 +58,7 @@ PIPELINE = [
 
 # Optional features
 FEATURES = {
-    # training.backend: jax, on a CPU; for Python 3.11 or newer
+    # training.backend: jax on a CPU, and regard serve --engine jax; for Python 3.11 or newer
     "jax": ["jax>=0.7.2,<0.12; python_version >= '3.11'"],
     "kubeflow": ["kfp>=2.14,<3", "kfp-pipeline-spec>=2.14,<3", "kfp-server-api>=2.14,<3"],
     # Data and registries in object storage

@@ -59,7 +59,7 @@ def run_process(
 
 
 def jax_environment(environment: Mapping[str, str], deterministic: bool = False) -> dict[str, str]:
-    """Return the environment variables of a process that trains on JAX.
+    """Return the environment variables of a process that computes with JAX.
 
     Args:
         environment: the variables of the process that starts it.

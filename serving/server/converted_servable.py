@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from grpc import StatusCode
 
 from regard.serving.contract import IN_MEMORY, Contract, read_contract
+from regard.serving.server.errors import ServingError
 from regard.serving.server.servable import Servable
 from regard.serving.tensors import numpy_type
 
@@ -70,9 +72,17 @@ class ConvertedServable(Servable):
         }
 
     def _stored_rows(self) -> list[tuple[bytes, dict[str, Any]]]:
-        """Return the sources that the Trainer stored, each with the outputs of the model."""
+        """Return the sources that the Trainer stored, each with the outputs of the model.
+
+        Raises:
+            ServingError: the version has none.
+        """
         (source,) = self._contract["inputs"]
-        rows = json.loads((self.path / IN_MEMORY).read_text(encoding="utf-8"))
+        try:
+            rows = json.loads((self.path / IN_MEMORY).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            message = f"The version has no {IN_MEMORY}, so that its conversion cannot be verified."
+            raise ServingError(StatusCode.FAILED_PRECONDITION, message) from None
         return [(row["inputs"][source["name"]].encode(), row["answer"]) for row in rows]
 
 

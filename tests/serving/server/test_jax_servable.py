@@ -190,14 +190,25 @@ def test_another_output_is_refused(engine, monkeypatch, key, value):
 
 
 def test_of_two_outputs_with_equal_scores_rounding_decides(engine, monkeypatch):
-    compute = engine._compute
+    """In few rows: a wrong text in all of them has another reason."""
+    compute, changed = engine._compute, [b"the QQ Bob"]
 
-    def change_text(*arguments):
-        outputs = compute(*arguments)
-        return {**outputs, "translation": b"another"} if outputs else {}
+    def change_text(source, length=0):
+        outputs = compute(source, length)
+        is_changed = outputs and source in changed and length in (0, MAX_TOKENS)
+        return {**outputs, "translation": b"another"} if is_changed else outputs
 
     monkeypatch.setattr(engine, "_compute", change_text)
     assert engine.verify() == [3, 8, MAX_TOKENS]
+    changed += [b"a dog", b"a"]
+    with pytest.raises(ServingError, match=r"equal scores in 3 of \d+ comparisons"):
+        engine.verify()
+
+
+def test_a_version_without_stored_rows_is_refused(engine, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine, "path", tmp_path)
+    with pytest.raises(ServingError, match="cannot be verified"):
+        engine.verify()
 
 
 def test_programs_that_no_stored_row_fits_into_are_not_used(engine, monkeypatch):

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,24 @@ def test_versions_match_the_lock_file():
     assert DEFAULTS["PYTHON"] == "3.11"
     glibc = {"bookworm": (2, 36), "trixie": (2, 41)}[DEFAULTS["DEBIAN"]]
     assert machine.install_way(glibc) == "lock"
+
+
+def test_the_installer_finds_its_modules(tmp_path):
+    """Before the packages are installed, the image contains these files only."""
+    sources, copied = iter(instruction_arguments("COPY")), []
+    while "core" not in copied:
+        *paths, _ = next(sources).split()
+        copied += paths
+        for path in paths:
+            copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            if path not in ("components", "models", "pipeline", "serving", "core"):
+                kept = {"symlinks": True} if copy is shutil.copytree else {}
+                copy(ROOT / path, tmp_path / path, **kept)
+    code = "import sys; sys.path.insert(0, '.'); import regard.pipeline.doctor.machine as machine"
+    command = [sys.executable, "-S", "-c", f"{code}; print(machine.facts()['cores'])"]
+    result = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert int(result.stdout) > 0, result.stderr
 
 
 def test_packages_are_verified_by_hash():

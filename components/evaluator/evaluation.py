@@ -11,6 +11,7 @@ from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
+from regard.components.evaluator.row_differences import compare_rows
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
@@ -67,6 +68,9 @@ def evaluate(
     evaluation = _evaluation(summary, scores, comparison, baselines, config)
     evaluation.write(folder)
     _write_slices(folder, scored, scores, config, contract)
+    differences = compare_rows(rows, scores, slices, contract)
+    if differences is not None:
+        differences.write(folder)
     for name, lines in text_files(rows[results.CANDIDATE]).items():
         atomic_write(folder / name, "".join(f"{line}\n" for line in lines))
 

@@ -73,6 +73,10 @@ class ModelScores:
         """Return the values of the metrics on some rows."""
         return {name: scorer.subset_value(rows) for name, scorer in self._scorers.items()}
 
+    def row_values(self, name: str) -> list[float]:
+        """Return the values of a metric on each row alone; NaN where there is none."""
+        return self._scorers[name].row_values()
+
     def first_interval(self, rows: Sequence[int], samples: int) -> Interval | None:
         """Return the interval of the first metric on some rows, if there are ``samples``."""
         if not samples:

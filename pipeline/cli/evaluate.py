@@ -52,6 +52,14 @@ def evaluate(
         Path | None,
         option("--out -o", "DIR", "Folder for outputs, metrics and report.html.", "none"),
     ] = None,
+    explore: Annotated[
+        Path | None,
+        option(
+            "--explore",
+            "FILE",
+            "HTML page about the rows on which two models differ, with the likely errors.",
+        ),
+    ] = None,
     tag: TagOption = None,
     registry: RegistryOption = None,
     as_json: JsonOption = False,
@@ -65,6 +73,8 @@ def evaluate(
       regard evaluate multi30k-en-de-fr-cs --tag fr --source a.en --target a.fr
 
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
+
+      regard evaluate quickstart@2 quickstart@1 --data test.tsv --explore differences.html
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
@@ -86,6 +96,7 @@ def evaluate(
             update,
             tag,
             notes,
+            explore,
         )
     if as_json:
         terminal.print_json({"models": models, "notes": notes, **result.model_dump()})
@@ -94,6 +105,8 @@ def evaluate(
     _print_table(result, models)
     if out is not None:
         terminal.print_lines(f"report  {(out / evaluation.REPORT).absolute()}")
+    if explore is not None and explore.is_file():
+        terminal.print_lines(f"differences  {explore.absolute()}")
 
 
 def _print_table(result: Evaluation, models: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from regard.components.common.prediction_table import PredictionsSummary
 from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
+from regard.components.evaluator.external_metrics import run_commands
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
 from regard.components.evaluator.row_differences import compare_rows
 from regard.components.evaluator.scoring import ModelScores
@@ -49,8 +50,9 @@ def evaluate(
     inputs = text_inputs(contract)
     is_text = answer_kind(contract).is_text
     rows = _read_models(source, summary, config)
+    numbers = run_commands(config, scoring.required_metrics(config), rows)
     scores = {
-        model: ModelScores(outputs, config, with_attention=model not in config.baselines)
+        model: ModelScores(outputs, config, model not in config.baselines, numbers[model])
         for model, outputs in rows.items()
     }
     vocabulary, overlap = None, None

@@ -18,6 +18,7 @@ from regard.models.vocabulary import UNSPACED
 
 # An omission or an addition has at least as many words; signs of scripts without spaces.
 _MIN_WORDS, _MIN_SIGNS = 3, 6
+_MAX_RATIO = 0.7  # of the lengths of a text with an omission or an addition and of another
 _MAX_PHRASE_WORDS = 4  # of a phrase that is repeated at once
 _MAX_WORDS = 400  # of a text; comparing takes a time that is quadratic in the worst case
 _NUMBER = re.compile(r"\d+(?:[.,:’'\u00a0\u202f]?\d+)*")
@@ -40,8 +41,8 @@ class _Words:
     @cached_property
     def numbers(self) -> Counter[str]:
         """Digits of numbers without separators, which differ among languages."""
-        found = (re.sub(r"\D", "", match) for match in _NUMBER.findall(self.text))
-        return Counter("".join(str(unicodedata.digit(c, c)) for c in number) for number in found)
+        digits = (re.sub(r"\D", "", match) for match in _NUMBER.findall(self.text))
+        return Counter("".join(str(unicodedata.digit(c, c)) for c in number) for number in digits)
 
     @cached_property
     def names(self) -> set[str]:
@@ -95,6 +96,13 @@ class _Case:
                 ]
         return closest
 
+    @cached_property
+    def sides(self) -> tuple[list[str], list[str]]:
+        """The words of the closest reference in length, and those of the output."""
+        output = self.output.words
+        references = [text.words for text in self.references]
+        return min(references, key=lambda words: abs(len(words) - len(output))), output
+
 
 def _has_number_error(case: _Case) -> bool:
     """A number of source and references is missing, or neither of them contains one."""
@@ -121,13 +129,17 @@ def _is_long(words: Sequence[str]) -> bool:
 
 
 def _has_omission(case: _Case) -> bool:
-    """The closest reference has a run of words that the output lacks."""
-    return any(_is_long(reference[len(output) :]) for reference, output in case.changes)
+    """The closest reference has a run of words that the output lacks, or is much longer."""
+    reference, output = case.sides
+    is_short = len(output) < _MAX_RATIO * len(reference) and _is_long(reference[len(output) :])
+    return is_short or any(_is_long(first[len(second) :]) for first, second in case.changes)
 
 
 def _has_addition(case: _Case) -> bool:
-    """The output has a run of words that the closest reference lacks."""
-    return any(_is_long(output[len(reference) :]) for reference, output in case.changes)
+    """The output has a run of words that the closest reference lacks, or is much longer."""
+    reference, output = case.sides
+    is_long = len(reference) < _MAX_RATIO * len(output) and _is_long(output[len(reference) :])
+    return is_long or any(_is_long(second[len(first) :]) for first, second in case.changes)
 
 
 def _has_repetition(case: _Case) -> bool:

@@ -18,8 +18,9 @@ from regard.components.evaluator.slices import Slice
 from regard.models.metrics import Rows
 from regard.serving.contract import Contract, answer_kind, text_inputs
 
-# Those that change the meaning come before all other differences.
-CRITICAL = ("number", "name", "omission", "untranslated")
+# Rows with new errors that change the meaning come first; the checks of numbers and names are the
+# most reliable.
+_WEIGHTS = {"number": 3, "name": 3, "omission": 1, "untranslated": 1}
 _MAX_ROWS = 2_000
 _PREFERRED = "chrf"  # meaningful for single sentences
 
@@ -29,7 +30,7 @@ class _Model(BaseModel):
 
 
 class RowDifference(_Model):
-    """A row that the models do not score or write alike.
+    """A row with other outputs or values of the two models.
 
     Attributes:
         row: its number in the tables of predictions.
@@ -140,7 +141,7 @@ def compare_rows(
     differences = [
         RowDifference(
             row=row,
-            values={name: tuple(map(_finite, values[name][row])) for name in metrics},
+            values={name: _finite_pair(values[name][row]) for name in metrics},
             errors=errors[row],
             slices=row_slices[row],
         )
@@ -162,7 +163,7 @@ def compare_rows(
 
 def _rank(difference: RowDifference, metric: str, sign: int) -> tuple[int, float, int]:
     own, others = difference.errors
-    new = len(set(own).difference(others).intersection(CRITICAL))
+    new = max((_WEIGHTS.get(kind, 0) for kind in set(own).difference(others)), default=0)
     value, other = difference.values[metric]
     change = sign * (value - other) if value is not None and other is not None else 0.0
     return -new, change, difference.row
@@ -213,5 +214,6 @@ def _summarize(
     )
 
 
-def _finite(value: float) -> float | None:
-    return round(value, 4) if math.isfinite(value) else None
+def _finite_pair(pair: tuple[float, float]) -> tuple[float | None, float | None]:
+    own, other = (round(value, 4) if math.isfinite(value) else None for value in pair)
+    return own, other

@@ -74,7 +74,7 @@ def evaluate(
 
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
 
-      regard evaluate quickstart@2 quickstart@1 --data test.tsv --explore differences.html
+      regard evaluate quickstart@2 quickstart@1 --data a.tsv --explore a.html
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """

@@ -19,6 +19,7 @@ from regard.models.settings.base import (
 )
 from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 from regard.models.settings.layer_options import LayerSection, any_of
+from regard.models.settings.text_noise import TextNoiseConfig
 
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
 Backend = Literal["tensorflow", "jax"]
@@ -239,6 +240,9 @@ class TrainingConfig(Section):
         guided_alignment: Supervision of the attention by word alignments; null: none.
         subword_sampling: Random segmentations of the training texts, which batch_tokens does not
             count; null: those of the tokenizer.
+        noise: Changed sources, drawn again in every epoch: capital letters, missing accents, other
+            punctuation, typing errors, wrong spaces. batch_tokens does not count their additional
+            tokens; null: none.
         checkpoint_seconds: Seconds between checkpoints, that is the maximum loss if a run is
             killed.
         backend: Library that trains; the exported model is TensorFlow's in either case. jax: Keras
@@ -288,6 +292,7 @@ class TrainingConfig(Section):
     scheduled_sampling: ScheduledSamplingConfig | None = None
     guided_alignment: GuidedAlignmentConfig | None = None
     subword_sampling: SubwordSamplingConfig | None = None
+    noise: TextNoiseConfig | None = None
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = 60
     backend: Backend = "tensorflow"
     devices: Literal["one", "all", "workers"] = "one"

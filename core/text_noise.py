@@ -86,15 +86,14 @@ def change_text(text: str, kind: str, options: NoiseOptions, key: Sequence[int])
         options: what the change depends on.
         key: integers from 0 that seed what is random, for example a seed, the epoch and the row.
     """
-    random = np.random.default_rng(key)
-    change = functools.partial(KINDS[kind], options=options, random=random)
-    if not options.symbols:
-        changed = change(text)
-    else:
-        parts = _symbol_pattern(options.symbols).split(text)  # symbols have odd numbers
-        changed = "".join(
-            part if number % 2 or not part else change(part) for number, part in enumerate(parts)
-        )
+    change, random = KINDS[kind], np.random.default_rng(key)
+    # Every second part is a symbol.
+    parts = _symbol_pattern(options.symbols).split(text) if options.symbols else [text]
+    for number in range(0, len(parts), 2):
+        parts[number] = change(parts[number], options, random)
+    changed = "".join(parts)
+    if text == text.strip(" "):  # a mark that is missing may have had a space on its other side
+        changed = changed.strip(" ")
     return text if is_blank(changed) else changed
 
 
@@ -140,7 +139,7 @@ def _missing_punctuation(text: str, options: NoiseOptions, random: np.random.Gen
         or (text[index - 1 : index].isalnum() and text[index + 1 : index + 2].isalnum())
     ]
     joined = "".join(remaining)
-    return _SPACES.sub("", joined).strip(" ") if joined != text else text
+    return _SPACES.sub("", joined) if joined != text else text
 
 
 def _doubled_punctuation(text: str, options: NoiseOptions, random: np.random.Generator) -> str:
@@ -199,7 +198,7 @@ def keyboard_neighbours(layout: str) -> dict[str, str]:
         for column, letter in enumerate(letters)
     }
     return {
-        letter: "".join(other for other in places if 0 < _distance(places, letter, other))
+        letter: "".join(other for other in places if _distance(places, letter, other) > 0)
         for letter in places
     }
 

@@ -243,6 +243,7 @@ def _predictor(
         extra=config.extra_features,
         production=context.production.folder,
         production_version=context.production.version,
+        symbols=config.tokenizer.user_defined_symbols if config.tokenizer else (),
     )
 
 

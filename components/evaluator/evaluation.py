@@ -11,6 +11,7 @@ from regard.components.data.target_overlap import read_overlap
 from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
+from regard.components.evaluator.robustness import check_robustness, score_robustness
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
 from regard.components.settings.evaluation import EvaluationConfig
@@ -64,7 +65,9 @@ def evaluate(
     scored = scoring.score_slices(scores, slices)
     comparison = scoring.compare(scores, slices, config)
     baselines = scoring.compare_baselines(scores, config)
-    evaluation = _evaluation(summary, scores, comparison, baselines, config)
+    candidate = scores[results.CANDIDATE].metrics
+    robustness = score_robustness(source, contract, rows[results.CANDIDATE], candidate, config)
+    evaluation = _evaluation(summary, scores, comparison, baselines, robustness, config)
     evaluation.write(folder)
     _write_slices(folder, scored, scores, config, contract)
     for name, lines in text_files(rows[results.CANDIDATE]).items():
@@ -90,6 +93,7 @@ def evaluate(
         version=summary.get("production_version") or "",
         production_error=summary.get("production_error") or "",
         baselines=baselines,
+        further=check_robustness(robustness, candidate),
     )
     return evaluation, decision
 
@@ -131,6 +135,7 @@ def _evaluation(
     scores: Mapping[str, ModelScores],
     comparison: results.Comparison | None,
     baselines: list[results.BaselineResult],
+    robustness: list[results.RobustnessResult],
     config: EvaluationConfig,
 ) -> results.Evaluation:
     production = None
@@ -143,7 +148,11 @@ def _evaluation(
         )
     candidate = scores[results.CANDIDATE].results(config.samples)
     return results.Evaluation(
-        rows=summary["rows"], metrics=candidate, production=production, baselines=baselines
+        rows=summary["rows"],
+        metrics=candidate,
+        production=production,
+        baselines=baselines,
+        robustness=robustness,
     )
 
 

@@ -78,7 +78,7 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
             }
             noise = {
                 feature: TextNoiseConfig.model_validate(section)
-                for feature, section in json.loads(exec_properties["noise"]).items()
+                for feature, section in json.loads(exec_properties.get("noise") or "{}").items()
             }
             trained = _train(samples, config, features, tokenizers, noise)
         finally:

@@ -214,7 +214,8 @@ class Batches:
     def _pad(self, name: str, array: np.ndarray, rows: int, width: int) -> np.ndarray:
         """Pad with empty rows, and axes whose size depends on the rows to at least ``width``.
 
-        A longer axis, of texts that are changed or segmented again, gets the next bound of a bucket.
+        A longer axis, of texts that are changed or segmented again, gets the next bound of a
+        bucket.
         """
         sizes = [rows, *array.shape[1:]]
         for axis in self.network.variable_axes[name]:

@@ -62,15 +62,15 @@ def noisy_features(features: Iterable[Feature]) -> list[str]:
     ]
 
 
-def draw_kind(shares: Mapping[str, float], key: Sequence[int]) -> str | None:
+def draw_kind(probabilities: Mapping[str, float], key: Sequence[int]) -> str | None:
     """Return the kind of change of a text; None: it stays clean.
 
     Args:
-        shares: the probability of each kind, together at most 1.
+        probabilities: the probability of each kind, together at most 1.
         key: integers from 0 that seed the choice.
     """
     value = np.random.default_rng(key).random()
-    for kind, share in shares.items():
+    for kind, share in probabilities.items():
         if value < share:
             return kind
         value -= share

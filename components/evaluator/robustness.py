@@ -49,7 +49,7 @@ def score_robustness(
     )
     features = _features(contract)
     results = []
-    for kind in robustness.kinds:
+    for kind in robustness.measured_kinds:
         path = source / prediction_table.robustness_table(kind)
         if not path.is_file():
             message = f"The predictions have no outputs for the changed inputs {kind}."

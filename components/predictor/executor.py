@@ -121,7 +121,7 @@ def _changes(exec_properties: Properties, features: Sequence[Feature]) -> list[R
     symbols = [f"<{tag}>" for feature in features for tag in feature.tags]
     options = config.options((*json.loads(exec_properties["symbols"]), *symbols))
     names = tuple(noisy_features(features))
-    return [RowNoise(kind, names, options, config.seed) for kind in config.kinds]
+    return [RowNoise(kind, names, options, config.seed) for kind in config.measured_kinds]
 
 
 def _warn_about_truncation(result: DecodeResult) -> None:

@@ -169,9 +169,9 @@ class RobustnessConfig(WritingErrorsConfig):
     """The test split with changed inputs, for each kind once more, and what a model may lose by it.
 
     Attributes:
-        kinds: Kinds of changes: capital letters, a capital letter at the begin of each word,
+        kinds: Kinds of changes: capital letters, a capital letter at the beginning of each word,
             without accents, without punctuation, with doubled marks of sentences, typing errors,
-            missing spaces and spaces within words. Each applies to all rows.
+            missing spaces and spaces within words. Each applies to all rows. null: all kinds.
         seed: Random seed of typing errors and spaces.
         metric: Metric of max_loss; null: the first of evaluation.metrics.
         max_loss: Maximum loss by each kind for a model to be published, in the unit of the metric:
@@ -179,21 +179,27 @@ class RobustnessConfig(WritingErrorsConfig):
             better).
     """
 
-    kinds: Listed[NoiseKind] = get_args(NoiseKind)
+    kinds: Listed[NoiseKind] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
     metric: str | None = None
     max_loss: Annotated[
         dict[NoiseKind, NonNegative], Field(examples=[{"upper_case": 5.0, "typing_errors": 4.0}])
     ] = {}
 
+    @property
+    def measured_kinds(self) -> tuple[NoiseKind, ...]:
+        """The kinds that are measured."""
+        return get_args(NoiseKind) if self.kinds is None else self.kinds
+
     def own_problems(self) -> Iterator[Problem]:
         """Yield kinds that are missing or repeated."""
-        if not self.kinds:
+        kinds = self.measured_kinds
+        if not kinds:
             yield Problem(("kinds",), "names no kind; name one, or use evaluation.robustness: null")
-        if len(set(self.kinds)) < len(self.kinds):
+        if len(set(kinds)) < len(kinds):
             yield Problem(("kinds",), "a kind is given twice")
         for kind in self.max_loss:
-            if kind not in self.kinds:
+            if kind not in kinds:
                 message = f"{kind} is not measured; add it to evaluation.robustness.kinds"
                 yield Problem(("max_loss", kind), message)
 

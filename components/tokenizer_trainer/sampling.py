@@ -197,10 +197,10 @@ class NoisySentences:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the sentences in their order."""
-        shares, options = self.noise.shares(), self.noise.options(self.symbols)
+        probabilities, options = self.noise.probabilities(), self.noise.options(self.symbols)
         for number, sentence in enumerate(self.sentences):
             key = (self.seed, number)
-            if kind := draw_kind(shares, key):
+            if kind := draw_kind(probabilities, key):
                 text = sentence.decode("utf-8", errors="replace")
                 yield change_text(text, kind, options, (*key, 1)).encode()
             else:

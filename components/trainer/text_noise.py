@@ -1,4 +1,4 @@
-"""Changed sources of the training rows, drawn again in every epoch."""
+"""Changed sources of the training rows, selected again in every epoch."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -38,7 +38,7 @@ class TextNoise:
             for name, model in models.items()
         }
         self._options = {name: config.options(symbols_of(model)) for name, model in models.items()}
-        self._shares = config.shares()
+        self._probabilities = config.probabilities()
         self._max_length, self._seed = max_length, seed
 
     def __call__(self, rows: Rows, epoch: int, numbers: Sequence[int]) -> Rows:
@@ -61,17 +61,17 @@ class TextNoise:
         """Return the tokens of a feature, with those of the changed texts."""
         processor, options = self._processors[name], self._options[name]
         rows = [ids[row].tolist() for row in range(len(ids))]
-        kinds = [draw_kind(self._shares, key) for key in keys]
-        drawn = [row for row, kind in enumerate(kinds) if kind and UNK not in rows[row]]
-        if not drawn:
+        kinds = [draw_kind(self._probabilities, key) for key in keys]
+        selected = [row for row, kind in enumerate(kinds) if kind and UNK not in rows[row]]
+        if not selected:
             return ids
-        texts = processor.decode([rows[row] for row in drawn])
+        texts = processor.decode([rows[row] for row in selected])
         changed = [
             change_text(text, str(kinds[row]), options, (*keys[row], 1))
-            for row, text in zip(drawn, texts, strict=True)
+            for row, text in zip(selected, texts, strict=True)
         ]
         encoded: Any = processor.encode(changed, num_threads=1)
-        for row, old, new, tokens in zip(drawn, texts, changed, encoded, strict=True):
+        for row, old, new, tokens in zip(selected, texts, changed, encoded, strict=True):
             if old != new and 0 < len(tokens) < self._max_length:
                 rows[row] = tokens
         values = np.fromiter(chain.from_iterable(rows), ids.values.dtype)

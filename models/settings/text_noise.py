@@ -47,7 +47,7 @@ class TextNoiseConfig(WritingErrorsConfig):
         layout: Keyboard whose neighbouring keys make typing errors.
         rate: Probability that a word has an error, in a source with typing errors or wrong spaces.
         upper_case: Share in capital letters.
-        title_case: Share with a capital letter at the begin of each word.
+        title_case: Share with a capital letter at the beginning of each word.
         missing_accents: Share without the accents of Latin and Greek letters.
         missing_punctuation: Share without punctuation, except between letters or digits.
         doubled_punctuation: Share with doubled marks of sentences, such as `!!`.
@@ -66,14 +66,14 @@ class TextNoiseConfig(WritingErrorsConfig):
     spaces: Share = 0.0
     tokenizer: bool = True
 
-    def shares(self) -> dict[str, float]:
+    def probabilities(self) -> dict[str, float]:
         """Return the shares by kind, of kinds with a share above 0."""
         values = self.model_dump(exclude={*WritingErrorsConfig.model_fields, "tokenizer"})
         return {kind: share for kind, share in values.items() if share}
 
     def own_problems(self) -> Iterator[Problem]:
         """Yield shares that are more than everything, or nothing."""
-        total = sum(self.shares().values())
+        total = sum(self.probabilities().values())
         if total > 1 + 1e-9:
             yield Problem((), f"the shares must add up to at most 1; they add up to {total:g}")
         elif not total:

@@ -20,6 +20,7 @@ from regard.models.settings.base import (
 from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 from regard.models.settings.layer_options import LayerSection, any_of
 from regard.models.settings.text_noise import TextNoiseConfig
+from regard.models.settings.word_alignments import GuidedAlignmentConfig
 
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
 Backend = Literal["tensorflow", "jax"]
@@ -102,37 +103,6 @@ class AttentionPenaltiesConfig(Section):
     def active(self) -> dict[str, float]:
         """Return the penalties with a weight above 0."""
         return {name: weight for name, weight in self if weight}
-
-
-class AlignmentLinksConfig(Section):
-    """Links between the words of source and target.
-
-    Attributes:
-        links: Column of data.extra with the links in Pharaoh format, 0-0 1-2: source, then target,
-            from 0. Target words without a link are not supervised.
-        unit: Unit that links count.
-    """
-
-    links: Annotated[str, Field(examples=["links"])]
-    unit: Literal["word", "character"] = "word"
-
-
-class GuidedAlignmentConfig(AlignmentLinksConfig):
-    """Supervises the attention with word alignments (Chen 2016, section 3.1; Garg 2019).
-
-    Attributes:
-        weight: Weight of the cross-entropy of the attention.
-        layer: Decoder layer of a Transformer, from 1; null: the last one.
-        head: Attention head of the layer, from 1; null: the mean of all heads.
-    """
-
-    weight: PositiveFloat = 0.05
-    layer: Positive | None = None
-    head: Positive | None = None
-
-    def to_kwargs(self) -> dict[str, Any]:
-        """Return what concerns the model as plain values."""
-        return self.model_dump(include={"weight", "layer", "head"})
 
 
 class _SamplingConfig(Section):

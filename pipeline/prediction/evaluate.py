@@ -215,7 +215,9 @@ def _changes(
     tags = [f"<{tag}>" for tag in model.contract.get("tags", ())]
     options = config.robustness.options((*tokenizer.get("user_defined_symbols", ()), *tags))
     seed = config.robustness.seed
-    return [RowNoise(kind, tuple(names), options, seed) for kind in config.robustness.kinds]
+    return [
+        RowNoise(kind, tuple(names), options, seed) for kind in config.robustness.measured_kinds
+    ]
 
 
 def _decode(

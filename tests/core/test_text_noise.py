@@ -134,9 +134,9 @@ def test_long_runs_of_marks():
 
 
 def test_kinds_have_their_shares():
-    shares = {"upper_case": 0.3, "spaces": 0.2}
-    kinds = [draw_kind(shares, (5, 1, row)) for row in range(3000)]
-    assert kinds == [draw_kind(shares, (5, 1, row)) for row in range(3000)]
+    probabilities = {"upper_case": 0.3, "spaces": 0.2}
+    kinds = [draw_kind(probabilities, (5, 1, row)) for row in range(3000)]
+    assert kinds == [draw_kind(probabilities, (5, 1, row)) for row in range(3000)]
     assert kinds.count("upper_case") / 3000 == pytest.approx(0.3, abs=0.03)
     assert kinds.count("spaces") / 3000 == pytest.approx(0.2, abs=0.03)
     assert kinds.count(None) / 3000 == pytest.approx(0.5, abs=0.03)

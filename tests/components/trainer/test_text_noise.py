@@ -70,11 +70,12 @@ def change(noise, tokenizer, lines, epoch=0, numbers=None):
 def test_changes_are_those_of_the_text_in_their_shares(model, tokenizer, texts):
     changed = change(make_noise(model), tokenizer, texts)
     options = NoiseOptions()
-    counts = dict.fromkeys(("clean", *MIXED.shares()), 0)
+    counts = dict.fromkeys(("clean", *MIXED.probabilities()), 0)
     for row, (old, new) in enumerate(zip(texts, changed, strict=True)):
         results = {"clean": old}
         results |= {
-            kind: change_text(old, kind, options, (5, 0, row, 0, 1)) for kind in MIXED.shares()
+            kind: change_text(old, kind, options, (5, 0, row, 0, 1))
+            for kind in MIXED.probabilities()
         }
         kinds = [kind for kind, text in results.items() if text == new]
         assert kinds, (old, new)

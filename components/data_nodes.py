@@ -39,6 +39,8 @@ from regard.components.settings.data_section import checks_class, data_class
 from regard.components.settings.tags import TagsConfig
 from regard.components.tokenizer_trainer.executor import TokenizerTrainerExecutor
 from regard.core.features import Feature
+from regard.core.text_noise import noisy_features
+from regard.models.settings.text_noise import TextNoiseConfig
 from regard.models.tags import user_symbols
 
 
@@ -195,6 +197,7 @@ class TokenizerTrainer(Component):
         start: the result of ``find_warm_start`` whose tokenizers are kept; on a cluster only the
             ``model`` to find. None: new ones are trained.
         published: the registry's folder of the pipeline's model, for ``start``.
+        noise: the section ``training.noise``, whose changes the sample receives, too; None: none.
         seed: the seed of the sample, which ``tokenizer.input_sentence_size`` limits.
         splits: the splits to train on.
 
@@ -202,7 +205,7 @@ class TokenizerTrainer(Component):
     """
 
     EXECUTOR = TokenizerTrainerExecutor
-    _TEXTS = ("config", "features", "word_list_digest", "start", "published", "splits")
+    _TEXTS = ("config", "features", "word_list_digest", "start", "published", "noise", "splits")
     PARAMETERS = {**dict.fromkeys(_TEXTS, str), "seed": int}
     INPUTS = {"examples": Examples}
     OUTPUTS = {"tokenizer": Tokenizer}
@@ -216,6 +219,7 @@ class TokenizerTrainer(Component):
         word_list_digest: str | None = None,
         start: Mapping[str, str] | None = None,
         published: str = "",
+        noise: Settings | None = None,
         seed: int = 0,
         splits: Sequence[str] = ("train",),
     ):
@@ -226,6 +230,7 @@ class TokenizerTrainer(Component):
         if description is not None and not description.text_features:
             arguments.add(("task",), f"The task {task} has no texts. Remove the component.")
         tag_config = None if tags is None else arguments.parse("tags", TagsConfig, tags)
+        changes = None if noise is None else arguments.parse("noise", TextNoiseConfig, noise)
         if word_list_digest is None and config is not None and config.word_list:
             files = {"word_list": config.word_list}
             word_list_digest = arguments.digests(("tokenizer",), files).get("word_list")
@@ -233,6 +238,7 @@ class TokenizerTrainer(Component):
         symbols: dict[str, list[str]] = {name: [] for name in description.text_features}
         if tag_config is not None:
             symbols[description.text_features[0]] = user_symbols(tag_config.known, config.type)
+        changed = [] if changes is None else noisy_features(description.features)
         super().__init__(
             examples=examples,
             config=config.to_json(),
@@ -240,6 +246,7 @@ class TokenizerTrainer(Component):
             word_list_digest=word_list_digest or "",
             start=json.dumps(dict(start or {}), sort_keys=True),
             published=published,
+            noise=json.dumps(dict.fromkeys(changed, changes and changes.model_dump(mode="json"))),
             seed=seed,
             splits=json.dumps(list(splits)),
         )

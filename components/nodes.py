@@ -150,19 +150,17 @@ class Predictor(Component):
         production: the folder of the version in production; empty if there is none.
         production_version: its number. With ``latest``, ``production`` is the folder of all
             versions, and the newest is chosen when the node runs.
+        symbols: strings that ``evaluation.robustness`` does not change, in addition to tags: the
+            ``user_defined_symbols`` of the tokenizer.
 
     Outputs: ``predictions``.
     """
 
     EXECUTOR = PredictorExecutor
+    _TEXTS = ("split", "features", "production", "production_version", "reference_attention")
     PARAMETERS = {
-        "split": str,
-        "features": str,
-        "production": str,
-        "production_version": str,
-        "batch_size": int,
-        "reference_attention": str,
-        "reference_scores": int,
+        **dict.fromkeys((*_TEXTS, "robustness", "symbols"), str),
+        **dict.fromkeys(("batch_size", "reference_scores"), int),
     }
     INPUTS = {"examples": Examples, "model": Model}
     OUTPUTS = {"predictions": Predictions}
@@ -178,6 +176,7 @@ class Predictor(Component):
         extra: Sequence[Feature | str] = (),
         production: str = "",
         production_version: str = "",
+        symbols: Sequence[str] = (),
     ):
         inputs = {"examples": examples, "model": model}
         arguments = self.check_inputs(task, **inputs)
@@ -194,6 +193,8 @@ class Predictor(Component):
             # What selects the attention for the reference of each row that is kept.
             reference_attention=alignment.heads_json() if alignment else "",
             reference_scores=int("perplexity" in required_metrics(config)),
+            robustness=config.robustness.to_json() if config.robustness else "",
+            symbols=json.dumps(list(symbols)),
             **inputs,
         )
 

@@ -111,6 +111,12 @@ def format_interval(score: Mapping[str, Any], scale: float) -> str:
     return f"[{', '.join(format_metric(interval[end], scale) for end in ('low', 'high'))}]"
 
 
+def score_with_loss(entry: Mapping[str, Any], name: str, scale: float) -> str:
+    """Format the score of changed inputs with its loss: ``25.10 (8.03)``."""
+    score, loss = (format_metric(entry[key][name], scale) for key in ("scores", "losses"))
+    return f"{score} ({loss})"
+
+
 def metric_digits(scale: float) -> int:
     """Return the decimals of a metric whose best value is ``scale``."""
     return 2 if scale >= 10 else 4

@@ -168,7 +168,7 @@ def _augmenter(
 def _tokenizer_trainer(
     context: PipelineContext, config: Config, examples: BaseChannel
 ) -> data_nodes.TokenizerTrainer:
-    warm_start = config.training.warm_start
+    warm_start, noise = config.training.warm_start, config.training.noise
     start: dict[str, str] = {}
     if warm_start and warm_start.keep_tokenizer:
         # On a cluster, the node finds the model.
@@ -181,6 +181,7 @@ def _tokenizer_trainer(
         word_list_digest=context.data.word_vectors.get(cache_keys.WORD_LIST, ""),
         start=start,
         published=_published_folder(context, config) if start else "",
+        noise=noise if noise and noise.tokenizer else None,
     )
 
 
@@ -242,6 +243,7 @@ def _predictor(
         extra=config.extra_features,
         production=context.production.folder,
         production_version=context.production.version,
+        symbols=config.tokenizer.user_defined_symbols if config.tokenizer else (),
     )
 
 

@@ -90,6 +90,11 @@ class Row:
         return values[feature.name]
 
 
+def robustness_table(kind: str) -> str:
+    """Return the name of the table with the candidate's outputs for changed inputs."""
+    return f"robustness-{kind}.parquet"
+
+
 def write(
     path: str | os.PathLike[str],
     features: Sequence[Feature],

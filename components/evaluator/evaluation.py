@@ -12,6 +12,7 @@ from regard.components.evaluator import gate, results, scoring
 from regard.components.evaluator.degeneration import find_degenerate_outputs
 from regard.components.evaluator.external_metrics import run_commands
 from regard.components.evaluator.predictions import baseline_rows, read_rows, text_files
+from regard.components.evaluator.robustness import check_robustness, score_robustness
 from regard.components.evaluator.row_differences import compare_rows
 from regard.components.evaluator.scoring import ModelScores
 from regard.components.evaluator.slices import REMEDY, Slice, make_slices, read_vocabulary
@@ -67,7 +68,9 @@ def evaluate(
     scored = scoring.score_slices(scores, slices)
     comparison = scoring.compare(scores, slices, config)
     baselines = scoring.compare_baselines(scores, config)
-    evaluation = _evaluation(summary, scores, comparison, baselines, config)
+    candidate = scores[results.CANDIDATE].metrics
+    robustness = score_robustness(source, contract, rows[results.CANDIDATE], candidate, config)
+    evaluation = _evaluation(summary, scores, comparison, baselines, robustness, config)
     evaluation.write(folder)
     _write_slices(folder, scored, scores, config, contract)
     differences = compare_rows(rows, scores, slices, contract)
@@ -96,6 +99,7 @@ def evaluate(
         version=summary.get("production_version") or "",
         production_error=summary.get("production_error") or "",
         baselines=baselines,
+        further=check_robustness(robustness, candidate),
     )
     return evaluation, decision
 
@@ -137,6 +141,7 @@ def _evaluation(
     scores: Mapping[str, ModelScores],
     comparison: results.Comparison | None,
     baselines: list[results.BaselineResult],
+    robustness: list[results.RobustnessResult],
     config: EvaluationConfig,
 ) -> results.Evaluation:
     production = None
@@ -149,7 +154,11 @@ def _evaluation(
         )
     candidate = scores[results.CANDIDATE].results(config.samples)
     return results.Evaluation(
-        rows=summary["rows"], metrics=candidate, production=production, baselines=baselines
+        rows=summary["rows"],
+        metrics=candidate,
+        production=production,
+        baselines=baselines,
+        robustness=robustness,
     )
 
 

@@ -37,6 +37,7 @@ def decide(
     version: str = "",
     production_error: str = "",
     baselines: Sequence[BaselineResult] = (),
+    further: Sequence[Verdict] = (),
 ) -> Decision:
     """Decide whether a model may be pushed.
 
@@ -49,6 +50,7 @@ def decide(
         version: the version in production.
         production_error: why production could not be decoded; empty if it could.
         baselines: the baselines, which count if there is no model in production.
+        further: verdicts of other rules.
     """
     candidate, production = metrics[CANDIDATE], config.production
     verdicts = check_defined(candidate)
@@ -60,6 +62,7 @@ def decide(
                 verdicts += check_thresholds(values, thresholds, part)
     verdicts += check_slices_exist(config.slices.thresholds, slices, "evaluation.slices.thresholds")
     verdicts += check_degenerate_outputs(degenerate)
+    verdicts += further
     if production and comparison:
         verdicts += _check_production(metrics, slices, comparison, version, production)
         verdicts += check_slices_exist(production.slices, slices, "evaluation.production.slices")

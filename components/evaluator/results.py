@@ -97,6 +97,31 @@ class BaselineResult(_Model):
     p_value: float | None = None
 
 
+class RobustnessResult(_Model):
+    """The scores of the candidate with changed inputs.
+
+    Attributes:
+        kind: the kind of change.
+        rows: the number of rows whose inputs differ.
+        scores: the value of each metric; None if it is undefined.
+        losses: how much worse each metric is than with clean inputs; negative if it is better.
+        metric: the metric of the limit.
+        limit: the maximum loss; None without one.
+    """
+
+    kind: str
+    rows: int
+    scores: dict[str, float | None]
+    losses: dict[str, float | None]
+    metric: str
+    limit: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The kind in words."""
+        return self.kind.replace("_", " ")
+
+
 class Evaluation(JsonFile):
     """The metrics of the candidate, of production and of baselines on all rows."""
 
@@ -106,6 +131,7 @@ class Evaluation(JsonFile):
     metrics: dict[str, MetricResult]
     production: ProductionResult | None = None
     baselines: list[BaselineResult] = []
+    robustness: list[RobustnessResult] = []
 
     def __repr__(self) -> str:
         values = "".join(f", {name}={metric.value:.6g}" for name, metric in self.metrics.items())

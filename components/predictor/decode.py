@@ -25,6 +25,7 @@ from regard.components.predictor.batch_plan import BatchPlan, PlannedShard
 from regard.components.predictor.batch_results import BatchStats, ProgressScope
 from regard.components.predictor.reference_outputs import ReferenceOutput
 from regard.components.predictor.row_decoder import RowDecoder
+from regard.components.predictor.row_noise import RowNoise
 from regard.components.predictor.split_reader import row_length, to_row
 from regard.core.features import Feature
 from regard.serving import saved_model
@@ -83,6 +84,7 @@ class PredictDoFn(ModelDoFn):
         folder: the folder for the files, which every worker can write to.
         reference_outputs: further outputs for the references.
         skip_unavailable: whether to leave out reference outputs that the model cannot give.
+        noise: changes the inputs; None for clean ones.
     """
 
     def __init__(
@@ -92,11 +94,12 @@ class PredictDoFn(ModelDoFn):
         folder: Path,
         reference_outputs: Sequence[ReferenceOutput],
         skip_unavailable: bool,
+        noise: RowNoise | None = None,
     ):
         super().__init__(functools.partial(_load, model), folder)
         self._features = list(features)
         self._reference_outputs = list(reference_outputs)
-        self._skip_unavailable = skip_unavailable
+        self._skip_unavailable, self._noise = skip_unavailable, noise
 
     def process(self, element: tuple[int, Iterable[Record]]) -> None:
         """Decode one batch.
@@ -111,6 +114,8 @@ class PredictDoFn(ModelDoFn):
                 (number, to_row(parse_record(record, self._features, position), self._features))
                 for number, record, position in filter(None, records)
             ]
+            if self._noise is not None:
+                parsed = [(number, self._noise(row, number)) for number, row in parsed]
             parsed.sort(key=lambda pair: (-row_length(pair[1]), pair[0]))
             rows = [row for _, row in parsed]
             decoder = RowDecoder(
@@ -192,6 +197,7 @@ class SplitDecoder:
         label: str,
         progress: tuple[float, float] = (0.0, 1.0),
         skip_unavailable: bool = False,
+        noise: RowNoise | None = None,
     ) -> DecodeResult:
         """Run the detail signature of a SavedModel on every row, also on empty texts.
 
@@ -202,6 +208,7 @@ class SplitDecoder:
             progress: the fractions of the node's progress at the start and the end.
             skip_unavailable: whether to leave out reference outputs that the model cannot give:
                 attention of a missing layer, or of rows that are too long.
+            noise: changes the inputs; None for clean ones.
 
         Raises:
             UserError: an input is too long, or the model has no such layer.
@@ -216,7 +223,7 @@ class SplitDecoder:
         folder = table.parent / f".parts-{table.stem}-{uuid.uuid4().hex[:8]}"
         folder.mkdir(parents=True)
         predict = PredictDoFn(
-            model, self.features, folder, self.reference_outputs, skip_unavailable
+            model, self.features, folder, self.reference_outputs, skip_unavailable, noise
         )
         scope = ProgressScope(label, self.noun, self.plan.rows, *progress)
         try:

@@ -1,6 +1,8 @@
 """The Predictor's executor: decodes a split with each model, and keeps the outputs."""
 
+import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
@@ -19,15 +21,22 @@ from regard.components.predictor.reference_outputs import (
     ReferenceOutput,
     ReferenceScores,
 )
+from regard.components.predictor.row_noise import RowNoise
 from regard.components.registry.store import production_baseline
+from regard.components.settings.evaluation import RobustnessConfig
 from regard.core import events
+from regard.core.features import Feature
 from regard.core.formatting import truncate
 from regard.core.kinds import feature_from_json
+from regard.core.text_noise import noisy_features
 from regard.models.reference_columns import ALIGNMENT
 
 
 class PredictorExecutor(BaseBeamExecutor):
-    """Writes ``candidate.parquet``, ``production.parquet`` and ``predictions.json``."""
+    """Writes ``candidate.parquet``, ``production.parquet`` and ``predictions.json``.
+
+    With ``robustness``, also the candidate's outputs for each kind of changed inputs.
+    """
 
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
@@ -57,7 +66,8 @@ class PredictorExecutor(BaseBeamExecutor):
         production, version = production_baseline(
             exec_properties["production"], exec_properties["production_version"]
         )
-        share = 0.5 if production else 1.0
+        changes = _changes(exec_properties, features)
+        share = 1.0 / (1 + bool(production) + len(changes))
         table = folder / prediction_table.CANDIDATE
         candidate = decoder.decode(candidate_path, table, "the new model", (0.0, share))
         _warn_about_truncation(candidate)
@@ -68,7 +78,7 @@ class PredictorExecutor(BaseBeamExecutor):
             label = f"version {version}"
             try:
                 result = decoder.decode(
-                    Path(production), table, label, (share, 1.0), skip_unavailable=True
+                    Path(production), table, label, (share, 2 * share), skip_unavailable=True
                 )
             # An error of the old model must not prevent the evaluation of the new one.
             except Exception as failure:
@@ -81,6 +91,13 @@ class PredictorExecutor(BaseBeamExecutor):
                 has_attention = ALIGNMENT in prediction_table.column_names(table)
                 if attention and attention.layer and not has_attention:
                     _warn(f"{label} in production has no {attention}, so its aer is unknown")
+        # The attention for the references is that of the clean inputs.
+        scorer = dataclasses.replace(decoder, reference_outputs=outputs[bool(attention) :])
+        for number, noise in enumerate(changes, 1 + bool(production)):
+            table = folder / prediction_table.robustness_table(noise.kind)
+            label = f"the new model, {noise.kind.replace('_', ' ')}"
+            progress = (number * share, (number + 1) * share)
+            scorer.decode(candidate_path, table, label, progress, noise=noise)
         summary: PredictionsSummary = {
             "split": split,
             "rows": plan.rows,
@@ -94,6 +111,17 @@ class PredictorExecutor(BaseBeamExecutor):
             "contract": candidate.contract,
         }
         prediction_table.write_summary(folder, summary)
+
+
+def _changes(exec_properties: Properties, features: Sequence[Feature]) -> list[RowNoise]:
+    """Return the changes of inputs that the model is decoded with."""
+    if not (section := exec_properties.get("robustness")):
+        return []
+    config = RobustnessConfig.model_validate_json(section)
+    symbols = [f"<{tag}>" for feature in features for tag in feature.tags]
+    options = config.options((*json.loads(exec_properties["symbols"]), *symbols))
+    names = tuple(noisy_features(features))
+    return [RowNoise(kind, names, options, config.seed) for kind in config.measured_kinds]
 
 
 def _warn_about_truncation(result: DecodeResult) -> None:

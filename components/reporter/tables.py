@@ -75,6 +75,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "metric": formatting.format_metric,
     "p_value": format_p_value,
     "rows": formatting.format_rows,
+    "score_with_loss": formatting.score_with_loss,
     "share": format_share,
     "thousands": "{:,}".format,
     "time": formatting.format_time,

@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,6 +13,7 @@ from regard.components.settings.check_limits import CheckConfig, CheckSetConfig
 from regard.core.bounds import Count, Fraction, NonNegative, Positive, PositiveFloat, Share
 from regard.models.metrics import METRICS
 from regard.models.settings.base import Listed, Problem, Section
+from regard.models.settings.text_noise import NoiseKind, WritingErrorsConfig
 
 _METRICS = ", ".join(METRICS.own)
 
@@ -164,6 +165,45 @@ class GoldAlignmentConfig(Section):
         return self.model_dump_json(include={"layer", "head"})
 
 
+class RobustnessConfig(WritingErrorsConfig):
+    """The test split with changed inputs, for each kind once more, and what a model may lose by it.
+
+    Attributes:
+        kinds: Kinds of changes: capital letters, a capital letter at the beginning of each word,
+            without accents, without punctuation, with doubled marks of sentences, typing errors,
+            missing spaces and spaces within words. Each applies to all rows. null: all kinds.
+        seed: Random seed of typing errors and spaces.
+        metric: Metric of max_loss; null: the first of evaluation.metrics.
+        max_loss: Maximum loss by each kind for a model to be published, in the unit of the metric:
+            the score of the clean inputs minus that of the changed ones (the reverse if lower is
+            better).
+    """
+
+    kinds: Listed[NoiseKind] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 17
+    metric: str | None = None
+    max_loss: Annotated[
+        dict[NoiseKind, NonNegative], Field(examples=[{"upper_case": 5.0, "typing_errors": 4.0}])
+    ] = {}
+
+    @property
+    def measured_kinds(self) -> tuple[NoiseKind, ...]:
+        """The kinds that are measured."""
+        return get_args(NoiseKind) if self.kinds is None else self.kinds
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Yield kinds that are missing or repeated."""
+        kinds = self.measured_kinds
+        if not kinds:
+            yield Problem(("kinds",), "names no kind; name one, or use evaluation.robustness: null")
+        if len(set(kinds)) < len(kinds):
+            yield Problem(("kinds",), "a kind is given twice")
+        for kind in self.max_loss:
+            if kind not in kinds:
+                message = f"{kind} is not measured; add it to evaluation.robustness.kinds"
+                yield Problem(("max_loss", kind), message)
+
+
 _split = BeforeValidator(
     lambda value: shlex.split(value) if isinstance(value, str) else value,
     json_schema_input_type=str | list[str],
@@ -209,6 +249,8 @@ class EvaluationConfig(Section):
             BLEU, chrF, TER and ROUGE range from 0 to 100, exact_match from 0 to 1.
         production: Comparison with the model in production, which a new model must not lose; null:
             none. The default metric is the first of metrics.
+        robustness: Scores with changed inputs, as writers change them: case, accents, punctuation,
+            typing errors, spaces; null: none.
         checks: Degenerate outputs that metrics do not show.
         samples: Number of resamples for 95% confidence intervals and for the comparison with
             production. 0: neither.
@@ -229,6 +271,7 @@ class EvaluationConfig(Section):
     alignment: GoldAlignmentConfig | None = None
     thresholds: Annotated[dict[str, float], Field(examples=[{"bleu": 30.0}])] = {}
     production: ProductionComparisonConfig | None = ProductionComparisonConfig()
+    robustness: RobustnessConfig | None = None
     checks: OutputChecksConfig = OutputChecksConfig()
     samples: Count = 1000
     batch_size: Positive = 64

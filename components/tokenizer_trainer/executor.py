@@ -4,7 +4,7 @@ import json
 import os
 import uuid
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import apache_beam as beam
@@ -33,6 +33,7 @@ from regard.core.errors import DataError
 from regard.core.features import Feature
 from regard.core.formatting import format_count
 from regard.core.kinds import TEXT
+from regard.models.settings.text_noise import TextNoiseConfig
 from regard.models.settings.training import TrainingConfig
 from regard.models.vocabulary import BOS, EOS, PAD, UNK
 
@@ -75,7 +76,11 @@ class TokenizerTrainerExecutor(base_beam_executor.BaseBeamExecutor):
                 group: sampling.join_samples(folder, number, config.input_sentence_size)
                 for number, group in enumerate(groups)
             }
-            trained = _train(samples, config, features, tokenizers)
+            noise = {
+                feature: TextNoiseConfig.model_validate(section)
+                for feature, section in json.loads(exec_properties.get("noise") or "{}").items()
+            }
+            trained = _train(samples, config, features, tokenizers, noise)
         finally:
             fileio.rmtree(folder)
         for group, model in trained.items():
@@ -145,6 +150,7 @@ def _train(
     config: TokenizerConfig,
     symbols: Mapping[str, list[str]],
     tokenizers: Mapping[str, TrainedTokenizer],
+    noise: Mapping[str, TextNoiseConfig],
 ) -> dict[Group, TrainedTokenizer]:
     trained: dict[Group, TrainedTokenizer] = {}
     errors: dict[str, VocabularySizeError] = {}
@@ -161,8 +167,12 @@ def _train(
         for feature in group:
             group_symbols += symbols[feature]
         has_joiners = sample.counts.joined > 0
+        sentences: Iterable[bytes] = sample
+        if changes := [noise[feature] for feature in group if feature in noise]:
+            fixed = (*config.user_defined_symbols, *group_symbols)
+            sentences = sampling.NoisySentences(sample, changes[0], fixed, seed=0)
         try:
-            trained[group] = train_tokenizer(sample, config, group_symbols, has_joiners)
+            trained[group] = train_tokenizer(sentences, config, group_symbols, has_joiners)
         except VocabularySizeError as error:
             errors[name] = error
     if errors:

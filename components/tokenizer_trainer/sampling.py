@@ -24,6 +24,8 @@ import pyarrow.parquet as pq
 
 from regard.core.characters import is_blank
 from regard.core.files import atomic_path
+from regard.core.text_noise import change_text, draw_kind
+from regard.models.settings.text_noise import TextNoiseConfig
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -175,6 +177,34 @@ class CorpusSample:
                 if limit is not None:
                     batch = batch.filter(pc.less_equal(batch["hash"], limit))
                 yield from batch["sentence"].to_pylist()
+
+
+@dataclass(frozen=True)
+class NoisySentences:
+    """Sentences of which a share is changed, as the Trainer changes sources.
+
+    Attributes:
+        sentences: the sentences as UTF-8.
+        noise: the section ``training.noise``.
+        symbols: strings that do not change.
+        seed: another seed changes other sentences.
+    """
+
+    sentences: Iterable[bytes]
+    noise: TextNoiseConfig
+    symbols: tuple[str, ...]
+    seed: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the sentences in their order."""
+        probabilities, options = self.noise.probabilities(), self.noise.options(self.symbols)
+        for number, sentence in enumerate(self.sentences):
+            key = (self.seed, number)
+            if kind := draw_kind(probabilities, key):
+                text = sentence.decode("utf-8", errors="replace")
+                yield change_text(text, kind, options, (*key, 1)).encode()
+            else:
+                yield sentence
 
 
 def join_samples(folder: str, group: int, limit: int) -> CorpusSample:

@@ -10,6 +10,7 @@ from typing_extensions import Self
 from regard.components.common.row_files import RowFiles
 from regard.components.trainer.epoch_plan import GROWTH, Buckets, EpochPlan, TagSampling
 from regard.components.trainer.subword_sampling import SubwordSampling
+from regard.components.trainer.text_noise import TextNoise
 from regard.models.tasks.network import Batch, Network, Rows
 
 
@@ -61,6 +62,7 @@ class Batches:
         growth: the ratio of the bounds of neighbouring buckets.
         sharing: how devices share each batch; None for a single device. Every worker makes the
             plan of a single device, and reads the rows of its own devices.
+        noise: changes sources, before their segmentations are drawn; None for clean ones.
         sampling: draws segmentations of the texts; None for those of the tokenizer.
         tag_temperature: the temperature of the sampling of rows by their tag, the first token of a
             source; 1 for every row once in an epoch.
@@ -76,6 +78,7 @@ class Batches:
     row_multiple: int = 1
     growth: float = GROWTH
     sharing: Sharing | None = None
+    noise: TextNoise | None = None
     sampling: SubwordSampling | None = None
     tag_temperature: float = 1.0
 
@@ -138,7 +141,10 @@ class Batches:
         size = -(-size // parts)
         part_rows = rows[part * size : (part + 1) * size]
         # An empty part has the shape of the first row.
-        columns = self._training_rows(part_rows if len(part_rows) else rows[:1])
+        read_rows = part_rows if len(part_rows) else rows[:1]
+        columns = self._training_rows(read_rows)
+        if self.noise is not None:
+            columns = self.noise(columns, epoch or 0, read_rows)
         if self.sampling is not None:
             columns = self.sampling(columns, epoch or 0, number, part)
         width = int(self.buckets.bounds[bucket]) if self.fixed_shapes else 0
@@ -208,7 +214,8 @@ class Batches:
     def _pad(self, name: str, array: np.ndarray, rows: int, width: int) -> np.ndarray:
         """Pad with empty rows, and axes whose size depends on the rows to at least ``width``.
 
-        A longer axis, of texts that are segmented again, gets the next bound of a bucket.
+        A longer axis, of texts that are changed or segmented again, gets the next bound of a
+        bucket.
         """
         sizes = [rows, *array.shape[1:]]
         for axis in self.network.variable_axes[name]:

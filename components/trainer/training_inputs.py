@@ -17,8 +17,10 @@ from regard.components.trainer.batches import Batches
 from regard.components.trainer.device_group import DeviceGroup
 from regard.components.trainer.epoch_plan import COARSE_GROWTH, GROWTH
 from regard.components.trainer.subword_sampling import SubwordSampling
+from regard.components.trainer.text_noise import TextNoise
 from regard.core import events
 from regard.core.errors import UserError
+from regard.core.text_noise import noisy_features
 from regard.models import tasks
 from regard.models.tasks.network import Network, Processors
 
@@ -79,6 +81,10 @@ def read_inputs(
     if training.subword_sampling:
         alpha = training.subword_sampling.alpha
         sampling = SubwordSampling(serialized, alpha, training.max_length, training.seed)
+    noise = None
+    if training.noise:
+        models = {name: serialized[name] for name in noisy_features(network.description.features)}
+        noise = TextNoise(models, training.noise, training.max_length, training.seed)
     backend = current_backend()
     compiles = backend.always_compiles
     make_batches = functools.partial(
@@ -94,6 +100,7 @@ def read_inputs(
     train_batches = make_batches(
         data.train_files,
         sharing=group.sharing if group else None,
+        noise=noise,
         sampling=sampling,
         tag_temperature=config.tags.temperature if config.tags else 1.0,
     )

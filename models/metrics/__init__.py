@@ -151,6 +151,11 @@ def metrics_for(kind: Kind, specs: PluginTable[MetricSpec] = METRICS) -> list[st
     return [name for name, spec in specs.items() if spec.supports(kind)]
 
 
+def suits_changed_inputs(name: str) -> bool:
+    """Return whether a metric is computed for changed inputs: without attention and commands."""
+    return name in METRICS and not METRICS[name].needs_attention
+
+
 def needs_attention(name: str) -> bool:
     """Return whether a metric exists and reads attention weights."""
     return name in METRICS and METRICS[name].needs_attention

@@ -19,6 +19,8 @@ from regard.models.settings.base import (
 )
 from regard.models.settings.fine_tuning import LoraConfig, Part, WarmStartConfig
 from regard.models.settings.layer_options import LayerSection, any_of
+from regard.models.settings.text_noise import TextNoiseConfig
+from regard.models.settings.word_alignments import GuidedAlignmentConfig
 
 Version = Annotated[str, Field(pattern="^[^/@]+@[0-9]+$")]
 Backend = Literal["tensorflow", "jax"]
@@ -101,37 +103,6 @@ class AttentionPenaltiesConfig(Section):
     def active(self) -> dict[str, float]:
         """Return the penalties with a weight above 0."""
         return {name: weight for name, weight in self if weight}
-
-
-class AlignmentLinksConfig(Section):
-    """Links between the words of source and target.
-
-    Attributes:
-        links: Column of data.extra with the links in Pharaoh format, 0-0 1-2: source, then target,
-            from 0. Target words without a link are not supervised.
-        unit: Unit that links count.
-    """
-
-    links: Annotated[str, Field(examples=["links"])]
-    unit: Literal["word", "character"] = "word"
-
-
-class GuidedAlignmentConfig(AlignmentLinksConfig):
-    """Supervises the attention with word alignments (Chen 2016, section 3.1; Garg 2019).
-
-    Attributes:
-        weight: Weight of the cross-entropy of the attention.
-        layer: Decoder layer of a Transformer, from 1; null: the last one.
-        head: Attention head of the layer, from 1; null: the mean of all heads.
-    """
-
-    weight: PositiveFloat = 0.05
-    layer: Positive | None = None
-    head: Positive | None = None
-
-    def to_kwargs(self) -> dict[str, Any]:
-        """Return what concerns the model as plain values."""
-        return self.model_dump(include={"weight", "layer", "head"})
 
 
 class _SamplingConfig(Section):
@@ -239,6 +210,9 @@ class TrainingConfig(Section):
         guided_alignment: Supervision of the attention by word alignments; null: none.
         subword_sampling: Random segmentations of the training texts, which batch_tokens does not
             count; null: those of the tokenizer.
+        noise: Changed sources, drawn again in every epoch: capital letters, missing accents, other
+            punctuation, typing errors, wrong spaces. batch_tokens does not count their additional
+            tokens; null: none.
         checkpoint_seconds: Seconds between checkpoints, that is the maximum loss if a run is
             killed.
         backend: Library that trains; the exported model is TensorFlow's in either case. jax: Keras
@@ -288,6 +262,7 @@ class TrainingConfig(Section):
     scheduled_sampling: ScheduledSamplingConfig | None = None
     guided_alignment: GuidedAlignmentConfig | None = None
     subword_sampling: SubwordSamplingConfig | None = None
+    noise: TextNoiseConfig | None = None
     checkpoint_seconds: Annotated[Positive, NotInTrainingKey] = 60
     backend: Backend = "tensorflow"
     devices: Literal["one", "all", "workers"] = "one"

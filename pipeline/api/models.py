@@ -130,6 +130,7 @@ def evaluate(
     columns: Mapping[str, int | str] | None = None,
     out: AnyPath | None = None,
     tag: str | None = None,
+    robustness: bool = False,
 ) -> Evaluation:
     """Score one or two finished models on any data, as ``regard evaluate``.
 
@@ -142,6 +143,7 @@ def evaluate(
         columns: The columns of a table by feature: ``{"source": "en", "target": "fr"}``.
         out: A folder for outputs, metrics and ``report.html``.
         tag: The tag of all texts, for a model with ``data.tags``.
+        robustness: Whether to score the first model with changed inputs as well.
 
     Returns:
         The ``metrics`` with 95% confidence intervals; those of the second model are in
@@ -167,6 +169,7 @@ def evaluate(
             columns,
             None if out is None else Path(out),
             tag=tag,
+            robustness=robustness,
         )
 
 

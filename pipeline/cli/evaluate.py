@@ -8,11 +8,18 @@ from typing import Annotated
 
 from regard.components.evaluator.results import Evaluation
 from regard.core.errors import UserError
-from regard.core.formatting import format_count, value_with_interval
+from regard.core.formatting import format_count, score_with_loss, value_with_interval
 from regard.core.native_output import silence_output
 from regard.pipeline.cli import terminal
 from regard.pipeline.cli.completion import complete_version
-from regard.pipeline.cli.options import JsonOption, RegistryOption, TagOption, argument, option
+from regard.pipeline.cli.options import (
+    JsonOption,
+    RegistryOption,
+    TagOption,
+    argument,
+    flag,
+    option,
+)
 from regard.pipeline.prediction import evaluate as evaluation
 from regard.pipeline.workspace import Workspace
 
@@ -61,6 +68,14 @@ def evaluate(
         ),
     ] = None,
     tag: TagOption = None,
+    robustness: Annotated[
+        bool,
+        flag(
+            "--robustness",
+            "Score the first model also with changed inputs: other case, accents and punctuation, "
+            "typing errors, spaces.",
+        ),
+    ] = False,
     registry: RegistryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,6 +90,8 @@ def evaluate(
       regard evaluate quickstart@2 quickstart@1 --data test.tsv --out evaluation
 
       regard evaluate quickstart@2 quickstart@1 --data a.tsv --explore a.html
+
+      regard evaluate multi30k --source a.en --target a.de --robustness
 
     [bold]Exit status[/bold]: 0 success; 2 user error.
     """
@@ -97,12 +114,14 @@ def evaluate(
             tag,
             notes,
             explore,
+            robustness,
         )
     if as_json:
         terminal.print_json({"models": models, "notes": notes, **result.model_dump()})
         return
     terminal.print_notes(notes)
     _print_table(result, models)
+    _print_robustness(result)
     if out is not None:
         terminal.print_lines(f"report  {(out / evaluation.REPORT).absolute()}")
     if explore is not None and explore.is_file():
@@ -127,6 +146,27 @@ def _print_table(result: Evaluation, models: Sequence[str]) -> None:
         lines.append([*cells, metric.signature])
     terminal.print_lines(format_count(result.rows, "row"))
     terminal.print_table([*headings, "signature"], lines, terminal.out())
+
+
+def _print_robustness(result: Evaluation) -> None:
+    """Print the scores of each kind of changed inputs, with the loss from the clean ones."""
+    if not result.robustness:
+        return
+    names = list(result.robustness[0].scores)
+    lines = [
+        [
+            entry.label,
+            f"{entry.rows:,}",
+            *(
+                score_with_loss(entry.model_dump(), name, result.metrics[name].scale)
+                for name in names
+            ),
+        ]
+        for entry in result.robustness
+    ]
+    labels = [result.metrics[name].label for name in names]
+    headings = ["changed inputs", "rows", *(f"{label} (loss)" for label in labels)]
+    terminal.print_table(headings, lines, terminal.out())
 
 
 def _parse_columns(text: str) -> dict[str, int | str]:

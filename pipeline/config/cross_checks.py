@@ -20,12 +20,14 @@ from regard.components.settings.evaluation import EvaluationConfig, OutputChecks
 from regard.components.settings.tokenizer import TokenizerConfig
 from regard.core.storage import is_uri
 from regard.core.suggestions import suggest
+from regard.core.text_noise import noisy_features
 from regard.models.metrics import (
     METRICS,
     MetricSpec,
     metrics_for,
     missing_tokenizer_package,
     needs_attention,
+    suits_changed_inputs,
     supports,
 )
 from regard.models.metrics.baselines import BASELINES
@@ -169,6 +171,7 @@ def _evaluation(config: Config) -> Iterator[Problem]:
     yield from _drift(config)
     yield from _output_checks(config)
     yield from _alignment(config)
+    yield from _robustness(config)
 
 
 def _baselines(config: Config) -> Iterator[Problem]:
@@ -209,6 +212,21 @@ def _alignment(config: Config) -> Iterator[Problem]:
     elif alignment.gold not in extra:
         yield Problem((*path, "gold"), unknown(alignment.gold, extra, "a column of data.extra"))
     yield from validate_head(alignment, config, path)
+
+
+def _robustness(config: Config) -> Iterator[Problem]:
+    """Check that there are text inputs to change, and a metric that measures the loss."""
+    robustness = config.evaluation.robustness
+    if robustness is None:
+        return
+    path: KeyPath = ("evaluation", "robustness")
+    choices = [metric for metric in config.evaluation.metrics if suits_changed_inputs(metric)]
+    if not noisy_features(config.features):
+        yield Problem(path, f"does not apply to the task {config.task}, which reads no text")
+    elif not choices:
+        yield Problem(path, "needs a metric of outputs alone; add one to evaluation.metrics")
+    elif robustness.metric is not None and robustness.metric not in choices:
+        yield Problem((*path, "metric"), unknown(robustness.metric, choices))
 
 
 def _drift(config: Config) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from regard.components.evaluator.external_metrics import metric_specs
+from regard.core.text_noise import noisy_features
 from regard.models.metrics import METRICS, metrics_for, missing_tokenizer_package, supports
 from regard.models.settings.base import KeyPath, Problem
 from regard.models.settings.fine_tuning import PRODUCTION
@@ -24,6 +25,8 @@ def validate_training(config: Config) -> Iterator[Problem]:
         problems += _ensemble_problems(config)
     if training.subword_sampling:
         problems += [("subword_sampling", text) for text in _subword_sampling_problems(config)]
+    if training.noise:
+        problems += [("noise", text) for text in _noise_problems(config)]
     if training.backend == "jax":
         problems += _jax_problems(config)
     for key, message in problems:
@@ -98,6 +101,24 @@ def _subword_sampling_problems(config: Config) -> Iterator[str]:
         yield "a pointer-generator copies the tokens of the source; remove one of them"
     elif training.guided_alignment:
         yield "guided_alignment supervises the tokens of the tokenizer; remove one of them"
+    elif training.jit_compile:
+        yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
+
+
+def _noise_problems(config: Config) -> Iterator[str]:
+    tokenizer = json.loads(config.tokenizer_json) or {}
+    training = config.training
+    if not noisy_features(config.description.features):
+        yield f"does not apply to the task {config.task}, which reads no text; remove it"
+    elif config.search is None or not config.description.reference.kind.is_text:
+        message = f"does not apply to the task {config.task}, whose rows have tokens of single "
+        yield f"{message}words; remove it, or measure with evaluation.robustness"
+    elif tokenizer.get("type") == "word":
+        yield "needs a bpe, unigram or char tokenizer; type word does not know misspelled words"
+    elif getattr(config.model.decoder, "pointer_generator", False):
+        yield "a pointer-generator copies the tokens of the source; remove one of them"
+    elif training.guided_alignment:
+        yield "guided_alignment supervises the tokens of the clean source; remove one of them"
     elif training.jit_compile:
         yield "changes the lengths, for which XLA compiles; remove it, or jit_compile"
 

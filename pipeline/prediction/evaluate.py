@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -18,6 +19,7 @@ from regard.components.evaluator.external_metrics import metric_specs
 from regard.components.evaluator.results import Evaluation
 from regard.components.predictor.reference_outputs import ReferenceScores
 from regard.components.predictor.row_decoder import RowDecoder
+from regard.components.predictor.row_noise import RowNoise
 from regard.components.registry.records import VersionRecord
 from regard.components.reporter import difference_page, page
 from regard.components.reporter.run_facts import RunFacts
@@ -27,6 +29,7 @@ from regard.core import provenance
 from regard.core.errors import EnvironmentFault, UserError
 from regard.core.features import Feature
 from regard.core.files import atomic_write
+from regard.core.text_noise import noisy_features
 from regard.models import metrics as known_metrics
 from regard.models import tasks
 from regard.models.settings.validation_errors import validation_problems
@@ -51,6 +54,7 @@ def evaluate(
     tag: str | None = None,
     notes: list[str] | None = None,
     explore: Path | None = None,
+    robustness: bool = False,
 ) -> Evaluation:
     """Decode data with one or two models, and score them.
 
@@ -65,6 +69,8 @@ def evaluate(
         tag: the tag of all texts; None if a column has them, or the models have none.
         notes: receives sentences about the columns that are read.
         explore: the file of a page about the rows on which two models differ; None: no page.
+        robustness: whether to score the first model with changed inputs as well, as
+            ``evaluation.robustness`` of its own evaluation says.
 
     Returns:
         The metrics with confidence intervals; those of the second model are in ``production``, with
@@ -93,7 +99,7 @@ def evaluate(
     corpus, rows, remarks = read_data(description, record, files, columns)
     if notes is not None:
         notes += remarks
-    config = _evaluation_config(description, record, metrics, corpus.features)
+    config = _evaluation_config(description, record, metrics, corpus.features, robustness)
     with tempfile.TemporaryDirectory() as temporary:
         folder = out or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -106,6 +112,12 @@ def evaluate(
                 decoder, name, rows, config, on_progress, tag if has_tags else None
             )
             prediction_table.write(folder / table, corpus.features, rows, predictions)
+        for noise in _changes(description, record, config, model):
+            changed = [noise(row, number) for number, row in enumerate(rows)]
+            label = f"{names[0]}, {noise.kind.replace('_', ' ')}"
+            predictions, _ = _decode(model, label, changed, config, on_progress, tag)
+            table = prediction_table.robustness_table(noise.kind)
+            prediction_table.write(folder / table, corpus.features, changed, predictions)
         summary: PredictionsSummary = {
             "rows": len(rows),
             "sentences_per_second": summaries["candidate"]["sentences_per_second"],
@@ -136,6 +148,7 @@ def _evaluation_config(
     record: VersionRecord,
     names: Sequence[str],
     features: Sequence[Feature],
+    robustness: bool = False,
 ) -> EvaluationConfig:
     """Return the evaluation of the model's run, without what needs its training data or a gate.
 
@@ -169,6 +182,7 @@ def _evaluation_config(
         "external": external,
         "slices": slices,
         "baselines": [],
+        "robustness": _robustness_settings(recorded, chosen) if robustness else None,
         "production": {"metric": chosen[0]},
     }
     try:
@@ -181,6 +195,40 @@ def _evaluation_config(
         raise UserError(first.message, "--metrics") from None
     except ValueError as error:
         raise UserError(str(error), "--metrics") from None
+
+
+def _robustness_settings(recorded: Mapping[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
+    """Return the recorded ``evaluation.robustness``, or the default, without limits.
+
+    Raises:
+        UserError: no metric can be computed for changed inputs.
+    """
+    if not any(map(known_metrics.suits_changed_inputs, metrics)):
+        message = "No metric can be computed for changed inputs."
+        raise UserError(message, "--robustness", "Name another one with --metrics.")
+    return {**(recorded.get("robustness") or {}), "metric": None, "max_loss": {}}
+
+
+def _changes(
+    description: Description, record: VersionRecord, config: EvaluationConfig, model: Model
+) -> list[RowNoise]:
+    """Return the changes of inputs that the model is decoded with.
+
+    Raises:
+        UserError: the model reads no text.
+    """
+    if config.robustness is None:
+        return []
+    if not (names := noisy_features(description.features)):
+        message = f"A model of the task {description.name} reads no text that can change."
+        raise UserError(message, "--robustness", "Remove the option.")
+    tokenizer = record.config.get("tokenizer") or {}
+    tags = [f"<{tag}>" for tag in model.contract.get("tags", ())]
+    options = config.robustness.options((*tokenizer.get("user_defined_symbols", ()), *tags))
+    seed = config.robustness.seed
+    return [
+        RowNoise(kind, tuple(names), options, seed) for kind in config.robustness.measured_kinds
+    ]
 
 
 def _decode(

@@ -59,6 +59,18 @@ def test_tokenizer_trainer_has_a_vocabulary_for_each_text():
     assert json.loads(properties["start"]) == {}
 
 
+def test_tokenizer_trainer_changes_the_texts_that_the_trainer_changes():
+    def changes(task, noise):
+        return json.loads(TokenizerTrainer(EXAMPLES, task, noise=noise).exec_properties["noise"])
+
+    assert changes("translation", None) == {}
+    noise = changes("translation", {"upper_case": 0.1})
+    assert list(noise) == ["source"]
+    assert noise["source"]["upper_case"] == 0.1
+    with pytest.raises(UserError, match=r"noise: the shares must add up"):
+        changes("translation", {"upper_case": 0.6, "spaces": 0.6})
+
+
 def test_more_features_are_a_list():
     statistics = as_channel([ExampleStatistics()])
     for wrong in ("domain", 3, None, {"domain"}, [3]):

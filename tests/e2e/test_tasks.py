@@ -36,7 +36,7 @@ model:
   embedding: 16
   encoder: {type: embedding}
   cross: {units: 16}
-evaluation: {metrics: [pearson, mse], production: null}
+evaluation: {metrics: [pearson, mse], production: null, robustness: {kinds: [upper_case]}}
 """ + COMMON.format(epochs=6, more="batch_tokens: 256, max_length: 12, learning_rate: 0.01")
 
 
@@ -114,6 +114,7 @@ evaluation:
   metrics: [squad_exact_match, squad_f1, supporting_attention]
   production: null
   slices: {by: [facts]}
+  robustness: {kinds: [typing_errors], max_loss: {typing_errors: 50.0}}
 """ + COMMON.format(epochs=2, more="batch_tokens: 2560, max_length: 80, learning_rate: 0.01")
 
 
@@ -162,10 +163,14 @@ def test_from_files_to_a_prediction(task, tmp_path):
         assert output == close_to(row["hypothesis"], roundings=1000)
     else:
         assert output == row["hypothesis"]
+    metrics = json.loads(next(shell.home.rglob("metrics.json")).read_text())
+    assert [entry["rows"] > 0 for entry in metrics["robustness"]] == [True] * (task in ROBUSTNESS)
     if task in WARNINGS:
         assert WARNINGS[task] in result.stdout
 
 
+# Tasks whose test split is decoded with one kind of changed inputs.
+ROBUSTNESS = ("similarity", "span")
 OUTPUTS = {"similarity": "similarity", "captioning": "caption"}
 OUTPUTS |= {"summarisation": "summary", "pointer": "positions", "span": "answer"}
 # Warnings about rows that are not used.

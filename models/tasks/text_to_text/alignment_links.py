@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from regard.models.settings.training import AlignmentLinksConfig
+from regard.models.settings.word_alignments import AlignmentLinksConfig
 from regard.models.tasks.copy_tokenizer import string_tokens
 from regard.models.tasks.preprocessing import Columns, Tokenizers, single_values
 from regard.models.vocabulary import SPACE

@@ -9,7 +9,7 @@ from regard.core.bounds import Rate, Size
 from regard.models.settings import checks, networks
 from regard.models.settings.attention import DecoderAttentionConfig
 from regard.models.settings.base import Problem, Section
-from regard.models.settings.training import AlignmentLinksConfig
+from regard.models.settings.word_alignments import AlignmentLinksConfig
 from regard.models.tasks.description import Parts
 
 PARTS = Parts(

@@ -18,6 +18,7 @@ from regard.core import events
 from regard.core.errors import UserError
 from regard.core.features import Feature
 from regard.core.kinds import NUMBER, TEXT
+from regard.core.text_noise import NoiseOptions, change_text
 from regard.serving.contract import SavedModelError
 from tests import fake_models, fake_tasks
 from tests.fake_models import Reverser, artifact
@@ -380,3 +381,20 @@ def test_decoding_images(models, tmp_path):
     assert table["hypothesis"] == ["3 by 2", "1 by 2"]
     assert table["references"] == [row["caption"] for row in rows]
     assert np.array(table["alignment"]).shape == (2, 2, 2, 2)
+
+
+def test_outputs_for_changed_inputs(models, tmp_path):
+    robustness = json.dumps({"kinds": ["missing_accents", "typing_errors"], "rate": 1.0, "seed": 3})
+    options = {"robustness": robustness, "symbols": json.dumps(["xy"])}
+    folder = run(tmp_path, models / "good", reference_attention=DEFAULT_ATTENTION, **options)
+    changes, sources = NoiseOptions(rate=1.0, symbols=("xy",)), {}
+    for kind in ("missing_accents", "typing_errors"):
+        table = prediction_table.read(folder / prediction_table.robustness_table(kind))
+        expected = [change_text(text, kind, changes, (3, row, 0)) for row, text in enumerate(TEXTS)]
+        assert table["source"] == expected
+        assert table["hypothesis"] == [text.upper()[::-1] for text in expected]
+        assert "forced_alignment" not in table
+        sources[kind] = expected
+    assert (sources["missing_accents"][3], sources["typing_errors"][4]) == ("ete", "xy")
+    assert sources["typing_errors"][0] != "abc"
+    assert "forced_alignment" in prediction_table.read(folder / prediction_table.CANDIDATE)

@@ -125,6 +125,19 @@ def test_contents_of_the_page(text_page):
         assert part in text, part
 
 
+def test_scores_of_changed_inputs(facts, tmp_path):
+    entry = {"kind": "upper_case", "rows": 1234, "metric": "bleu", "limit": 5.0}
+    undefined = {**entry, "kind": "spaces", "limit": None}
+    with sample_runs.edit(tmp_path, "evaluation", "metrics.json") as content:
+        content["robustness"] = [
+            {**entry, "scores": {"bleu": 31.5}, "losses": {"bleu": 8.5}},
+            {**undefined, "scores": {"bleu": None}, "losses": {"bleu": None}},
+        ]
+    text = plain(page.render(facts))
+    assert "upper case 1,234 31.50 (8.50) 5.00 BLEU, failed" in text
+    assert "spaces 1,234 undefined (undefined)" in text
+
+
 def test_the_page_begins_with_date_and_verdict(text_page):
     text = plain(text_page).partition(" Scores by ")[0]
     assert "2026-11-22 10:10 UTC · run 20261122-101010 Passed: BLEU 40.0" in text

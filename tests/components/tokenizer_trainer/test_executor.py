@@ -29,6 +29,7 @@ def run(
     start: dict[str, str] | None = None,
     splits: tuple[str, ...] = ("train",),
     names: tuple[str, str] = ("train", "test"),
+    noise: dict[str, Any] | None = None,
     **settings: Any,
 ) -> tuple[Path, Tokenizer]:
     for split, pairs in zip(names, (rows, [("ÖÖÖ", "ÜÜÜ")]), strict=True):
@@ -43,6 +44,7 @@ def run(
     properties = {"config": config, "features": features, "seed": 0, "code": "x"}
     properties |= {"word_list_digest": "", "start": json.dumps(start or {})}
     properties["splits"] = json.dumps(splits)
+    properties["noise"] = json.dumps({"source": noise} if noise else {})
     properties |= {"published": str(folder / "registry/small")}
     TokenizerTrainerExecutor(context).Do(
         {"examples": [examples]}, {"tokenizer": [tokenizer]}, properties
@@ -74,6 +76,22 @@ def test_one_model_per_side_from_train(tmp_path: Path) -> None:
     vocabulary = (folder / "source.vocab").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[0] for line in vocabulary] == source
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_tokens_of_changed_texts(tmp_path: Path, shared: bool) -> None:
+    options: dict[str, Any] = {"type": "bpe", "shared": shared, "symbols": ["<de>"], "rows": ROWS}
+    options["vocab_size"] = 100
+    clean, _ = run(tmp_path / "clean", **options)
+    noise = {"upper_case": 0.5}
+    folder, _ = run(tmp_path / "noisy", **options, noise=noise)
+    again, _ = run(tmp_path / "again", **options, noise=noise)
+    assert "NUMBER" not in "".join(tokens_of(clean / "source.model"))
+    tokens = tokens_of(folder / "source.model")
+    assert {"\u2581NUMBER", "\u2581number", "<de>"} <= set(tokens)
+    assert tokens_of(again / "source.model") == tokens
+    target = tokens_of(folder / "target.model")
+    assert (target == tokens) if shared else (target == tokens_of(clean / "target.model"))
 
 
 def test_other_names_of_splits(tmp_path: Path) -> None:

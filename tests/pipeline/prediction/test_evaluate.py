@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from regard.components.common import prediction_table
 from regard.components.registry.records import VersionRecord
 from regard.core.errors import UserError
 from regard.models import tasks
@@ -212,6 +213,64 @@ def test_the_command_prints_a_table_and_json(models, sides, capfd):
     content = json.loads(capfd.readouterr().out)
     assert content["models"] == [model, model]
     assert content["metrics"]["bleu"]["value"] == content["production"]["metrics"]["bleu"]["value"]
+
+
+def test_changed_inputs(models, sides, recorded, tmp_path, capfd):
+    recorded(
+        evaluation={
+            "robustness": {
+                "kinds": ["upper_case", "missing_punctuation", "typing_errors"],
+                "rate": 1.0,
+                "max_loss": {"upper_case": 0.0},
+                "metric": "chrf",
+            }
+        },
+        tokenizer={"user_defined_symbols": ["sleep"]},
+    )
+    options = {"files": sides, "metrics": ["exact_match"]}
+    result = _evaluate(models / "reverser", **options, robustness=True, out=tmp_path / "out")
+    upper, punctuation, typing = result.robustness
+    # The model writes capitals anyway, and the lines have no punctuation.
+    assert (upper.rows, upper.losses) == (5, {"exact_match": 0.0})
+    assert (punctuation.rows, punctuation.losses) == (0, {"exact_match": 0.0})
+    assert (typing.rows, typing.scores) == (5, {"exact_match": 0.0})
+    assert typing.limit is None
+    assert typing.losses["exact_match"] == result.metrics["exact_match"].value == 0.6
+    table = prediction_table.read(tmp_path / "out/robustness-typing_errors.parquet")
+    assert table["source"][1].split()[2] == "sleep"
+    assert "Robustness" in (tmp_path / "out" / REPORT).read_text(encoding="utf-8")
+    assert _evaluate(models / "reverser", **options).robustness == []
+
+    command(
+        [str(models / "reverser")],
+        metrics="bleu",
+        robustness=True,
+        **{name: Path(path) for name, path in sides.items()},
+    )
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines[-3:]] == [
+        "upper case",
+        "missing punctuation",
+        "typing errors",
+    ]
+    assert "5" in lines[-1].split()
+
+
+def test_the_tag_of_a_changed_text_stays(models, sides, tmp_path):
+    model = tagged(tmp_path / "tagged", models)
+    out = tmp_path / "out"
+    _evaluate(model, files=sides, metrics=["chrf"], tag="fr", robustness=True, out=out)
+    table = prediction_table.read(out / "robustness-upper_case.parquet")
+    assert table["hypothesis"] == [f"<fr> {text}"[::-1].upper() for text in SOURCES]
+
+
+def test_models_without_texts_have_no_changed_inputs(models, tmp_path):
+    (tmp_path / "a.png").write_bytes(fake_tasks.png(3, 4))
+    captions = tmp_path / "captions.tsv"
+    captions.write_text("a.png\t3 by 4\n", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        _evaluate(models / "namer", files=[str(captions)], robustness=True)
+    assert caught.value.where == "--robustness"
 
 
 def test_the_command_needs_data(models):

@@ -45,6 +45,7 @@ OPTIONS = {
     "updates": ("translation", TRANSFORMER, UPDATES),
     "lora": ("translation", TRANSFORMER, {"lora": {"rank": 2}}),
     "frozen": ("translation", TRANSFORMER, {"freeze": ["encoder", "decoder/embedding"]}),
+    "noise": ("translation", TRANSFORMER, {"noise": {"typing_errors": 0.4, "spaces": 0.4}}),
     "guided": ("translation", TRANSFORMER, {"guided_alignment": {"weight": 0.5, "links": "links"}}),
 }
 EQUAL = {**FAMILIES, **OPTIONS}

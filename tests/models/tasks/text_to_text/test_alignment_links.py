@@ -10,7 +10,8 @@ from regard.components.settings.data import DataConfig
 from regard.models import tasks
 from regard.models.metrics.attention import _unit_of_tokens
 from regard.models.seq2seq import shift
-from regard.models.settings.training import AlignmentLinksConfig, TrainingConfig
+from regard.models.settings.training import TrainingConfig
+from regard.models.settings.word_alignments import AlignmentLinksConfig
 from regard.models.tasks.text_to_text.settings import TextPreprocessingConfig, TextToTextModelConfig
 from tests.marks import slow
 from tests.models.tasks.task_parts import as_rows

@@ -1,0 +1,38 @@
+"""Changed inputs of rows, for the robustness of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from regard.components.common.prediction_table import Row
+from regard.core.text_noise import NoiseOptions, change_text
+
+
+@dataclasses.dataclass(frozen=True)
+class RowNoise:
+    """Changes the text inputs of rows, in the same way for every model.
+
+    Attributes:
+        kind: the kind of change.
+        features: the names of the inputs that change.
+        options: what the change depends on; its symbols do not change.
+        seed: the seed of what is random.
+    """
+
+    kind: str
+    features: tuple[str, ...]
+    options: NoiseOptions
+    seed: int
+
+    def __call__(self, row: Row, number: int) -> Row:
+        """Return a row with changed inputs.
+
+        Args:
+            row: the row.
+            number: its number in the split, by which its change is random.
+        """
+        changed = {
+            name: change_text(row.inputs[name], self.kind, self.options, (self.seed, number, index))
+            for index, name in enumerate(self.features)
+        }
+        return dataclasses.replace(row, inputs={**row.inputs, **changed})
